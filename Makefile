@@ -1,0 +1,77 @@
+# The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-all lint format bench clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+# Candidates in the order tried; `make env PYTHON=/some/python` puts one in front. Each is run, as a pyenv shim may exist and fail.
+PYTHONS = $(PYTHON) python3 python3.13 python3.12 python3.14
+SUPPORTED := import sys; sys.exit(not (3, 12) <= sys.version_info[:2] <= (3, 14))
+
+# Compiled models are kept between runs: the first run of a machine costs a minute, the next ones seconds.
+# The generated sources go there too; PyTensor would leave one file a function in /tmp for ever.
+ifeq (,$(findstring base_compiledir,$(PYTENSOR_FLAGS)))
+comma := ,
+CACHE := $(CURDIR)/.cache/pytensor
+override PYTENSOR_FLAGS := $(if $(PYTENSOR_FLAGS),$(PYTENSOR_FLAGS)$(comma))base_compiledir=$(CACHE),generated_src_dir=$(CACHE)/src
+export PYTENSOR_FLAGS
+endif
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+env: $(READY) ## Make .venv with the pinned versions (with uv where it is installed, else venv and pip)
+
+$(READY): pyproject.toml constraints.txt
+	@if command -v uv >/dev/null 2>&1; then \
+	  { $(BIN)/python -c "$(SUPPORTED)"; } 2>/dev/null \
+	    || uv venv --quiet --clear $(if $(PYTHON),--python "$(PYTHON)") .venv \
+	    || { echo "Taking another Python, then"; uv venv --quiet --clear --python '>=3.12,<3.15' .venv; } || exit 1; \
+	  install="uv pip install --python $(BIN)/python"; \
+	else \
+	  if ! { $(BIN)/python -c "$(SUPPORTED)" && $(BIN)/python -m pip --version; } >/dev/null 2>&1; then \
+	    for python in $(PYTHONS); do \
+	      if "$$python" -c "$(SUPPORTED)" 2>/dev/null; then found=$$python; break; fi; \
+	      tried="$$tried  $$python: $$("$$python" --version 2>/dev/null || echo not found)\n"; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	      printf "bayeszoo needs Python 3.12, 3.13 or 3.14. Found here:\n$$tried" >&2; \
+	      echo "Install one (pyenv install 3.13, or your system's packages), or name it: make env PYTHON=/path/to/python3.13" >&2; \
+	      exit 1; \
+	    fi; \
+	    "$$found" -m venv --clear .venv || exit 1; \
+	  fi; \
+	  install="$(BIN)/python -m pip install --disable-pip-version-check"; \
+	fi; \
+	echo "Installing the pinned packages into .venv with $$($(BIN)/python --version): 1.3 GB, a minute or more"; \
+	$$install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY) ## Fit and compare every method on 18th-century births; writes demo/
+	@mkdir -p demo
+	$(BIN)/bayeszoo fit beta_bernoulli --method nuts --seed 1 -o demo/paris_births.nc --overwrite
+	$(BIN)/bayeszoo compare beta_bernoulli --methods exact,map,laplace,advi,nuts --seed 1 > demo/comparison.txt; \
+	  status=$$?; cat demo/comparison.txt; exit $$status
+	@echo "Wrote demo/paris_births.nc (the draws, for ArviZ) and demo/comparison.txt"
+
+test: $(READY) ## The tests that take seconds each
+	$(BIN)/pytest -m "not slow"
+
+test-all: $(READY) ## Every test, the slow ones too
+	$(BIN)/pytest
+
+lint: $(READY) ## Style, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy bayeszoo models
+
+format: $(READY) ## Put the code in the house format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY) ## The peers side by side
+	$(BIN)/python benchmarks/run.py
+
+clean: ## Remove what was generated, except .venv
+	rm -rf .cache build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find bayeszoo models tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,194 @@
+"""The contract: every check over a model, as a scorecard. The tests, the command line and users call the same one.
+
+Identities need no sampling and see a prior off by one part in a million; the sampler is then checked against the
+exact answer, because no identity sees a sampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.data import Data, example, read
+from bayeszoo.fit import fit
+from bayeszoo.gate import Check, at_least, at_most
+from bayeszoo.model import CAPABILITIES, Model
+from bayeszoo.problem import Reporter
+from bayeszoo.tree import QUANTILES, nested
+
+if TYPE_CHECKING:
+    from bayeszoo.identities import Case
+
+MAX_Z = 4.4
+"""Two-sided level 1e-5 for one standard normal number."""
+MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
+"""Largest Monte Carlo standard error, in posterior sd: agreement must not be had by vagueness."""
+
+
+class Identity(NamedTuple):
+    """A deterministic check, the capabilities it needs, and the condition on the model's inputs."""
+
+    function: str
+    needs: tuple[str, ...]
+    finite_support: bool = False
+
+
+IDENTITIES = (
+    Identity("independent_density", ("Conjugate", "Observable")),
+    Identity("candidate_identity", ("Conjugate",)),
+    Identity("compressed_density", ("Conjugate",)),
+    Identity("chain_rule", ("Conjugate",)),
+    Identity("normalization", ("Conjugate",), finite_support=True),
+    Identity("gradient", ("Conjugate",)),
+    Identity("jacobian", ("Conjugate",)),
+    Identity("row_order", ("Conjugate",)),
+    Identity("batches", ("Conjugate",)),
+    Identity("no_data", ("Conjugate",)),
+    Identity("simulator", ("Conjugate",)),
+    Identity("prior_sampler", ("Conjugate",)),
+    Identity("map_is_the_maximum", ("Conjugate", "PointEstimates")),
+    Identity("mle_is_the_maximum", ("Conjugate", "PointEstimates")),
+)
+
+
+def check(
+    model: Model | type[Model],
+    data: Any = None,
+    *,
+    seed: int = 0,
+    sampler: bool = True,
+    reporter: Reporter | None = None,
+) -> list[Check]:
+    """Run every check that applies to a model.
+
+    Parameters
+    ----------
+    model : Model or its class
+        A class is checked with its default fields.
+    data : Data or anything that `read` takes, optional
+        By default 20 simulated rows; the sampler is checked on the model's first real data set where it has one.
+    seed : int
+        Of the points, the simulated data and the chains.
+    sampler : bool
+        Whether to run NUTS and compare it with the exact answer.
+    reporter : Reporter, optional
+        Takes progress.
+
+    Returns
+    -------
+    list of Check
+        Name, whether it passed, the figure found and its limit. A check that raises has not passed.
+    """
+    model = model() if isinstance(model, type) else model
+    say = (reporter or Reporter()).say
+    case = case_of(model, data, seed)
+    found = [*source_checks(model, case)]
+    for identity in applicable(type(model)):
+        say(f"{model.name}: {identity.function}")
+        found.append(run_identity(identity, case))
+    if sampler and isinstance(model, CAPABILITIES["Conjugate"]):
+        say(f"{model.name}: NUTS against the exact answer")
+        found += sampler_checks(model, data, seed)
+    return found
+
+
+def case_of(model: Model, data: Any = None, seed: int = 0) -> Case:
+    """Pair a model with the data that its identities are checked on."""
+    from bayeszoo.identities import Case
+
+    if data is None:
+        data = model.simulate(np.random.default_rng(seed), 20)[1]
+    return Case(model, read(model, data), seed)
+
+
+def applicable(model: type[Model]) -> Iterator[Identity]:
+    """Yield the identities that a model has the capabilities for."""
+    for identity in IDENTITIES:
+        capable = all(issubclass(model, CAPABILITIES[name]) for name in identity.needs)
+        if capable and not (identity.finite_support and model.inputs.support is None):
+            yield identity
+
+
+def run_identity(identity: Identity, case: Case) -> Check:
+    """Run one identity."""
+    from bayeszoo import identities
+
+    function: Callable[[Case], Check] = getattr(identities, identity.function)
+    return function(case)
+
+
+def source_checks(model: Model, case: Case) -> list[Check]:
+    """Check the source for ignored keywords and numbers that PyTensor would read as less than float64."""
+    from bayeszoo import source
+
+    text = source.source_of(type(model))
+    return [
+        at_most("unknown PyMC keywords", len(source.unknown_keywords(text)), 0),
+        at_most("literal numbers in PyMC", len(source.literal_numbers(text)), 0),
+        at_most("variables below float64", len(source.narrow_variables(model.declare(case.data))), 0),
+    ]
+
+
+def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
+    """Compare NUTS with the closed form (layer 2), and show that the comparison would see a wrong sampler."""
+    data = _real_data(model) if data is None else read(model, data)
+    posterior = model.posterior(model.statistics(data))
+    tree = fit(model, data, "nuts", seed=seed)
+    draws = {str(name): v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
+    gate = nested(tree, "gate")
+    exact = posterior.rvs((4, 1000), np.random.default_rng(seed))
+    return [
+        at_most("NUTS: failed gate checks", sum(not c["passed"] for c in gate["checks"].values()), 0),
+        at_most("NUTS: largest |z|", largest_z(draws, posterior), MAX_Z),
+        at_most("NUTS: MCSE over its limit", _vagueness(draws, posterior), 1.0),
+        at_least("power: |z| of sd x 1.1", largest_z(_distorted(exact, posterior, 1.1, 0.0), posterior), MAX_Z),
+        at_least("power: |z| of mean + 0.2 sd", largest_z(_distorted(exact, posterior, 1.0, 0.2), posterior), MAX_Z),
+    ]
+
+
+def _real_data(model: Model) -> Data:
+    return example(model) if model.examples else case_of(model).data
+
+
+def largest_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
+    """Return the largest error of any mean, sd or quantile in its own Monte Carlo standard errors.
+
+    Parameters
+    ----------
+    draws : mapping of str to ndarray
+        Shape (chain, draw, *parameter shape).
+    posterior : Posterior
+        Closed form.
+    """
+    errors = [(found - exact) / mcse for _, found, exact, mcse, _ in _functionals(draws, posterior)]
+    return float(np.max(np.abs(np.concatenate([np.ravel(error) for error in errors]))))
+
+
+def _vagueness(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
+    """Return the largest Monte Carlo standard error over the limit for its functional."""
+    return max(float(np.max(mcse / (MAX_MCSE[name] * sd))) for name, _, _, mcse, sd in _functionals(draws, posterior))
+
+
+def _functionals(draws: Mapping[str, np.ndarray], posterior: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+    """Yield (name, estimate, exact, MCSE of the same functional, posterior sd) for every parameter."""
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    for name, marginal in posterior.items():
+        values, sd = draws[name], marginal.std()
+        both = (0, 1)
+        yield "mean", values.mean(both), marginal.mean(), array_stats.mcse(values, method="mean", **axes), sd
+        yield "sd", values.std(both, ddof=1), sd, array_stats.mcse(values, method="sd", **axes), sd
+        for label, q in QUANTILES.items():
+            mcse = array_stats.mcse(values, method="quantile", prob=q, **axes)
+            yield label, np.quantile(values, q, axis=both), marginal.ppf(q), mcse, sd
+
+
+def _distorted(draws: Mapping[str, np.ndarray], posterior: Any, scale: float, shift: float) -> dict[str, np.ndarray]:
+    """Return draws stretched about the exact mean and moved by a share of the exact sd."""
+    return {
+        name: posterior[name].mean() + scale * (values - posterior[name].mean()) + shift * posterior[name].std()
+        for name, values in draws.items()
+    }

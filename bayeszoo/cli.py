@@ -1,0 +1,385 @@
+"""The command line. Results go to stdout, progress and notes to stderr; nothing heavy is imported before it is needed.
+
+Exit codes: 0 ok; 2 input or usage; 3 the result may not be trusted; 4 numerical failure; 130 and 143 interrupted;
+1 a bug.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from cyclopts import App, CycloptsError, Parameter
+
+from bayeszoo import files, terminal, zoo
+from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
+from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.model import Model, capabilities
+from bayeszoo.options import MethodOptions, PriorOptions, TableOptions
+from bayeszoo.tree import dumps, nested
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+app = App(
+    name="bayeszoo",
+    help="Textbook Bayesian models in PyMC, checked against closed forms.",
+    help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
+)
+
+Json = Annotated[bool, Parameter(name="--json", negative=())]
+Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
+Flag = Annotated[bool, Parameter(negative=())]
+
+_received: list[int] = []
+
+
+@app.command(name="list")
+def list_models(*, as_json: Json = False) -> None:
+    """List the models, what each can do, and its data."""
+    rows = [_describe(zoo.find(name)) for name in zoo.builtin_names()]
+    plugins = {name: point.value for name, point in zoo.plugins().items()}
+    if as_json:
+        _print_json({"models": rows, "plugins": plugins})
+    else:
+        terminal.show_models(rows, plugins)
+
+
+def _describe(model: type[Model]) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "about": _notation(model).partition("\n")[0],
+        "capabilities": list(capabilities(model)),
+        "methods": methods_for(model),
+        "data": [item.name for item in model.examples],
+    }
+
+
+def _notation(model: type[Model]) -> str:
+    return (sys.modules[model.__module__].__doc__ or "").strip()
+
+
+@app.command
+def show(name: str, /, *, as_json: Json = False) -> None:
+    """Show a model: its notation, fields, inputs, data and graph."""
+    model = zoo.find(name)
+    described = {
+        **_describe(model),
+        "notation": _notation(model),
+        "fields": [
+            {"field": f.name, "is": f.metadata.get("label", ""), "default": f.default} for f in fields(cast(Any, model))
+        ],
+        "inputs": model.inputs.describe(),
+        "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
+        "graph": _graph(model),
+    }
+    if as_json:
+        _print_json(described)
+    else:
+        terminal.show_model(described)
+
+
+def _graph(model: type[Model]) -> str:
+    """Return the graph of the textbook declaration in Mermaid, which needs no program to be installed."""
+    import numpy as np
+    import pymc as pm
+
+    instance = model()
+    return str(pm.model_to_mermaid(instance.declare(instance.simulate(np.random.default_rng(0), 3)[1])))
+
+
+@app.command
+def simulate(
+    name: str,
+    /,
+    *,
+    size: int = 100,
+    seed: int | None = None,
+    sets: PriorOptions | None = None,
+    output: Output = None,
+    overwrite: Flag = False,
+) -> None:
+    """Draw parameters from the prior and data given them, as CSV.
+
+    Parameters
+    ----------
+    size
+        Rows.
+    seed
+        Source of all randomness; one is drawn and reported without it.
+    output
+        CSV file; stdout without it.
+    overwrite
+        Replace an existing file.
+    """
+    from bayeszoo.simulate import simulate_csv
+
+    if output is not None and output.exists() and not overwrite:
+        raise InputError(f"{output} exists", hint="choose another name or use --overwrite")
+    model = zoo.find(name)
+    text, params, seed = simulate_csv(model(**(sets or PriorOptions()).fields(model)), size, seed)
+    terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+        terminal.note(f"wrote {output}")
+
+
+@app.command(name="fit")
+def fit_command(
+    name: str,
+    data: str | None = None,
+    /,
+    *,
+    method: str = "nuts",
+    seed: int | None = None,
+    output: Output = None,
+    overwrite: Flag = False,
+    as_json: Json = False,
+    prior: PriorOptions | None = None,
+    table: TableOptions | None = None,
+    options: MethodOptions | None = None,
+) -> int:
+    """Fit a model to a table by one method.
+
+    Parameters
+    ----------
+    name
+        The model; see `bayeszoo list`.
+    data
+        CSV, TSV or Parquet file; the model's own data without it.
+    method
+        exact, mle, map, laplace, advi, fullrank_advi, nuts or smc.
+    seed
+        Source of all randomness; one is drawn and reported without it.
+    output
+        Save the fit here (.nc).
+    overwrite
+        Replace an existing file.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    from bayeszoo.summary import document
+
+    model = zoo.find(name)
+    check_method(model, method)
+    if output is not None:
+        files.probe(output, overwrite)
+    prior = prior or PriorOptions()
+    rows = (table or TableOptions()).read(model, data)
+    reporter = terminal.TerminalReporter()
+    try:
+        given = (options or MethodOptions()).given
+        tree = fit(prior.model(model, rows), rows, method, seed=seed, reporter=reporter, **given)
+    finally:
+        reporter.close()
+    tree.attrs |= {"command": " ".join(sys.argv[1:]), "prior": prior.prior}
+    saved = _save(tree, output, overwrite)
+    described = {**document(tree), "prior": prior.prior, "saved": saved}
+    if as_json:
+        _print_json(described)
+    else:
+        terminal.show_fit(tree, described)
+    return _verdict([tree], described["warnings"])
+
+
+def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:
+    """Save a fit; an interrupted one goes to ``NAME.partial`` and leaves NAME alone."""
+    if output is None:
+        return None
+    interrupted = tree.attrs["status"] == "interrupted"
+    target = output.with_name(f"{output.name}.partial") if interrupted else output
+    files.save(tree, target, overwrite or interrupted)
+    terminal.note(f"wrote {target}")
+    return str(target)
+
+
+def _verdict(trees: Sequence[xr.DataTree], warnings: Sequence[str]) -> int:
+    """Print what a reader must know, and return the exit code."""
+    for warning in warnings:
+        terminal.note(f"warning: {warning}")
+    states = {tree.attrs["status"] for tree in trees}
+    if "interrupted" in states:
+        return _signal_code()
+    return 0 if states <= {"ok"} else Untrustworthy.exit_code
+
+
+@app.command(name="compare")
+def compare_command(
+    name: str,
+    data: str | None = None,
+    /,
+    *,
+    methods: str = "exact,map,laplace,advi,nuts",
+    seed: int | None = None,
+    as_json: Json = False,
+    prior: PriorOptions | None = None,
+    table: TableOptions | None = None,
+) -> int:
+    """Fit by several methods and put them side by side.
+
+    Parameters
+    ----------
+    name
+        The model; see `bayeszoo list`.
+    data
+        CSV, TSV or Parquet file; the model's own data without it.
+    methods
+        Comma-separated; 'all' for every one that the model has.
+    seed
+        Source of all randomness; one is drawn and reported without it.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    from bayeszoo.compare import Withheld, compare, fit_each
+    from bayeszoo.summary import document, failures_of
+
+    model = zoo.find(name)
+    chosen = methods_for(model) if methods == "all" else [method.strip() for method in methods.split(",")]
+    for method in chosen:
+        check_method(model, method)
+    rows = (table or TableOptions()).read(model, data)
+    made = (prior or PriorOptions()).model(model, rows)
+    found = fit_each(made, rows, chosen, seed, terminal.TerminalReporter())
+    trees = [one for one in found if not isinstance(one, Withheld)]
+    frame = compare(found)
+    if as_json:
+        _print_json({"fits": [document(tree) for tree in trees], "table": frame.to_dict("records")})
+    else:
+        terminal.show_comparison(frame)
+    notes = [line for tree in trees[:1] for line in nested(tree, "notes")]
+    failures = [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)]
+    code = _verdict(trees, [*notes, *failures])
+    return code or (NumericalError.exit_code if len(trees) < len(found) else 0)
+
+
+@app.command(name="check")
+def check_command(
+    name: str | None = None,
+    /,
+    *,
+    every: Annotated[bool, Parameter(name="--all", negative=())] = False,
+    sampler: bool = True,
+    seed: int = 0,
+    as_json: Json = False,
+) -> int:
+    """Check a model's declaration, closed forms and sampling against each other.
+
+    Parameters
+    ----------
+    every
+        Check every model of the zoo.
+    sampler
+        Whether to compare NUTS with the exact answer too.
+    seed
+        Of points, simulated data and chains.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    from bayeszoo.check import check
+    from bayeszoo.gate import as_dict, passed
+
+    if (name is None) == (not every):
+        raise InputError("name a model, or use --all")
+    names = zoo.builtin_names() if every else [str(name)]
+    reporter = terminal.TerminalReporter()
+    cards = {one: check(zoo.find(one), seed=seed, sampler=sampler, reporter=reporter) for one in names}
+    if as_json:
+        _print_json({one: as_dict(card) for one, card in cards.items()})
+    else:
+        for one, card in cards.items():
+            terminal.show_scorecard(card, one)
+    return 0 if all(passed(card) for card in cards.values()) else Untrustworthy.exit_code
+
+
+@app.command(name="predict")
+def predict_command(
+    fit_file: Path,
+    data: str | None = None,
+    /,
+    *,
+    rows: int = 1,
+    seed: int = 0,
+    as_json: Json = False,
+    table: TableOptions | None = None,
+) -> None:
+    """Predict new rows from a saved fit, and score the prediction where their outcome is known.
+
+    Parameters
+    ----------
+    fit_file
+        A fit saved with -o.
+    data
+        Table of new rows.
+    rows
+        Without a table: how many further observations.
+    seed
+        Of the predictive draws.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    from bayeszoo.predict import predict
+    from bayeszoo.tree import model_of
+
+    tree = files.load(fit_file)
+    new = rows if data is None else (table or TableOptions()).read(type(model_of(tree)), data, new=True)
+    frame = predict(tree, new, seed=seed).reset_index()
+    whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
+    score = float(frame["log_score"].sum(skipna=False))
+    if as_json:
+        _print_json({**whole, "log_score": score, "rows": frame.to_dict("records")})
+    else:
+        terminal.show_prediction(frame, score, tree.attrs["kind"])
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(dumps(value) + "\n")
+
+
+def _on_terminate(number: int, _: FrameType | None) -> None:
+    _received.append(number)
+    raise KeyboardInterrupt
+
+
+def _signal_code() -> int:
+    return 128 + (_received[-1] if _received else signal.SIGINT)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    signal.signal(signal.SIGTERM, _on_terminate)
+    sys.exit(_run([argument for argument in given if argument != "--debug"], debug))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    try:
+        return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+    except KeyboardInterrupt:
+        terminal.note("interrupted; nothing was saved")
+        return _signal_code()
+    except CycloptsError as error:
+        return _fail(error, f"error: {str(error).strip()} See `bayeszoo --help`.", InputError.exit_code, debug)
+    except (InputError, NumericalError, Untrustworthy) as error:
+        return _fail(error, f"error: {error}", error.exit_code, debug)
+    except Interrupted as error:
+        return _fail(error, f"error: {error}", _signal_code(), debug)
+    except OSError as error:
+        return _fail(error, f"error: {error}", NumericalError.exit_code, debug)
+    except Exception as error:  # the last resort, so that a bug ends in one line and code 1
+        return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
+
+
+def _fail(error: BaseException, line: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    terminal.note(line)
+    return code

@@ -1,0 +1,178 @@
+"""Several fits of the same data side by side, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo import score
+from bayeszoo.data import read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.model import Model
+from bayeszoo.problem import Reporter
+from bayeszoo.summary import summarize
+from bayeszoo.tree import data_of, fact, model_of, nested
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+COLUMNS = (
+    "method",
+    "parameter",
+    "mean",
+    "sd",
+    "q025",
+    "q975",
+    "error_mcse",
+    "error_sd",
+    "sd_ratio",
+    "log_evidence",
+    "elbo",
+    "evidence_se",
+    "evidence_gap",
+    "loo_score",
+    "loo_se",
+    "seconds",
+    "kind",
+    "status",
+)
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """A method that gave no answer, and why."""
+
+    method: str
+    reason: str
+
+
+def compare(
+    fits: Model | Iterable[xr.DataTree | Withheld],
+    data: Any = None,
+    methods: Sequence[str] | None = None,
+    *,
+    seed: int | None = None,
+) -> pd.DataFrame:
+    """Put several fits of the same data side by side.
+
+    Parameters
+    ----------
+    fits : iterable of DataTree, or Model
+        What `fit` returned; or a model, which is then fitted to ``data`` by each of ``methods``.
+    data : Data or anything that `read` takes, optional
+        With a model only.
+    methods : sequence of str, optional
+        With a model only; by default every method that it has.
+    seed : int, optional
+        With a model only.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a method and scalar parameter. ``error_mcse`` is the error of the mean against the closed form in
+        Monte Carlo standard errors, ``error_sd`` in posterior standard deviations. ``evidence_gap`` is the exact log
+        evidence less the estimate or bound, whose Monte Carlo error is ``evidence_se``. ``loo_score`` is the mean
+        leave-one-out log predictive density of one observation in nats: of the point estimate plugged in for ``map``
+        and ``mle``, else integrated over the posterior. What does not apply or is withheld is NaN.
+
+    Raises
+    ------
+    InputError
+        When the fits are not of the same data.
+    """
+    import pandas as pd
+
+    if isinstance(fits, Model):
+        fits = fit_each(fits, data, methods or methods_for(type(fits)), seed)
+    fits = list(fits)
+    _require_same_data(fits)
+    rows = [row for one in fits for row in _rows(one)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def fit_each(
+    model: Model, data: Any, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
+) -> list[xr.DataTree | Withheld]:
+    """Fit by each method in turn; one that has no finite answer is withheld with its reason."""
+    for method in methods:
+        check_method(type(model), method)
+    data = read(model, data)
+    reporter = reporter or Reporter()
+    found: list[xr.DataTree | Withheld] = []
+    for method in methods:
+        reporter.say(f"{model.name}: {method}")
+        try:
+            found.append(fit(model, data, method, seed=seed, reporter=reporter))
+        except NumericalError as error:
+            found.append(Withheld(method, str(error)))
+    return found
+
+
+def _require_same_data(fits: Iterable[xr.DataTree | Withheld]) -> None:
+    digests = {one.attrs["data_digest"]: one for one in fits if not isinstance(one, Withheld)}
+    if len(digests) > 1:
+        named = ", ".join(f"{one.attrs['data_source']} ({digest[:8]})" for digest, one in digests.items())
+        raise InputError(f"the fits are of different data: {named}", hint="compare fits of the same data")
+
+
+def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
+    if isinstance(one, Withheld):
+        return [{"method": one.method, "status": f"withheld: {one.reason}"}]
+    whole = {
+        "method": one.attrs["method"],
+        "kind": one.attrs["kind"],
+        "status": one.attrs["status"],
+        "seconds": sum(nested(one, "seconds").values()),
+        **(_evidence(one) | _loo(one) if one.attrs["status"] == "ok" else {}),
+    }
+    return [{**whole, **row} for name, found in summarize(one).items() for row in _elements(one, name, found)]
+
+
+def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
+    """Return one row for each scalar of a parameter."""
+    shape = tree["posterior"][name].shape[2:]
+    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975")} | _errors(tree, name, found)
+    rows = []
+    for index in np.ndindex(shape):
+        label = f"{name}[{', '.join(str(i) for i in index)}]" if index else name
+        values = {key: float(value[index]) for key, value in columns.items() if value is not None}
+        rows.append({"parameter": label, **values})
+    return rows
+
+
+def _errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
+    mean, sd, mcse = found["mean"], found["sd"], found["mcse_mean"]
+    if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):
+        return {}
+    exact_mean, exact_sd = (tree["exact"][name].sel(statistic=s).to_numpy() for s in ("mean", "sd"))
+    errors = {"error_sd": (mean - exact_mean) / exact_sd}
+    if sd is not None:
+        errors["sd_ratio"] = sd / exact_sd
+    if mcse is not None and tree.attrs["kind"] == "sampled":
+        errors["error_mcse"] = (mean - exact_mean) / mcse
+    return errors
+
+
+def _evidence(tree: xr.DataTree) -> dict[str, float]:
+    found = {name: fact(tree, name) for name in ("log_evidence", "elbo")}
+    found["evidence_se"] = fact(tree, "log_evidence_mcse") or fact(tree, "elbo_se")
+    values = {name: value for name, value in found.items() if value is not None}
+    if values and tree.attrs["kind"] != "exact" and "exact" in tree.children:
+        values["evidence_gap"] = tree["exact"].attrs["log_evidence"] - values.get("log_evidence", values.get("elbo"))
+    return values
+
+
+def _loo(tree: xr.DataTree) -> dict[str, float]:
+    model, data, method = model_of(tree), data_of(tree), tree.attrs["method"]
+    if method == "exact":
+        found = score.integrated(model, data)
+    elif tree.attrs["kind"] == "point estimate":
+        found = score.plugged_in(model, data, method)
+    else:
+        found = score.from_draws(model, data, tree["posterior"].to_dataset())
+    return {} if found is None else {"loo_score": found.mean, "loo_se": found.se}

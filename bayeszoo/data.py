@@ -1,0 +1,264 @@
+"""The data a model is fitted to: read, checked, frozen, and known by a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import PurePath
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+from bayeszoo.inputs import Inputs
+from bayeszoo.sources import read_table
+from bayeszoo.table import Table, shown
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A real data set that comes with a model.
+
+    Parameters
+    ----------
+    file : str
+        Its file in the folder ``data`` next to the model, such as ``paris_births.csv``.
+    about : str
+        What it is, in a sentence.
+    source : str
+        Where it was published.
+    options : mapping of str to str
+        The options of `read` that its columns need.
+
+    Raises
+    ------
+    ValueError
+        When the file's name without its suffix is not of lower-case letters, digits, ``_`` and ``-``.
+    """
+
+    file: str
+    about: str
+    source: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the name, so that no example can lead out of its folder."""
+        if PurePath(self.file).name != self.file or not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.file!r} is not a name for an example")
+
+    @property
+    def name(self) -> str:
+        """The file's name without its suffix."""
+        return PurePath(self.file).stem
+
+
+class HasInputs(Protocol):
+    """What `read` needs to know of a model, or of its class."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the model's table must hold."""
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The data sets that come with the model, the first of them the default; may be empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data(Mapping[str, np.ndarray]):
+    """Arrays that a model accepts, and where they come from.
+
+    A mapping of names to read-only arrays with one row per data row. The arrays are copies: changing the user's
+    own afterwards changes nothing. Two data are equal when their digests are.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays, under the names the model gives them.
+    source : str
+        The base name of the file, or the kind of object, that they come from.
+    columns : mapping of str to str
+        The user's column for each role.
+    notes : tuple of str
+        Everything that was done to the data or is remarkable about them.
+    """
+
+    arrays: Mapping[str, np.ndarray]
+    source: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take copies that nobody can write to."""
+        arrays = {name: np.array(values) for name, values in self.arrays.items()}
+        for values in arrays.values():
+            values.setflags(write=False)
+        object.__setattr__(self, "arrays", arrays)
+        object.__setattr__(self, "columns", dict(self.columns))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return one array."""
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        """Count the arrays; `rows` counts the rows."""
+        return len(self.arrays)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare digests."""
+        return self.digest == other.digest if isinstance(other, Data) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Agree with `__eq__`."""
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        """Say what the arrays are, not what they hold."""
+        arrays = ", ".join(f"{name}: {values.dtype} {values.shape}" for name, values in self.arrays.items())
+        return f"Data({arrays}; from {self.source or 'arrays'})"
+
+    @property
+    def rows(self) -> int:
+        """The number of data rows."""
+        return len(next(iter(self.arrays.values()), ()))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the names, types, shapes and bytes of the arrays: the same wherever the data came from."""
+        state = hashlib.sha256()
+        for name, values in sorted(self.arrays.items()):
+            state.update(f"{name}\0{values.dtype.str}\0{values.shape}\0".encode())
+            state.update(np.ascontiguousarray(values))
+        return state.hexdigest()
+
+
+def read(
+    model: HasInputs,
+    source: Any = None,
+    *,
+    missing: str = "refuse",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    new: bool = False,
+    **options: str | None,
+) -> Data:
+    r"""Read and check the data for a model.
+
+    Nothing is dropped, imputed, rescaled, relabelled or converted unless an option asks for it, and whatever is done
+    is said in `Data.notes`. Messages name the options as the command line does: ``--positive yes`` is
+    ``positive="yes"`` here.
+
+    Parameters
+    ----------
+    model : Model or class
+        The model, or its class: its `inputs` say what the table must hold.
+    source : path, data frame, mapping or array-like, optional
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
+        sequences; or one sequence, array or series of shape (n,) or (n, 1). The model's first example by default.
+        A `Data` is returned as it is.
+    missing : {"refuse", "drop"}
+        What to do with rows that lack a value in a column that is used.
+    delimiter : str, optional
+        The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
+    decimal : {".", ","}
+        The decimal mark of numbers in text.
+    encoding : str
+        The encoding of a text file. A byte order mark is accepted.
+    header : bool
+        Whether the first line of a text file names the columns.
+    new : bool
+        Whether these are rows to be predicted, whose outcome may be absent.
+    **options : str
+        Those of ``model.inputs.options``: which columns to use, and what their values mean.
+
+    Returns
+    -------
+    Data
+        Read-only arrays with one row per data row, and the digest by which fits are compared.
+
+    Raises
+    ------
+    InputError
+        When the data cannot be used exactly as they are. It has `column`, `rows` (counted from 1, the header not
+        counted) and `hint`.
+
+    Examples
+    --------
+    >>> from bayeszoo.inputs import Binary
+    >>> class Coin:
+    ...     inputs = Binary("y")
+    ...     examples = ()
+    >>> data = read(Coin, {"won": ["yes", "no", "yes"]}, positive="yes")
+    >>> data["y"]
+    array([1, 0, 1])
+    >>> data.notes
+    ("column 'won': 'no' is 0, 'yes' is 1",)
+    """
+    if isinstance(source, Data):
+        return source
+    if source is None:
+        table, defaults = _example(model, None)
+        options = {**defaults, **options}
+    else:
+        table = read_table(source, delimiter=delimiter, decimal=decimal, encoding=encoding, header=header)
+    parse = model.inputs.parse_new if new else model.inputs.parse
+    parsed = parse(table, missing, **options)
+    return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes)
+
+
+def example(model: HasInputs, name: str | None = None) -> Data:
+    """Read a data set that comes with a model.
+
+    Parameters
+    ----------
+    model : Model or class
+        The model, or its class.
+    name : str, optional
+        The name of the example; the first by default.
+
+    Returns
+    -------
+    Data
+
+    Raises
+    ------
+    InputError
+        When the model has no example of that name.
+    """
+    table, options = _example(model, name)
+    return read(model, table, **options)
+
+
+def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]:
+    title = getattr(model, "__name__", type(model).__name__)
+    if not model.examples:
+        raise InputError(f"{title} comes with no example", hint="give the data")
+    known = {item.name: item for item in model.examples}
+    found = model.examples[0] if name is None else known.get(name)
+    if found is None:
+        raise InputError(f"{title} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
+    with resources.as_file(_folder(model) / found.file) as path:
+        return read_table(path), dict(found.options)
+
+
+def _folder(model: HasInputs) -> Traversable:
+    """Find the folder or package ``data`` next to the module in which the model's class is written."""
+    module = (model if isinstance(model, type) else type(model)).__module__
+    package = module.rpartition(".")[0]
+    try:
+        return resources.files(f"{package}.data")
+    except ModuleNotFoundError:
+        return resources.files(package) / "data"

@@ -1,0 +1,153 @@
+"""Save and load fits: atomically, without overwriting by accident, and without trusting what is read.
+
+A fit is netCDF-4 (HDF5) through h5netcdf. No pickle is read or written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import lazy_loader
+
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+ENGINE: Literal["h5netcdf"] = "h5netcdf"
+MAX_BYTES = 4 * 2**30
+"""Largest fit, in declared bytes, that `load` reads into memory."""
+_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def probe(path: str | Path, overwrite: bool = False) -> Path:
+    """Check that ``path`` can be written, before any work is done.
+
+    Raises
+    ------
+    InputError
+        When it exists and ``overwrite`` is false, is not a ``.nc`` file, or its folder is missing or not writable.
+    """
+    path = Path(path)
+    if path.suffixes[-2:] != [".nc", ".partial"] and path.suffix != ".nc":
+        raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {str(path.parent)!r}", hint="make it first")
+    if path.exists() and not path.is_file():
+        raise InputError(f"not a regular file: {path}")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists", hint="choose another name or use --overwrite")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
+    except OSError as error:
+        raise InputError(f"cannot write in {str(path.parent)!r}: {error.strerror}") from None
+    os.close(handle)
+    os.unlink(name)
+    return path
+
+
+def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
+    """Write a fit so that ``path`` holds either the old file or the whole new one.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+    path : str or Path
+        A name that ends in ``.nc``.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Returns
+    -------
+    Path
+        Where it was written.
+
+    Raises
+    ------
+    InputError
+        As `probe`.
+    OSError
+        When writing fails, for example on a full disk; an existing file is untouched.
+    """
+    path = probe(path, overwrite)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        _write(tree, temporary)
+        _same(tree, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+    return path
+
+
+def _write(tree: xr.DataTree, path: Path) -> None:
+    try:
+        tree.to_netcdf(path, engine=ENGINE)
+    except RuntimeError as error:  # h5py reports a full disk so
+        raise OSError(f"writing {path.parent} failed: {error}") from error
+    path.chmod(0o666 & ~_umask())  # mkstemp makes it private
+    _sync(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or a folder to disk; not every system lets a folder be opened."""
+    with contextlib.suppress(PermissionError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _same(tree: xr.DataTree, path: Path) -> None:
+    """Reopen what was written and compare it with what should have been."""
+    if not xr.load_datatree(path, engine=ENGINE).identical(tree):
+        raise OSError(f"{path.parent}: what was read back is not what was written")
+
+
+def load(path: str | Path) -> xr.DataTree:
+    """Read a fit that `save` wrote.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, not a bayeszoo result, damaged, or larger than `MAX_BYTES`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"not a regular file: {path}")
+    with path.open("rb") as handle:
+        if handle.read(len(_HDF5_SIGNATURE)) != _HDF5_SIGNATURE:
+            raise _damaged(path)
+    try:
+        with xr.open_datatree(path, engine=ENGINE) as lazy:
+            if "bayeszoo_format" not in lazy.attrs:
+                raise _damaged(path)
+            if (size := sum(group.nbytes for group in lazy.subtree)) > MAX_BYTES:
+                raise InputError(f"{path.name} declares {size} bytes", hint=f"at most {MAX_BYTES} are read")
+        return xr.load_datatree(path, engine=ENGINE)
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path.name} is not a bayeszoo result (or is damaged)")

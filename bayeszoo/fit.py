@@ -1,0 +1,149 @@
+"""``fit(model, data, method) -> DataTree``: the one door to every method."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import secrets
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.data import read
+from bayeszoo.errors import InputError
+from bayeszoo.model import CAPABILITIES, Model
+from bayeszoo.problem import Outcome, Problem, Reporter
+from bayeszoo.tree import assemble
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Method(NamedTuple):
+    """Where a method lives, what a model must have for it, and what it gives."""
+
+    where: str
+    needs: str | None
+    about: str
+
+
+METHODS: dict[str, Method] = {
+    "exact": Method("exact:run", "Conjugate", "closed-form posterior and evidence"),
+    "mle": Method("mode:run_mle", None, "maximum of the likelihood"),
+    "map": Method("mode:run_map", None, "mode of the posterior, constrained space"),
+    "laplace": Method("laplace:run", None, "Gaussian at the mode, unconstrained space"),
+    "advi": Method("advi:mean_field", None, "best independent Gaussians, unconstrained space"),
+    "fullrank_advi": Method("advi:full_rank", None, "best Gaussian, unconstrained space"),
+    "nuts": Method("nuts:run", None, "No-U-Turn sampler"),
+    "smc": Method("smc:run", None, "sequential Monte Carlo, with log evidence"),
+}
+
+
+def fit(
+    model: Model,
+    data: Any = None,
+    method: str = "nuts",
+    *,
+    seed: int | np.random.Generator | None = None,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> xr.DataTree:
+    """Fit a model to data by one method.
+
+    Parameters
+    ----------
+    model : Model
+        An instance: its fields are the prior.
+    data : Data or anything that `read` takes, optional
+        By default the model's own first real data set.
+    method : {"exact", "mle", "map", "laplace", "advi", "fullrank_advi", "nuts", "smc"}
+        How to fit.
+    seed : int or numpy.random.Generator, optional
+        Source of all randomness. Without one a seed is drawn; either way the tree records it.
+    reporter : Reporter, optional
+        Takes progress; silent by default.
+    **options
+        Of the method: ``draws`` and ``chains`` of all that draw; ``tune``, ``target_accept``, ``sampler`` and
+        ``extend`` of NUTS; ``threshold`` of SMC.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``posterior`` (chain, draw, ...), ``sample_stats``, ``observed_data``, ``constant_data``,
+        ``optimization`` and, where the model has closed forms, ``exact``; provenance and the gate in the attributes.
+        ``tree.attrs["status"]`` is ``"ok"``, ``"not converged"`` or ``"interrupted"``.
+
+    Raises
+    ------
+    InputError
+        When the data, an option or the method does not suit the model; nothing was compiled.
+    NumericalError
+        When there is no finite answer.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> tree = bz.fit(bz.find("beta_bernoulli")(a=1, b=1), method="exact", seed=1)
+    >>> float(tree["exact"]["theta"].sel(statistic="mean").round(4))
+    0.5097
+    """
+    run = _find(model, method)
+    _check_options(run, method, options)
+    seed = _as_seed(seed)
+    problem = Problem(model, read(model, data), np.random.default_rng(seed), reporter or Reporter())
+    outcome = run(problem, **options)
+    return assemble(problem, method, outcome, options, seed)
+
+
+def methods_for(model: type[Model]) -> list[str]:
+    """Name the methods that a model class can be fitted with."""
+    return [name for name, m in METHODS.items() if m.needs is None or issubclass(model, CAPABILITIES[m.needs])]
+
+
+def check_method(model: type[Model], method: str) -> None:
+    """Raise `InputError` unless ``model`` can be fitted with ``method``."""
+    if method not in METHODS:
+        raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
+    if method not in methods_for(model):
+        needs = METHODS[method].needs
+        raise InputError(
+            f"{model.name} cannot be fitted with {method!r}: it is not {needs}", hint="see `bayeszoo list`"
+        )
+
+
+def _find(model: Model, method: str) -> Callable[..., Outcome]:
+    if not isinstance(model, Model):
+        raise InputError(f"fit needs a model instance, got {type(model).__name__}", hint="write bz.find(name)()")
+    check_method(type(model), method)
+    module, function = METHODS[method].where.split(":")
+    found: Callable[..., Outcome] = getattr(importlib.import_module(f"bayeszoo.{module}"), function)
+    return found
+
+
+def _check_options(run: Callable[..., Outcome], method: str, options: Mapping[str, Any]) -> None:
+    accepted = {name: p.default for name, p in inspect.signature(run).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    for name, value in options.items():
+        if name not in accepted:
+            hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
+            raise InputError(f"method {method!r} has no option {name!r}", hint=hint)
+        _check_option(name, value, accepted[name])
+
+
+def _check_option(name: str, value: Any, default: Any) -> None:
+    if type(default) is int:
+        least = 0 if name == "tune" else 1
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"{name} must be a whole number >= {least}, got {value!r}")
+    if type(default) is float and not (isinstance(value, int | float) and 0 < value < 1):
+        raise InputError(f"{name} must be between 0 and 1, got {value!r}")
+
+
+def _as_seed(seed: int | np.random.Generator | None) -> int:
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**31 - 1))
+    if seed is None:
+        return secrets.randbelow(2**31 - 1)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number >= 0, got {seed!r}")
+    return int(seed)

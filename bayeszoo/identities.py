@@ -1,0 +1,238 @@
+"""The identities that a model's declaration and its closed forms must satisfy (VERIFICATION 2.1).
+
+Each function takes a `Case` and returns a `Check` whose figure is the largest violation. A and B are always computed
+by different people's code: PyMC's log density on one side, SciPy's distributions and the model's formulas on the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.data import Data
+from bayeszoo.density import Density
+from bayeszoo.gate import Check, at_least, at_most
+from bayeszoo.optimize import maximize
+from bayeszoo.score import log_density, prior
+
+POINTS = 25
+"""Points from the prior, and as many from the posterior, at which densities are compared."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and a data set on which its identities are checked."""
+
+    model: Any
+    data: Data
+    seed: int = 0
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A fresh generator: every check draws the same points whatever ran before."""
+        return np.random.default_rng(self.seed)
+
+    @cached_property
+    def stats(self) -> Any:
+        """Sufficient statistics."""
+        return self.model.statistics(self.data)
+
+    @cached_property
+    def declared(self) -> Density:
+        """The textbook declaration."""
+        return Density(self.model.declare(self.data))
+
+    @cached_property
+    def compressed(self) -> Density:
+        """The declaration on sufficient statistics."""
+        return Density(self.model.compressed(self.stats))
+
+    @cached_property
+    def points(self) -> list[dict[str, Any]]:
+        """Parameter values, half from the prior, half from the posterior."""
+        draws = [family.rvs(POINTS, self.rng) for family in (prior(self.model), self.model.posterior(self.stats))]
+        return [{name: values[i] for name, values in half.items()} for half in draws for i in range(POINTS)]
+
+    @cached_property
+    def flat_points(self) -> list[np.ndarray]:
+        """The same points, unconstrained."""
+        return [self.declared.unconstrain(point) for point in self.points]
+
+    @cached_property
+    def log_joint(self) -> np.ndarray:
+        """PyMC's log joint density (no Jacobian) of the ordered data at each point."""
+        values = np.array([self.declared.constrained_joint(x)[0] for x in self.flat_points])
+        return values - self.stats.log_coefficient
+
+    @property
+    def log_evidence(self) -> float:
+        """The model's own log evidence."""
+        return float(self.model.log_evidence(self.stats))
+
+
+def _relative(found: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
+    """Largest absolute difference over max(1, |reference|)."""
+    found, reference = np.asarray(found, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    return float(np.max(np.abs(found - reference) / np.maximum(1.0, np.abs(reference))))
+
+
+def independent_density(case: Case) -> Check:
+    """L1a: PyMC's log joint equals SciPy's prior plus SciPy's likelihood."""
+    outcome = case.model.inputs.outcome(case.data)
+    reference = [
+        prior(case.model).logpdf(p) + math.fsum(np.ravel(log_density(case.model.likelihood(p, case.data), outcome)))
+        for p in case.points
+    ]
+    return at_most("density equals SciPy's", _relative(case.log_joint + case.stats.log_coefficient, reference), 1e-9)
+
+
+def candidate_identity(case: Case) -> Check:
+    """L1b: log joint less log posterior is the log evidence at every point (Besag 1989)."""
+    candidates = case.log_joint - [case.model.posterior(case.stats).logpdf(p) for p in case.points]
+    return at_most("candidate identity", _relative(candidates, case.log_evidence), 1e-9)
+
+
+def compressed_density(case: Case) -> Check:
+    """L1a: the density on sufficient statistics equals the textbook declaration's."""
+    compressed = [case.compressed.constrained_joint(x)[0] for x in case.flat_points]
+    return at_most("compressed equals declared", _relative(compressed, case.log_joint), 1e-10)
+
+
+def chain_rule(case: Case) -> Check:
+    """L1c: the log evidence is the sum of one-step-ahead log predictive densities."""
+    inputs, terms = case.model.inputs, []
+    rows = min(inputs.size(case.data), 50)
+    head, _ = inputs.split(case.data, rows)
+    for i in range(rows):
+        past, rest = inputs.split(head, i)
+        row, _ = inputs.split(rest, 1)
+        predictive = case.model.predictive(case.model.statistics(past), row)
+        terms.append(float(np.ravel(log_density(predictive, inputs.outcome(row)))[0]))
+    stats = case.model.statistics(head)
+    return at_most(
+        "chain rule", _relative(math.fsum(terms), case.model.log_evidence(stats) + stats.log_coefficient), 1e-9
+    )
+
+
+def normalization(case: Case) -> Check:
+    """L1d: the evidence of all possible data sets of four observations sums to one."""
+    inputs = case.model.inputs
+    sequences = itertools.product(inputs.support, repeat=4)
+    data = (inputs.coerce({inputs.name: np.array(sequence)}) for sequence in sequences)
+    total = math.fsum(math.exp(case.model.log_evidence(case.model.statistics(one))) for one in data)
+    return at_most("evidence sums to one", abs(total - 1), 1e-10)
+
+
+def gradient(case: Case) -> Check:
+    """L1e: the gradient equals central differences of the log density."""
+    worst = 0.0
+    for x in case.flat_points:
+        _, slope = case.declared.joint(x)
+        for i, step in enumerate(6e-6 * np.maximum(1.0, np.abs(x))):
+            h = step * (np.arange(len(x)) == i)
+            difference = (case.declared.joint(x + h)[0] - case.declared.joint(x - h)[0]) / (2 * step)
+            worst = max(worst, abs(slope[i] - difference) / (1 + abs(difference)))
+    # differencing a log density of size L loses eps * L / h: without it a large data set fails by rounding alone
+    rounding = 4e-11 * float(np.max(np.abs(case.log_joint)))
+    return at_most("gradient", worst, 1e-5 + rounding)
+
+
+_JACOBIANS: dict[str, Callable[[np.ndarray], float]] = {
+    "log": lambda theta: float(np.sum(np.log(theta))),
+    "logodds": lambda theta: float(np.sum(np.log(theta) + np.log1p(-theta))),
+}
+"""Log |d theta / d u| by hand for PyMC's elementwise transforms, by name."""
+
+
+def jacobian(case: Case) -> Check:
+    """L1f: log density with Jacobian less without it is the hand-written log derivative of the transforms."""
+    density = case.declared
+    found = np.array([density.joint(x)[0] - density.constrained_joint(x)[0] for x in case.flat_points])
+    transforms = {v.name: density.model.rvs_to_transforms[v] for v in density.model.free_RVs}
+    named = {name: transform.name for name, transform in transforms.items() if transform is not None}
+    if not set(named.values()) <= set(_JACOBIANS):
+        return at_most("jacobian", None, 1e-10)
+    expected = [sum(_JACOBIANS[kind](np.asarray(p[name])) for name, kind in named.items()) for p in case.points]
+    rounding = 1e-15 * float(np.max(np.abs(case.log_joint)))
+    return at_most("jacobian", _relative(found, expected), 1e-10 + rounding)
+
+
+def row_order(case: Case) -> Check:
+    """L1g: shuffling the rows leaves the evidence alone."""
+    order = case.rng.permutation(case.model.inputs.size(case.data))
+    shuffled = case.model.statistics(case.model.inputs.reordered(case.data, order))
+    return at_most("row order", _relative(case.model.log_evidence(shuffled), case.log_evidence), 1e-12)
+
+
+def batches(case: Case) -> Check:
+    """L1i: learning from a first batch and then a second is learning from all, posterior and evidence."""
+    inputs, model = case.model.inputs, case.model
+    worst = 0.0
+    for at in {0, 1, inputs.size(case.data) // 3, inputs.size(case.data)}:
+        first, second = (model.statistics(part) for part in inputs.split(case.data, at))
+        later = model.updated(first)
+        twice = [later.posterior(second).logpdf(p) for p in case.points]
+        once = [model.posterior(case.stats).logpdf(p) for p in case.points]
+        evidence = model.log_evidence(first) + later.log_evidence(second)
+        worst = max(worst, _relative(twice, once), _relative(evidence, case.log_evidence))
+        worst = max(worst, _relative(model.posterior(first + second).logpdf(case.points[-1]), once[-1]))
+    return at_most("batches", worst, 1e-10)
+
+
+def no_data(case: Case) -> Check:
+    """L1j: without data the log evidence is 0 and the posterior is PyMC's prior."""
+    density, variables = case.declared, case.declared.model.free_RVs
+    log_prior = density.gradient_of(density.model.logp(vars=variables, jacobian=False))
+    found = [prior(case.model).logpdf(p) for p in case.points]
+    evidence = case.model.log_evidence(case.model.statistics(case.model.inputs.empty()))
+    return at_most(
+        "no data gives the prior", _relative(found, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence), 1e-9
+    )
+
+
+def simulator(case: Case) -> Check:
+    """L1k: parameters drawn by ``simulate`` are uniform in rank under the posterior of the data drawn with them."""
+    rng, ranks = case.rng, []
+    for _ in range(2000):
+        params, data = case.model.simulate(rng, 20)
+        posterior = case.model.posterior(case.model.statistics(data))
+        ranks.append(np.concatenate([np.ravel(posterior[name].cdf(value)) for name, value in params.items()]))
+    return at_least("simulator (KS p)", _lowest_ks(np.array(ranks)), 1e-5)
+
+
+def prior_sampler(case: Case) -> Check:
+    """L1k: PyMC's draws from the declared prior follow the closed-form prior."""
+    import pymc as pm
+
+    variables = case.declared.model.free_RVs
+    draws = pm.draw(variables, draws=2000, random_seed=case.rng)
+    family = prior(case.model)
+    ranks = [family[v.name].cdf(values).reshape(2000, -1) for v, values in zip(variables, draws, strict=True)]
+    return at_least("prior sampler (KS p)", _lowest_ks(np.concatenate(ranks, axis=1)), 1e-5)
+
+
+def _lowest_ks(ranks: np.ndarray) -> float:
+    return float(min(scipy.stats.kstest(column, "uniform").pvalue for column in ranks.T))
+
+
+def map_is_the_maximum(case: Case) -> Check:
+    """L6: no optimizer finds a higher log joint density than the closed-form MAP, nor a different one."""
+    return _closed_form_mode("MAP is the maximum", case, case.model.map(case.stats), case.compressed.constrained_joint)
+
+
+def mle_is_the_maximum(case: Case) -> Check:
+    """L6: no optimizer finds a higher log likelihood than the closed-form MLE, nor a different one."""
+    return _closed_form_mode("MLE is the maximum", case, case.model.mle(case.stats), case.compressed.likelihood)
+
+
+def _closed_form_mode(name: str, case: Case, params: Any, target: Any) -> Check:
+    found = maximize(target, case.compressed.start)
+    here = target(case.compressed.unconstrain(params))[0]
+    return at_most(name, _relative(here, found.value), 1e-9)

@@ -1,0 +1,179 @@
+"""What a model is: the prior lives in the fields, the data in the arguments, and every method is a pure function.
+
+A model has a capability when it has that capability's methods; a missing capability is a missing method. CONTRACT.md
+gives the reason for each of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+    from bayeszoo.data import Example
+    from bayeszoo.families import Posterior
+    from bayeszoo.inputs import Inputs
+
+Values = Mapping[str, Any]
+"""Named arrays: parameters, or the canonical arrays of a data set."""
+
+
+def positive(default: float, label: str) -> float:
+    """Declare a hyperparameter field that must be finite and > 0; ``label`` names it in messages."""
+    return field(default=default, metadata={"label": label, "positive": True})
+
+
+def real(default: float, label: str) -> float:
+    """Declare a hyperparameter field that must be a finite real number; ``label`` names it in messages."""
+    return field(default=default, metadata={"label": label, "positive": False})
+
+
+def _hyperparameter(value: object, label: str, must_be_positive: bool) -> np.float64:
+    """Cast once to float64: PyTensor would read Python's ``3.0`` as float32 and ``3`` as int8 (pytensor#1073)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(f"{label} must be a number, got {value!r}")
+    if not math.isfinite(value):
+        raise InputError(f"{label} must be finite, got {value:g}")
+    if must_be_positive and value <= 0:
+        raise InputError(f"{label} must be > 0, got {value:g}")
+    return np.float64(value)
+
+
+class Model(ABC):
+    """A generative model. Subclasses are frozen dataclasses, one to a file.
+
+    Attributes
+    ----------
+    name : str
+        The class name in snake case; also the name of the model's file.
+    inputs : Inputs
+        What a user's table must hold.
+    examples : tuple of Example
+        Real data sets that come with the model; the first is its default.
+    """
+
+    name: ClassVar[str]
+    inputs: ClassVar[Inputs]
+    examples: ClassVar[tuple[Example, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)
+        cls.name = "_".join(word.lower() for word in words)
+
+    def __post_init__(self) -> None:
+        for f in fields(cast(Any, self)):
+            if "label" in f.metadata:
+                value = _hyperparameter(getattr(self, f.name), f.metadata["label"], f.metadata["positive"])
+                object.__setattr__(self, f.name, value)
+
+    @classmethod
+    def weak(cls, data: Values) -> Self:
+        """Weakly informative priors, scaled to the data where the model has a scale; by default the textbook's."""
+        return cls()
+
+    @abstractmethod
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw parameters from the prior and ``size`` rows of data given them: ``(parameters, data)``."""
+
+    @abstractmethod
+    def declare(self, data: Values) -> pm.Model:
+        """Write the joint density down in PyMC, as the textbook does, with named dims."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Additive sufficient statistics: a subclass names them as fields, ``+`` pools and ``-`` takes away data.
+
+    Attributes
+    ----------
+    log_coefficient : float
+        Log of the number of *ordered* data sets that a table of counts stands for; 0 for a table of single
+        observations. Sufficient statistics do not depend on order, so every density computed from them is of ordered
+        data, and this is the constant that turns it into the density of the counts.
+    """
+
+    log_coefficient: float = field(default=0.0, kw_only=True)
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def __sub__(self, other: Self) -> Self:
+        return type(self)(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
+
+
+@runtime_checkable
+class Sufficient(Protocol):
+    """The likelihood depends on the data only through statistics that add up, so its cost does not grow with N."""
+
+    def statistics(self, data: Values) -> Any:
+        """Return the `Stats` of the data."""
+
+    def compressed(self, stats: Any) -> pm.Model:
+        """Declare the density of the ordered data from the statistics, with the names and dims of ``declare``."""
+
+
+@runtime_checkable
+class Conjugate(Sufficient, Protocol):
+    """Posterior, evidence and predictive distribution are known in closed form, without PyMC."""
+
+    def posterior(self, stats: Any) -> Posterior:
+        """Return the posterior; of empty data, the prior."""
+
+    def log_evidence(self, stats: Any) -> float:
+        """Return the log marginal likelihood of the ordered data, with every constant."""
+
+    def predictive(self, stats: Any, data: Values) -> Any:
+        """Return the posterior predictive distribution of each row of ``data``: a frozen SciPy distribution."""
+
+    def updated(self, stats: Any) -> Model:
+        """Return the model whose prior is this model's posterior."""
+
+
+@runtime_checkable
+class PointEstimates(Protocol):
+    """The MAP and the maximum-likelihood estimate are known in closed form."""
+
+    def map(self, stats: Any) -> dict[str, Any]:
+        """Return the mode of the posterior in the constrained space (no Jacobian)."""
+
+    def mle(self, stats: Any) -> dict[str, Any]:
+        """Return the maximum of the likelihood."""
+
+
+@runtime_checkable
+class Observable(Protocol):
+    """The distribution of one observation given the parameters is at hand as a SciPy distribution."""
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
+
+
+CAPABILITIES: dict[str, type] = {
+    "Sufficient": Sufficient,
+    "Conjugate": Conjugate,
+    "PointEstimates": PointEstimates,
+    "Observable": Observable,
+}
+"""The optional capabilities in the order in which ``bayeszoo list`` prints them."""
+
+
+def capabilities(model: type[Model]) -> tuple[str, ...]:
+    """Name the optional capabilities that a model class has."""
+    return tuple(name for name, protocol in CAPABILITIES.items() if issubclass(model, protocol))
+
+
+def fields_of(model: Model) -> dict[str, Any]:
+    """Return the model's hyperparameters as plain numbers and lists, ready for JSON."""
+    values = {f.name: getattr(model, f.name) for f in fields(cast(Any, model))}
+    return {name: v.tolist() if isinstance(v, np.generic | np.ndarray) else v for name, v in values.items()}

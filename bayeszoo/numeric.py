@@ -1,0 +1,219 @@
+"""Columns as numbers: which column, which rows, and nothing converted that does not say a number."""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+from bayeszoo.table import Column, Table, listed, shown
+
+LARGEST_COUNT = 2**53
+"""Above it, float64 no longer holds every whole number."""
+
+LARGEST_REAL = 1e150
+"""Above it, the square of a number, or a sum of squares, overflows."""
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
+_PLAIN = re.compile(r"[0-9eE+.\-]*")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+
+# Columns: which one, and which of its rows
+
+
+def choose(table: Table, column: str | None, name: str, other: str | None = None) -> Column:
+    """Find the column to use: the one asked for, else the one called `name`, else the only one beside `other`.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, or it cannot be told which one.
+    """
+    if column is not None and column == other:
+        raise InputError(f"column {shown(column)} cannot hold both the outcomes and their counts", column=column)
+    if column is not None:
+        return table[column]
+    if name in table.columns and name != other:
+        return table[name]
+    candidates = [label for label in table.columns if label != other]
+    if len(candidates) == 1:
+        return table[candidates[0]]
+    found = ", ".join(map(shown, list(table.columns)[:20]))
+    raise InputError(f"{table.name or 'the table'} has columns {found}", hint="say which with --column")
+
+
+def complete(
+    columns: list[Column], arrays: Iterable[np.ndarray], missing: str
+) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    """Refuse, or drop, the rows in which a column has no value.
+
+    Parameters
+    ----------
+    columns : list of Column
+        The user's columns, for the messages.
+    arrays : iterable of ndarray, shape (rows,)
+        Their numbers, NaN where the value is missing.
+    missing : {"refuse", "drop"}
+        What to do.
+
+    Returns
+    -------
+    arrays : list of ndarray, shape (kept,)
+    notes : tuple of str
+
+    Raises
+    ------
+    InputError
+        When a value is missing and `missing` is "refuse", or when no row is complete.
+    """
+    arrays = list(arrays)
+    masks = [np.isnan(values) for values in arrays]
+    for column, mask in zip(columns, masks, strict=True):
+        rows = np.flatnonzero(mask)
+        if len(rows) == len(mask):
+            raise InputError(f"{column} has no values", column=column.name)
+        if len(rows) and missing == "refuse":
+            count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows)})"
+            where = [int(row) + 1 for row in rows[:5]]
+            raise InputError(f"{column}: {count}", column=column.name, rows=where, hint="use --missing drop")
+    holes = np.logical_or.reduce(masks)
+    rows = np.flatnonzero(holes)
+    if not len(rows):
+        return arrays, ()
+    if len(rows) == len(holes):
+        raise InputError("no row has a value in every column that is used")
+    note = f"{len(rows)} row{'s' if len(rows) > 1 else ''} with missing values dropped ({listed(rows)})"
+    return [values[~holes] for values in arrays], (note,)
+
+
+# Numbers
+
+
+def to_numbers(column: Column) -> np.ndarray:
+    """Convert a column to float64, shape (n,), with NaN where a value is missing.
+
+    Raises
+    ------
+    InputError
+        When a value is not a number, or is infinite. Truth values, dates and complex numbers are not numbers here,
+        nor is text such as ``1,000``, ``1_000``, ``0x1F`` or ``10%``.
+    """
+    values = column.values
+    if isinstance(values, list):
+        converted = _from_text(column, values)
+    elif values.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # from an extended precision; refused below
+            converted = values.astype(np.float64, copy=False)
+    else:
+        converted = _from_objects(column, values)
+    infinite = np.flatnonzero(np.isinf(converted))
+    if len(infinite):
+        raise column.error("is too large", infinite)
+    return converted
+
+
+def to_reals(column: Column) -> np.ndarray:
+    """Convert a column to float64 as `to_numbers` does, and refuse numbers whose square overflows."""
+    values = to_numbers(column)
+    large = np.flatnonzero(np.abs(values) > LARGEST_REAL)
+    if len(large):
+        raise column.error("is too large to square", large, hint="rescale the column")
+    return values
+
+
+def to_counts(column: Column) -> np.ndarray:
+    """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53."""
+    values = to_numbers(column)
+    broken = np.flatnonzero((values != np.floor(values)) & ~np.isnan(values))
+    if len(broken):
+        raise column.error("is not a whole number", broken)
+    negative = np.flatnonzero(values < 0)
+    if len(negative):
+        raise column.error("is negative", negative, hint="counts must be >= 0")
+    # 2**53 + 1 has become 2**53: only the user's own number tells.
+    near = np.flatnonzero(values >= LARGEST_COUNT)
+    large = [int(row) for row in near if Decimal(str(column.values[row]).replace(",", ".")) > LARGEST_COUNT]
+    if large:
+        raise column.error("is too large", large, hint="counts must be <= 2**53")
+    return values
+
+
+def _from_text(column: Column, values: list[str]) -> np.ndarray:
+    distinct = dict.fromkeys(values)  # a set would forget the order, and the memory be read at random
+    known = _plain(distinct) if column.decimal == "." else None
+    if known is None:
+        known = {text: number(text, column.decimal) for text in distinct}
+        if None in known.values():
+            raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
+    return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
+
+
+def _plain(texts: Iterable[str]) -> dict[str, float | None] | None:
+    """Convert texts at once when they are all numbers; return None when one has to look at each."""
+    # float takes "1_000" and "infinity"; but of these characters it makes nothing but the numbers meant.
+    if not _PLAIN.fullmatch("".join(texts)):
+        return None
+    try:
+        return dict(zip(texts, map(float, texts), strict=True))
+    except ValueError:
+        return None
+
+
+def number(text: str, decimal: str = ".") -> float | None:
+    """Convert text to a number: NaN when it stands for a missing value, None when it is no number."""
+    token = text.strip()
+    if token.lower() in MISSING:
+        return np.nan
+    if decimal == ",":
+        token = token.replace(".", "?").replace(",", ".")
+    return float(token) if _NUMBER.fullmatch(token) else None
+
+
+def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
+    cells = values.tolist()
+    present = [cell for cell in cells if cell is not None]
+    if values.dtype.kind in "mM" or any(isinstance(cell, _DATES) for cell in present):
+        raise column.error("holds dates")
+    if values.dtype.kind == "c" or any(isinstance(cell, complex | np.complexfloating) for cell in present):
+        raise column.error("is complex")
+    if values.dtype.kind == "b" or (present and all(isinstance(cell, bool | np.bool_) for cell in present)):
+        raise column.error("holds true/false, not numbers")
+    converted = [_object_number(cell, column.decimal) for cell in cells]
+    if None in converted:
+        raise _no_number(column, [row for row, value in enumerate(converted) if value is None])
+    return np.array(converted, dtype=np.float64)
+
+
+def _object_number(cell: object, decimal: str) -> float | None:
+    if cell is None:
+        return np.nan
+    if isinstance(cell, str):
+        return number(cell, decimal)
+    if isinstance(cell, bool | np.bool_) or not isinstance(cell, numbers.Real | Decimal):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf
+
+
+def _no_number(column: Column, rows: list[int]) -> InputError:
+    first = column.values[rows[0]]
+    comma = column.decimal == "." and isinstance(first, str) and _DECIMAL_COMMA.fullmatch(first.strip())
+    return column.error("is not a number", rows, hint="use --decimal ','" if comma else None)
+
+
+def subnormal(column: Column, values: np.ndarray) -> tuple[str, ...]:
+    """Return a note when some values are so small that they have lost digits."""
+    sizes = np.abs(values[values != 0])
+    if not len(sizes) or sizes.min() >= np.finfo(np.float64).tiny:
+        return ()
+    return (f"{column} spans {float(sizes.min())!r}..{float(sizes.max())!r}",)

@@ -1,0 +1,209 @@
+"""The No-U-Turn sampler, with nutpie or PyMC's own, run again at greater length and care until the gate passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from threadpoolctl import threadpool_limits
+
+from bayeszoo.density import Density
+from bayeszoo.errors import InputError, Interrupted
+from bayeszoo.gate import STRUCTURAL, Check, gate, passed
+from bayeszoo.problem import Outcome, Problem
+
+ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
+"""Length factor and least target acceptance of each attempt."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run of the sampler."""
+
+    draws: int
+    tune: int
+    chains: int
+    target_accept: float
+
+    def harder(self, factor: int, target_accept: float) -> Settings:
+        """Return settings for a longer and more careful run."""
+        accept = max(self.target_accept, target_accept)
+        return replace(self, draws=factor * self.draws, tune=factor * self.tune, target_accept=accept)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of a sampler gave: groups ``posterior`` and ``sample_stats``."""
+
+    tree: xr.DataTree
+    interrupted: bool = False
+
+
+def run(
+    problem: Problem,
+    *,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    target_accept: float = 0.8,
+    sampler: str = "nutpie",
+    extend: bool = True,
+) -> Outcome:
+    """Sample the posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+        Free variables must be continuous.
+    draws, tune, chains : int
+        Kept draws and warmup draws of each chain, and the number of chains.
+    target_accept : float
+        Target acceptance statistic of the first attempt.
+    sampler : {"nutpie", "pymc"}
+        Asked for by name, because the two differ in what they check.
+    extend : bool
+        Whether a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and 0.99.
+
+    Raises
+    ------
+    Interrupted
+        When the run was stopped before every chain had a draw.
+    """
+    if sampler not in SAMPLERS:
+        raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
+    first = Settings(draws, tune, chains, target_accept)
+    for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
+        settings = first.harder(factor, accept)
+        found = SAMPLERS[sampler](problem, settings)
+        checks = gate(found.tree)
+        if found.interrupted or passed(checks) or not _longer_may_help(checks):
+            break
+        problem.reporter.say(f"attempt {attempt} did not pass: {'; '.join(str(c) for c in checks if not c.passed)}")
+    return _outcome(problem, found, checks, settings, attempt, sampler)
+
+
+def _longer_may_help(checks: list[Check]) -> bool:
+    return all(check.passed for check in checks if check.name in STRUCTURAL)
+
+
+def _outcome(
+    problem: Problem, found: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
+) -> Outcome:
+    posterior, stats = found.tree["posterior"].to_dataset(), found.tree["sample_stats"].to_dataset()
+    kept = {str(name): stat.to_numpy() for name, stat in stats.data_vars.items() if stat.dtype.kind in "biuf"}
+    return Outcome(
+        {name: posterior[name].to_numpy() for name in problem.density.names},
+        f"{sampler} {version(sampler)}",
+        checks,
+        {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept},
+        sample_stats={name: stat for name, stat in kept.items() if stat.ndim == 2},
+        dims=problem.density.dims,
+        coords=problem.density.coords,
+        interrupted=found.interrupted,
+    )
+
+
+def _with_nutpie(problem: Problem, settings: Settings) -> Run:
+    import nutpie
+
+    compiled = _compile_for_nutpie(problem)
+    options = {"draws": settings.draws, "tune": settings.tune, "chains": settings.chains}
+    total = settings.chains * (settings.draws + settings.tune)
+
+    def progress(chains: list[Any]) -> None:
+        problem.reporter.progress("sampling", sum(chain.finished_draws for chain in chains), total)
+
+    # chains run in threads: a BLAS that threads too would fight them (3 to 5 times slower)
+    with problem.clock.phase("run"), threadpool_limits(1):
+        background = nutpie.sample(
+            compiled,
+            **options,
+            seed=problem.seed(),
+            target_accept=settings.target_accept,
+            progress_bar=False,
+            progress_callback=progress,
+            save_warmup=False,
+            blocking=False,
+        )
+        return _wait(background)
+
+
+def _wait(background: Any) -> Run:
+    """Wait for nutpie's threads; on Ctrl-C keep what every chain has."""
+    try:
+        return Run(background.wait())
+    except KeyboardInterrupt:
+        return Run(_trim(background.abort()), interrupted=True)
+
+
+def _trim(tree: xr.DataTree) -> xr.DataTree:
+    """Cut all chains to the shortest: nutpie pads unfinished ones with NaN."""
+    if "posterior" not in tree.children or "sample_stats" not in tree.children:
+        raise Interrupted("stopped before the first draw; nothing was kept")
+    stats = tree["sample_stats"].to_dataset()
+    length = int(np.isfinite(stats["energy"].to_numpy()).sum(axis=1).min()) if "energy" in stats else 0
+    if length == 0:
+        raise Interrupted("stopped before every chain had a draw; nothing was kept")
+    groups = {name: tree[name].to_dataset().isel(draw=slice(length)) for name in ("posterior", "sample_stats")}
+    return xr.DataTree.from_dict(groups)
+
+
+def _compile_for_nutpie(problem: Problem) -> Any:
+    """Hand nutpie the function that every method shares, instead of having it compile one of its own."""
+    from nutpie.compiled_pyfunc import from_pyfunc
+
+    density = problem.density
+    with problem.clock.phase("compile"):
+        joint, shapes = density.joint, {k: v.shape for k, v in density.constrain(density.start).items()}
+        starts = _finite_starts(density, problem)
+    return from_pyfunc(
+        density.size,
+        lambda: joint,
+        lambda *_: density.constrain,
+        [np.dtype(np.float64)] * len(shapes),
+        list(shapes.values()),
+        list(shapes),
+        make_initial_point_fn=starts,
+    )
+
+
+def _finite_starts(density: Density, problem: Problem) -> Callable[[int], np.ndarray]:
+    """Return a function of a seed that jitters the initial point until the density is finite there."""
+
+    def start(seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            x = density.jittered_start(int(rng.integers(2**31 - 1)))
+            if np.isfinite(density.joint(x)[0]):
+                break
+        return x
+
+    return start
+
+
+def _with_pymc(problem: Problem, settings: Settings) -> Run:
+    import pymc as pm
+
+    declared = problem.declared
+    with problem.clock.phase("run"), threadpool_limits(1):
+        tree = pm.sample(
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=1,
+            target_accept=settings.target_accept,
+            random_seed=problem.seed(),
+            nuts_sampler="pymc",
+            model=declared,
+            progressbar=False,
+            quiet=True,
+            compute_convergence_checks=False,
+        )
+    return Run(tree)
+
+
+SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": _with_pymc}

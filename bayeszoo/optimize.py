@@ -1,0 +1,120 @@
+"""Maxima of a log density that comes with its gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.gate import Check, at_most
+
+Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""A log density and its gradient at a flat point of shape (D,)."""
+
+MAX_DISTANCE = 1e-5
+"""How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A maximum found numerically.
+
+    Attributes
+    ----------
+    x : ndarray of shape (D,)
+        Where, in unconstrained coordinates.
+    value : float
+        The log density there.
+    precision : ndarray of shape (D, D)
+        The negative Hessian there.
+    gradient_norm : float
+        Largest absolute component of the gradient there.
+    distance : float
+        Largest component of the gradient over the square root of the curvature: how many standard deviations the next
+        Newton step would move; infinite where the curvature is not positive.
+    trace : ndarray of shape (iterations,)
+        The log density after each iteration.
+    """
+
+    x: np.ndarray
+    value: float
+    precision: np.ndarray
+    gradient_norm: float
+    distance: float
+    trace: np.ndarray
+
+
+def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
+    """Climb a log density from ``start`` by L-BFGS, then polish with Newton steps.
+
+    Raises
+    ------
+    NumericalError
+        When the density is not finite where the climb begins or ends.
+    """
+    trace: list[float] = []
+
+    def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = gradient(x)
+        return -value, -slope
+
+    def note(intermediate_result: Any) -> None:
+        trace.append(-float(intermediate_result.fun))
+
+    if not math.isfinite(descend(start)[0]):
+        raise NumericalError("the log density is not finite at the initial point")
+    options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
+    x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
+    for _ in range(5):
+        x = _newton_step(gradient, x)
+        trace.append(gradient(x)[0])
+    return _describe(gradient, x, np.array(trace))
+
+
+def _newton_step(gradient: Gradient, x: np.ndarray) -> np.ndarray:
+    """Take a full Newton step where the curvature is positive definite and the step climbs; else stay."""
+    value, slope = gradient(x)
+    try:
+        factor = scipy.linalg.cho_factor(curvature(gradient, x))
+    except np.linalg.LinAlgError:
+        return x
+    candidate = x + scipy.linalg.cho_solve(factor, slope)
+    climbed = gradient(candidate)
+    better = climbed[0] >= value - 1e-12 * abs(value) and np.max(np.abs(climbed[1])) <= np.max(np.abs(slope))
+    return candidate if better else x
+
+
+def _describe(gradient: Gradient, x: np.ndarray, trace: np.ndarray) -> Mode:
+    value, slope = gradient(x)
+    precision = curvature(gradient, x)
+    diagonal = np.diag(precision)
+    distance = float(np.max(np.abs(slope) / np.sqrt(diagonal))) if (diagonal > 0).all() else math.inf
+    return Mode(x, value, precision, float(np.max(np.abs(slope))), distance, trace)
+
+
+def curvature(gradient: Gradient, x: np.ndarray) -> np.ndarray:
+    """Return the negative Hessian of a log density at x, shape (D, D), by central differences of its gradient.
+
+    Raises
+    ------
+    NumericalError
+        When it is not finite.
+    """
+    steps = 6e-6 * np.maximum(1.0, np.abs(x))
+    rows = [
+        (gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in zip(np.diag(steps), steps, strict=True)
+    ]
+    hessian = np.array(rows)
+    if not np.isfinite(hessian).all():
+        raise NumericalError("the curvature of the log density at the mode is not finite")
+    return (hessian + hessian.T) / 2
+
+
+def distance_checks(mode: Mode) -> list[Check]:
+    """Check that a numerical maximum is one."""
+    return [at_most("distance to a stationary point in sd", mode.distance, MAX_DISTANCE)]

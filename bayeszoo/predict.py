@@ -1,0 +1,139 @@
+"""The posterior predictive distribution of new rows, and how well it foresaw them where they are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.data import Data, read
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.model import Conjugate, Model, Observable
+from bayeszoo.score import log_density
+from bayeszoo.tree import QUANTILES, data_of, model_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """What a predictive distribution says of each row; arrays of shape (rows,)."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    quantiles: np.ndarray
+    mcse_mean: np.ndarray | None
+    log_score: np.ndarray
+
+
+def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: Any) -> pd.DataFrame:
+    """Predict new rows from a fit.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+    new_data : int, Data or anything that `read` takes
+        A number of further observations; or a table. Where the table holds the outcome too, its log predictive
+        density is the score of the prediction.
+    seed : int
+        Of the predictive draws of a fit by sampling, whose quantiles they give.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a new row: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` (NaN where there is no Monte
+        Carlo error), ``observed`` and ``log_score`` (NaN where the outcome is not known).
+
+    Notes
+    -----
+    An exact fit gives the closed-form predictive; a point estimate is plugged into the likelihood; any other fit
+    averages the likelihood over its draws.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate.
+    InputError
+        When the model cannot predict, or the new data do not suit it.
+    """
+    import pandas as pd
+
+    if tree.attrs["status"] != "ok":
+        raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
+    model = model_of(tree)
+    data, observed = _new_rows(model, new_data, options)
+    found = (
+        _closed_form(model, tree, data, observed)
+        if tree.attrs["kind"] == "exact"
+        else _averaged(model, tree, data, observed, seed)
+    )
+    unknown = np.full(len(found.mean), np.nan)
+    columns = {"mean": found.mean, "sd": found.sd, **dict(zip(QUANTILES, found.quantiles, strict=True))}
+    columns["mcse_mean"] = unknown if found.mcse_mean is None else found.mcse_mean
+    columns["observed"] = unknown if observed is None else observed
+    columns["log_score"] = found.log_score
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(unknown) + 1, name="row"))
+
+
+def _new_rows(model: Model, new_data: Any, options: dict[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+    """Return the arrays of the new rows, and their outcome where it is known."""
+    if isinstance(new_data, int):
+        if isinstance(new_data, bool) or new_data < 1:
+            raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
+        return model.inputs.unseen(new_data), None
+    data: Data = read(model, new_data, new=True, **options)
+    known = model.inputs.has_outcome(data)
+    return dict(data), np.asarray(model.inputs.outcome(data), dtype=np.float64) if known else None
+
+
+def _closed_form(
+    model: Model, tree: xr.DataTree, data: dict[str, np.ndarray], observed: np.ndarray | None
+) -> Predictive:
+    if not isinstance(model, Conjugate):
+        raise InputError(f"{model.name} has no closed-form predictive")
+    distribution = model.predictive(model.statistics(data_of(tree)), data)
+    quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
+    scores = _nan_like(distribution.mean()) if observed is None else log_density(distribution, observed)
+    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores)
+
+
+def _averaged(
+    model: Model, tree: xr.DataTree, data: dict[str, np.ndarray], observed: np.ndarray | None, seed: int
+) -> Predictive:
+    """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
+    if not isinstance(model, Observable):
+        raise InputError(f"{model.name} does not say how its observations are distributed", hint="see `bayeszoo list`")
+    posterior = {
+        str(name): v.transpose("chain", "draw", ...).to_numpy() for name, v in tree["posterior"].data_vars.items()
+    }
+    given = model.likelihood(posterior, data)
+    conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row)
+    both = (0, 1)
+    if tree.attrs["kind"] == "point estimate":
+        quantiles, mcse = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()]), None
+    else:
+        drawn = given.rvs(size=conditional.shape, random_state=np.random.default_rng(seed))
+        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
+    mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
+    scores = _nan_like(mean) if observed is None else _log_mean(log_density(given, observed))
+    return Predictive(mean, sd, quantiles, mcse, scores)
+
+
+def _mcse(conditional: np.ndarray) -> np.ndarray:
+    from arviz_stats.base import array_stats
+
+    return np.asarray(array_stats.mcse(conditional, method="mean", chain_axis=0, draw_axis=1))
+
+
+def _log_mean(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.logaddexp.reduce(values.reshape(-1, values.shape[-1]), axis=0) - np.log(values[..., 0].size))
+
+
+def _nan_like(values: Any) -> np.ndarray:
+    return np.full(np.shape(values), np.nan)

@@ -1,0 +1,136 @@
+"""What a method is given (`Problem`) and what it hands back (`Outcome`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.data import Data
+from bayeszoo.gate import Check
+from bayeszoo.model import Model, Sufficient
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+    from bayeszoo.density import Density
+
+
+class Reporter:
+    """Takes progress; this one is silent, the command line's is not."""
+
+    def say(self, line: str) -> None:
+        """Take one line about what is going on."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Take how much of a long piece of work is done."""
+
+
+class Clock:
+    """Seconds by phase: ``build`` (declaring the model), ``compile`` and ``run``."""
+
+    def __init__(self) -> None:
+        self.seconds = {"build": 0.0, "compile": 0.0, "run": 0.0}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time spent in the block to ``name``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model, its data and a source of randomness.
+
+    Attributes
+    ----------
+    model : Model
+        The prior.
+    data : Data
+        The validated data.
+    rng : numpy.random.Generator
+        All randomness of the fit comes from here.
+    reporter : Reporter
+        Takes progress.
+    clock : Clock
+        Times the phases.
+    """
+
+    model: Model
+    data: Data
+    rng: np.random.Generator
+    reporter: Reporter = field(default_factory=Reporter)
+    clock: Clock = field(default_factory=Clock)
+
+    @cached_property
+    def stats(self) -> Any:
+        """Sufficient statistics of the data, or None when the model has none."""
+        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else None
+
+    @cached_property
+    def declared(self) -> pm.Model:
+        """The PyMC model that is sampled: on sufficient statistics where there are any, else on the rows."""
+        with self.clock.phase("build"):
+            if isinstance(self.model, Sufficient):
+                return self.model.compressed(self.stats)
+            return self.model.declare(self.data)
+
+    @cached_property
+    def density(self) -> Density:
+        """The compiled log density of ``declared``."""
+        declared = self.declared
+        with self.clock.phase("compile"):
+            from bayeszoo.density import Density
+
+            return Density(declared)
+
+    @property
+    def declared_from(self) -> str:
+        """What the sampled density is computed from."""
+        return "sufficient statistics" if isinstance(self.model, Sufficient) else "rows"
+
+    def seed(self) -> int:
+        """Draw a seed for a library that wants an integer."""
+        return int(self.rng.integers(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found.
+
+    Attributes
+    ----------
+    draws : mapping of str to ndarray
+        Shape (chain, draw, *parameter shape); a point estimate has one chain of one draw.
+    sampler : str
+        The engine that did the work, with what was special about it.
+    checks : sequence of Check
+        The gate.
+    facts : mapping
+        Numbers about the fit as a whole, stored as attributes: ``log_evidence``, ``elbo``, ``k_hat``, ...
+    sample_stats, optimization : mapping of str to ndarray
+        Per draw, shape (chain, draw), and per iteration, shape (iteration,).
+    dims, coords : mapping
+        Names and labels of the parameters' axes.
+    interrupted : bool
+        Whether the run was stopped from outside.
+    """
+
+    draws: Mapping[str, np.ndarray]
+    sampler: str
+    checks: list[Check]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
+    optimization: Mapping[str, np.ndarray] = field(default_factory=dict)
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, Any] = field(default_factory=dict)
+    interrupted: bool = False

@@ -1,0 +1,115 @@
+"""Log likelihood at a point, and leave-one-out predictive scores: integrated over the posterior, or plugged in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.gate import MAX_K_HAT
+from bayeszoo.model import Conjugate, Model, Observable, PointEstimates, Values
+
+MAX_DISTINCT = 2000
+"""Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
+
+
+class Score(NamedTuple):
+    """Mean leave-one-out log predictive density of one observation in nats, and its standard error."""
+
+    mean: float
+    se: float
+
+
+def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
+    """Log density or log mass of a frozen SciPy distribution, whichever it has."""
+    return cast(np.ndarray, (distribution.logpmf if hasattr(distribution, "logpmf") else distribution.logpdf)(values))
+
+
+def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
+    """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
+    if not isinstance(model, Observable):
+        return None
+    rows, weights = model.inputs.observations(data)
+    seen = weights > 0  # 0 * -inf would be NaN
+    terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))
+    return math.fsum(np.ravel(terms)[seen] * weights[seen])
+
+
+def prior(model: Conjugate) -> Any:
+    """Return the prior of a conjugate model: the posterior of no data."""
+    return model.posterior(model.statistics(cast(Model, model).inputs.empty()))
+
+
+def integrated(model: Model, data: Values) -> Score | None:
+    """Leave-one-out score with the parameters integrated out in closed form."""
+    if not isinstance(model, Conjugate):
+        return None
+    return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+
+
+def plugged_in(model: Model, data: Values, estimate: str) -> Score | None:
+    """Leave-one-out score of the point estimate, ``"map"`` or ``"mle"``, refitted without the observation."""
+    if not (isinstance(model, PointEstimates) and isinstance(model, Conjugate) and isinstance(model, Observable)):
+        return None
+    refit = getattr(model, estimate)
+    return _leave_one_out(model, data, lambda rest, row: model.likelihood(refit(rest), row))
+
+
+def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values], Any]) -> Score | None:
+    rows, weights = model.inputs.observations(data)
+    if len(weights) > MAX_DISTINCT:
+        return None
+    everything = model.statistics(data)
+    terms = []
+    for row in _single_rows(rows, len(weights)):
+        rest = everything - model.statistics(row)
+        try:
+            distribution = predictive(rest, row)
+        except NumericalError:  # there is no estimate without this observation
+            return None
+        terms.append(float(np.ravel(log_density(distribution, model.inputs.outcome(row)))[0]))
+    return _weighted(np.array(terms), weights)
+
+
+def _single_rows(rows: Values, count: int) -> Iterator[dict[str, np.ndarray]]:
+    for i in range(count):
+        yield {name: values[i : i + 1] for name, values in rows.items()}
+
+
+def _weighted(terms: np.ndarray, weights: np.ndarray) -> Score:
+    seen, total = weights > 0, float(weights.sum())
+    terms, weights = terms[seen], weights[seen]
+    mean = float(np.sum(terms * weights) / total)
+    if not math.isfinite(mean):
+        return Score(mean, math.nan)
+    return Score(mean, math.sqrt(float(np.sum(weights * np.square(terms - mean))) / total / total))
+
+
+def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
+    """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
+
+    Withheld (None) when an importance weight's Pareto shape exceeds 0.7.
+    """
+    from arviz_stats.base import array_stats
+
+    rows, weights = model.inputs.observations(data)
+    if not isinstance(model, Observable) or len(weights) > MAX_DISTINCT:
+        return None
+    stacked = {str(name): _flat(variable) for name, variable in posterior.data_vars.items()}
+    terms = []
+    for row, weight in zip(_single_rows(rows, len(weights)), weights, strict=True):
+        log_p = np.ravel(log_density(model.likelihood(stacked, row), model.inputs.outcome(row)))
+        log_weights, k_hat = array_stats.psislw(log_p)
+        if weight > 0 and k_hat > MAX_K_HAT:
+            return None
+        terms.append(float(np.logaddexp.reduce(log_weights + log_p)))
+    return _weighted(np.array(terms), weights)
+
+
+def _flat(variable: Any) -> np.ndarray:
+    """Return draws of shape (chains * draws, ...)."""
+    values = variable.transpose("chain", "draw", ...).to_numpy()
+    return cast(np.ndarray, values.reshape(-1, *values.shape[2:]))

@@ -1,0 +1,77 @@
+"""Sequential Monte Carlo (PyMC's): draws and an estimate of the log evidence, from independent runs."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bayeszoo.gate import Check, at_most, check_draws
+from bayeszoo.problem import Outcome, Problem
+
+MAX_EVIDENCE_SD = 0.1
+"""Nats by which independent runs may scatter about each other."""
+
+
+def run(problem: Problem, *, draws: int = 2000, chains: int = 4, threshold: float = 0.8) -> Outcome:
+    """Sample by tempering from the prior to the posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+        The prior must be proper.
+    draws : int
+        Particles of each run.
+    chains : int
+        Independent runs; their scatter is the error of the log evidence.
+    threshold : float
+        Effective share of the particles that each tempering step keeps; higher is slower and more exact.
+    """
+    declared = problem.declared
+    with problem.clock.phase("compile"):
+        names = problem.density.names
+    with problem.clock.phase("run"), threadpool_limits(1):
+        tree = _sample(declared, draws, chains, threshold, problem.seed())
+    posterior = tree["posterior"].to_dataset()
+    evidence = _last_of_each_run(tree["sample_stats"]["log_marginal_likelihood"].to_numpy())
+    return Outcome(
+        {name: posterior[name].to_numpy() for name in names},
+        "PyMC SMC",
+        [*check_draws(posterior[names]), _evidence_check(evidence)],
+        {"log_evidence": _log_mean(evidence), "log_evidence_mcse": float(evidence.std(ddof=1) / math.sqrt(chains))},
+        dims=problem.density.dims,
+        coords=problem.density.coords,
+    )
+
+
+def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int) -> Any:
+    import pymc as pm
+
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # sample_smc has no `quiet`
+    try:
+        return pm.sample_smc(
+            draws, chains=chains, cores=1, threshold=threshold, random_seed=seed, progressbar=False, model=declared
+        )
+    finally:
+        logger.setLevel(level)
+
+
+def _last_of_each_run(stages: np.ndarray) -> np.ndarray:
+    """Return each run's final log evidence; PyMC stores ragged object arrays padded with NaN, which cannot be saved."""
+    runs = [[float(value) for value in np.atleast_1d(run)] for run in stages]
+    return np.array([[value for value in run if not math.isnan(value)][-1] for run in runs])
+
+
+def _log_mean(log_evidence: np.ndarray) -> float:
+    """Average on the natural scale, where SMC is unbiased."""
+    return float(np.logaddexp.reduce(log_evidence) - math.log(len(log_evidence)))
+
+
+def _evidence_check(log_evidence: np.ndarray) -> Check:
+    spread = float(log_evidence.std(ddof=1)) if len(log_evidence) > 1 else None
+    return at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD)

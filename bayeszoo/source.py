@@ -1,0 +1,97 @@
+"""What can be wrong in a model's source that no density shows: misspelt keywords, and numbers that are not float64.
+
+PyMC ignores unknown keywords of a distribution: ``pm.Normal("x", 0, sd=100)`` has standard deviation 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_COMMON = {
+    "dims",
+    "observed",
+    "initval",
+    "total_size",
+    "transform",
+    "default_transform",
+    "shape",
+    "size",
+    "rng",
+    "name",
+    "model",
+}
+
+
+def unknown_keywords(source: str) -> list[str]:
+    """List the keywords in calls of ``pm.<Distribution>`` that PyMC would silently ignore."""
+    import pymc as pm
+
+    found = []
+    for name, call in _distribution_calls(source, pm):
+        accepted = _accepted(getattr(pm, name))
+        found += [f"line {call.lineno}: pm.{name}({k.arg}=)" for k in call.keywords if k.arg and k.arg not in accepted]
+    return found
+
+
+def literal_numbers(source: str) -> list[str]:
+    """List the number literals passed to ``pm.<Distribution>``: PyTensor reads 3.0 as float32 and 3 as int8."""
+    import pymc as pm
+
+    found = []
+    for name, call in _distribution_calls(source, pm):
+        arguments = [*call.args, *(k.value for k in call.keywords if k.arg not in _COMMON)]
+        found += [f"line {call.lineno}: pm.{name}(... {ast.unparse(a)} ...)" for a in arguments if _is_number(a)]
+    return found
+
+
+def narrow_variables(model: Any) -> list[str]:
+    """List what a PyMC model's log density *computes* in less than float64.
+
+    Constants such as PyMC's own 0 and 1 may be float32, where they are exact; the logarithm of one may not.
+    """
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.elemwise import Elemwise
+
+    computed = (v for v in ancestors([model.logp(jacobian=True)]) if v.owner and isinstance(v.owner.op, Elemwise))
+    return sorted(str(v) for v in computed if v.dtype in ("float16", "float32"))
+
+
+def source_of(model: type) -> str:
+    """Return the source of the file that defines a model."""
+    return Path(inspect.getfile(model)).read_text(encoding="utf-8")
+
+
+def _distribution_calls(source: str, pm: Any) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls ``pm.X(...)`` and ``pm.X.dist(...)`` where X is a distribution."""
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        target = node.func
+        if target.attr == "dist" and isinstance(target.value, ast.Attribute):
+            target = target.value
+        owner = target.value
+        known = isinstance(owner, ast.Name) and owner.id == "pm" and hasattr(getattr(pm, target.attr, None), "dist")
+        if known:
+            yield target.attr, node
+
+
+def _accepted(distribution: Any) -> set[str]:
+    names = set(_COMMON)
+    for klass in distribution.__mro__:
+        for method in ("dist", "get_dist_params", "clone"):
+            if method in klass.__dict__:
+                parameters = inspect.signature(getattr(klass, method)).parameters.values()
+                names |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return names
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand)
+    if isinstance(node, ast.List | ast.Tuple):
+        return any(_is_number(item) for item in node.elts)
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)

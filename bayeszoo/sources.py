@@ -1,0 +1,169 @@
+"""Tables from files, data frames, mappings and arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.delimited import delimiter_of, read_delimited, regular
+from bayeszoo.errors import InputError
+from bayeszoo.table import Column, Table, escaped, refuse_duplicates, shown
+
+
+def read_table(
+    source: Any, *, delimiter: str | None = None, decimal: str = ".", encoding: str = "utf-8", header: bool = True
+) -> Table:
+    r"""Read a table from a file, a data frame, a mapping of columns, or one sequence of values.
+
+    Parameters
+    ----------
+    source : path, data frame, mapping or array-like
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
+        sequences; or one sequence, array or series of shape (n,) or (n, 1), which becomes the column ``y``.
+    delimiter : str, optional
+        The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
+    decimal : {".", ","}
+        The decimal mark of numbers in text.
+    encoding : str
+        The encoding of a text file. A byte order mark is accepted.
+    header : bool
+        Whether the first line of a text file names the columns. Without it they are ``1``, ``2``, ... (``y`` when
+        there is one).
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        When `source` cannot be read exactly as it is.
+
+    Examples
+    --------
+    >>> read_table({"y": [0, 1, 1]}).rows
+    3
+    """
+    if decimal not in (".", ","):
+        raise InputError(f"decimal must be '.' or ',', got {shown(decimal)}")
+    if isinstance(source, Table):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        return _from_memory(source, decimal)
+    path = regular(Path(source))
+    if path.suffix.lower() == ".parquet":
+        return _from_parquet(path, decimal)
+    return read_delimited(path, delimiter_of(path, delimiter), delimiter is None, decimal, encoding, header)
+
+
+def _from_memory(source: Any, decimal: str) -> Table:
+    if isinstance(source, Mapping):
+        return _from_mapping(source, decimal)
+    if isinstance(source, list | tuple | range | np.ndarray):
+        return Table("", {"y": _column("y", source, decimal)})
+    import narwhals as nw
+
+    if nw.dependencies.is_into_dataframe(source):
+        return _from_frame("", source, decimal)
+    return Table("", {"y": _column("y", source, decimal)})
+
+
+def _from_mapping(source: Mapping[Any, Any], decimal: str) -> Table:
+    refuse_duplicates([str(name) for name in source])
+    columns = {str(name): _column(str(name), values, decimal) for name, values in source.items()}
+    # Only pandas objects have an index that can be compared; the method `index` of a list cannot.
+    indexes = {str(name): values.index for name, values in source.items() if hasattr(values, "reindex")}
+    first, *others = indexes or [""]
+    differ = next((name for name in others if not indexes[name].equals(indexes[first])), None)
+    if differ is None:
+        return Table("", columns)
+    note = f"{escaped(first)} and {escaped(differ)} have different indexes; rows matched by position"
+    return Table("", columns, (note,))
+
+
+def _from_frame(name: str, source: Any, decimal: str) -> Table:
+    import narwhals as nw
+
+    labels = [str(label) for label in getattr(source, "column_names", source.columns)]
+    refuse_duplicates(labels)
+    frame = nw.from_native(source, eager_only=True)
+    series = dict(zip(labels, frame.iter_columns(), strict=True))
+    return Table(name, {label: _column(label, values, decimal) for label, values in series.items()})
+
+
+def _from_parquet(path: Path, decimal: str) -> Table:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]'") from None
+    try:
+        # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
+        with path.open("rb") as file:
+            arrow = parquet.ParquetFile(file).read()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
+    return _from_frame(escaped(path.name), arrow, decimal)
+
+
+def _column(name: str, values: Any, decimal: str) -> Column:
+    if isinstance(values, list) and set(map(type, values)) == {str}:
+        return Column(name, values.copy(), decimal)
+    array = _array(name, values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"column {shown(name)} has shape {array.shape}, one dimension expected", column=name)
+    if isinstance(array, np.ma.MaskedArray):
+        array = _packed(name, array.tolist(), object) if np.ma.is_masked(array) else array.data
+    if array.dtype.kind == "U":
+        return Column(name, array.tolist(), decimal)
+    if array.dtype.kind != "O":
+        return Column(name, array, decimal)
+    cells = [None if _is_missing(cell) else cell for cell in array.tolist()]
+    if set(map(type, cells)) <= {str, type(None)}:
+        return Column(name, [cell or "" for cell in cells], decimal)
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return Column(name, array, decimal)
+
+
+def _array(name: str, values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    if hasattr(values, "toarray"):
+        raise InputError(f"column {shown(name)} is a sparse matrix", column=name, hint="pass its .toarray()")
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
+        kind = type(values).__name__
+        raise InputError(f"column {shown(name)} is a {kind}; a sequence of values was expected", column=name)
+    if isinstance(values, list | tuple):
+        # numpy would turn [1, "b"] into text and [True, 0.5] into 1.0 and 0.5.
+        types = set(map(type, values))
+        mixed = len(types) > 1 and not types <= {int, float}
+        return _packed(name, values, object if mixed else None)
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return _packed(name, values, None)
+    if series.dtype.is_integer() and series.null_count():
+        return _packed(name, series.to_list(), object)  # as floats, integers above 2**53 would change
+    return series.to_numpy()
+
+
+def _packed(name: str, values: Any, dtype: type | None) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=dtype)
+    except ValueError:
+        raise InputError(f"column {shown(name)} is ragged: its rows have different lengths", column=name) from None
+
+
+def _is_missing(cell: object) -> bool:
+    # By name, so that pandas need not be imported to recognise its NA and NaT.
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    return isinstance(cell, float | np.floating | Decimal) and bool(cell != cell)

@@ -1,0 +1,132 @@
+"""What a fit says about each parameter, as plain numbers; withheld when the gate did not pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.tree import QUANTILES, fact, nested
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
+DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
+
+
+def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
+    """Summarize each parameter of a fit.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+
+    Returns
+    -------
+    dict
+        By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean``, ``ess_bulk``, ``ess_tail`` and
+        ``r_hat``, each an array of the parameter's shape, or None where it does not apply. The exact method gives
+        closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
+        headline numbers are withheld (None) and the diagnostics remain.
+    """
+    kind = tree.attrs["kind"]
+    summaries: dict[str, dict[str, np.ndarray | None]] = {}
+    for name, variable in tree["posterior"].to_dataset().data_vars.items():
+        values = variable.transpose("chain", "draw", ...).to_numpy()
+        found = _closed_form(tree["exact"].to_dataset()[name]) if kind == "exact" else _of_draws(values, kind)
+        summaries[str(name)] = found if tree.attrs["status"] == "ok" else {**found, **dict.fromkeys(HEADLINE)}
+    return summaries
+
+
+def _closed_form(exact: xr.DataArray) -> dict[str, np.ndarray | None]:
+    closed = {name: exact.sel(statistic=name).to_numpy() for name in ("mean", "sd", *QUANTILES)}
+    return {**dict.fromkeys((*HEADLINE, *DIAGNOSTICS)), **closed}
+
+
+def _of_draws(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
+    empty: dict[str, np.ndarray | None] = dict.fromkeys((*HEADLINE, *DIAGNOSTICS))
+    if kind == "point estimate":
+        return {**empty, "mean": values[0, 0]}
+    flat = values.reshape(-1, *values.shape[2:])
+    sd = flat.std(axis=0, ddof=1)
+    moments = {"mean": flat.mean(axis=0), "sd": sd}
+    quantiles = dict(zip(QUANTILES, np.quantile(flat, list(QUANTILES.values()), axis=0), strict=True))
+    if kind == "approximate":  # independent draws
+        return {**empty, **moments, **quantiles, "mcse_mean": sd / math.sqrt(len(flat))}
+    return {**empty, **moments, **quantiles, **_diagnose(values)}
+
+
+def _diagnose(values: np.ndarray) -> dict[str, np.ndarray | None]:
+    """Diagnose chains, shape (chain, draw, ...); None where ArviZ cannot."""
+    from arviz_stats.base import array_stats
+
+    if values.shape[1] < 4 or not np.isfinite(values).all():
+        return {}
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    several = values.shape[0] > 1
+    return {
+        "mcse_mean": np.asarray(array_stats.mcse(values, method="mean", **axes)),
+        "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
+        "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)),
+        "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if several else None,
+    }
+
+
+def document(tree: xr.DataTree) -> dict[str, Any]:
+    """Return everything that ``bayeszoo fit --json`` prints, as plain values."""
+    attrs = tree.attrs
+    single = {name: fact(tree, name) for name in ("log_evidence", "elbo", "k_hat", "log_likelihood", "log_joint")}
+    return {
+        **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status", "seed")},
+        "fields": nested(tree, "fields"),
+        "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
+        "seconds": nested(tree, "seconds"),
+        "gate": nested(tree, "gate"),
+        **single,
+        "facts": nested(tree, "facts"),
+        "exact": _exact_evidence(tree),
+        "parameters": {name: _parameter(tree, name, found) for name, found in summarize(tree).items()},
+        "derived": {},
+        "warnings": warnings(tree),
+    }
+
+
+def _parameter(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
+    variable = tree["posterior"].to_dataset()[name]
+    dims = [str(dim) for dim in variable.dims[2:]]
+    coords = {dim: variable[dim].to_numpy().tolist() for dim in dims if dim in variable.coords}
+    return {"dims": dims, "coords": coords, **{k: None if v is None else v.tolist() for k, v in found.items()}}
+
+
+def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
+    """Return the closed-form log evidence, whatever the method, and the gap of an ELBO or an estimate to it."""
+    if "exact" not in tree.children:
+        return None
+    evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
+    found = {name: fact(tree, name) for name in ("log_evidence", "elbo")}
+    gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in found.items() if value is not None}
+    return {**evidence, **gaps}
+
+
+def warnings(tree: xr.DataTree) -> list[str]:
+    """Say what a reader must know before using the numbers: why they are withheld, and notes on the data."""
+    return [*failures_of(tree), *nested(tree, "notes")]
+
+
+def failures_of(tree: xr.DataTree) -> list[str]:
+    """Say why a fit's estimates are withheld; nothing when they are not."""
+    reason = {"not converged": "the gate did not pass", "interrupted": "the run was interrupted"}.get(
+        tree.attrs["status"]
+    )
+    gate = nested(tree, "gate")["checks"]
+    failed = [_failure(name, check) for name, check in gate.items() if not check["passed"]]
+    return [f"estimates are withheld: {reason}", *failed] if reason else failed
+
+
+def _failure(name: str, check: Mapping[str, Any]) -> str:
+    found = "not checked" if check["value"] is None else check["value"]
+    return f"{name}: {found if isinstance(found, str) else format(found, '.4g')} (must be {check['limit']})"

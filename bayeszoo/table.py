@@ -1,0 +1,135 @@
+"""Read a user's table, from a file or from memory, without guessing, converting or dropping anything.
+
+Cells of text files stay text: what a cell means depends on the model and is settled in `bayeszoo.inputs`.
+``pandas.read_csv`` is not used because it shifts columns, renames duplicates, turns ``NA`` into a hole and opens URLs
+without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+
+
+def shown(value: object) -> str:
+    """Quote a user's value for a message: numbers bare; text in quotes, escaped, at most 40 characters."""
+    value = value.item() if isinstance(value, np.generic) else value
+    text = value if isinstance(value, str) else repr(value)
+    text = text if len(text) <= 40 else text[:37] + "..."
+    return repr(text) if isinstance(value, str) else escaped(text)
+
+
+def escaped(text: object) -> str:
+    """Write control characters visibly, so that a file name cannot drive the user's terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def listed(rows: Sequence[int] | np.ndarray, most: int = 5) -> str:
+    """Write row indices (from 0) as the row numbers (from 1) that a user counts: ``row 2``, ``rows 2, 9``."""
+    numbers = ", ".join(str(int(row) + 1) for row in rows[:most])
+    return f"row{'s' if len(rows) > 1 else ''} {numbers}{', ...' if len(rows) > most else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a user's table.
+
+    Parameters
+    ----------
+    name : str
+        The user's name of it.
+    values : list of str or ndarray, shape (n,)
+        Text, where an empty cell is missing; or an array, where NaN, None and NaT are.
+    decimal : {".", ","}
+        The decimal mark of numbers written as text.
+    """
+
+    name: str
+    values: list[str] | np.ndarray
+    decimal: str = "."
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.values)
+
+    def __str__(self) -> str:
+        """Say which column this is, as every message does."""
+        return f"column {shown(self.name)}"
+
+    def error(self, problem: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None) -> InputError:
+        """Make the error that says where `problem` is: the first row, its value, and how many more.
+
+        Parameters
+        ----------
+        problem : str
+            What is wrong; with `rows`, it follows the value of the first of them.
+        rows : sequence of int
+            The offending rows, counted from 0.
+        hint : str, optional
+            What to do about it.
+        """
+        if not len(rows):
+            return InputError(f"{self} {problem}", column=self.name, hint=hint)
+        more = f" (and {len(rows) - 1} more: {listed(rows[1:], most=4)})" if len(rows) > 1 else ""
+        message = f"{self}, row {int(rows[0]) + 1}: {shown(self.values[rows[0]])} {problem}{more}"
+        return InputError(message, column=self.name, rows=[int(row) + 1 for row in rows[:5]], hint=hint)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it: the base name of a file, or empty for a table in memory.
+    columns : dict of str to Column
+        The columns, in order.
+    notes : tuple of str
+        What the user should know about how the table was read.
+
+    Raises
+    ------
+    InputError
+        When the columns differ in length.
+    """
+
+    name: str
+    columns: dict[str, Column]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Compare the lengths of the columns."""
+        first, *others = self.columns.values() or [Column("", [])]
+        for other in others:
+            if len(other) != len(first):
+                sizes = f"{escaped(first.name)} has {len(first)} rows, {escaped(other.name)} has {len(other)}"
+                raise InputError(sizes, column=other.name)
+
+    def __getitem__(self, name: str) -> Column:
+        """Find a column, or raise the `InputError` that lists those there are."""
+        if name not in self.columns:
+            names = ", ".join(map(shown, islice(self.columns, 20)))
+            where = self.name or "the table"
+            raise InputError(f"{where} has no column {shown(name)}", column=name, hint=f"its columns are {names}")
+        return self.columns[name]
+
+    @property
+    def rows(self) -> int:
+        """The number of data rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+
+def refuse_duplicates(names: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    seen: dict[str, int] = {}
+    for position, label in enumerate(names, 1):
+        if label in seen:
+            where = f"(columns {seen[label]} and {position})"
+            raise InputError(f"column name {shown(label)} appears twice {where}", column=label)
+        seen[label] = position

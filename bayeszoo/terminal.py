@@ -1,0 +1,236 @@
+"""How results and progress look in a terminal. Tables go to stdout, progress and notes to stderr."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from bayeszoo.gate import Check
+from bayeszoo.problem import Reporter
+from bayeszoo.table import escaped
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+WIDE = 160
+"""Columns of a table that does not go to a terminal."""
+
+
+def out() -> Console:
+    """Return the console for results."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
+
+
+def note(line: str) -> None:
+    """Print one line on stderr, with control characters made visible."""
+    print(escaped(line), file=sys.stderr, flush=True)  # noqa: T201
+
+
+class TerminalReporter(Reporter):
+    """Shows a progress bar on a terminal, and plain lines at most every five seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._last = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Print the line, above the bar if there is one."""
+        self.close()
+        note(line)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Move the bar."""
+        if sys.stderr.isatty():
+            self._draw(what, done, total)
+        elif time.monotonic() - self._last > 5:
+            self._last = time.monotonic()
+            note(f"{what}: {done} of {total}")
+
+    def _draw(self, what: str, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = Progress(console=Console(file=sys.stderr), transient=True)
+            self._bar.start()
+            self._bar.add_task(what, total=total)
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def number(value: Any, digits: int = 5) -> str:
+    """Format a number; what is missing becomes a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
+    """Make a table whose cells are never read as markup; the first column is text, numbers are right-aligned."""
+    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for i, column in enumerate(columns):
+        made.add_column(Text(column), justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(escaped(cell) if isinstance(cell, str) else number(cell)) for cell in row))
+    return made
+
+
+def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
+    """Print the table of models; a blank under capabilities is an absence to be seen."""
+    columns = ["name", "about", "capabilities", "methods", "data"]
+    cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
+    out().print(table(columns, cells))
+    for name, value in plugins.items():
+        out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
+
+
+def show_model(described: Mapping[str, Any]) -> None:
+    """Print everything about one model."""
+    console = out()
+    console.print(f"{described['notation']}\n\ntable: {described['inputs']}")
+    console.print(table(["field", "is", "default"], [list(f.values()) for f in described["fields"]]))
+    for title in ("capabilities", "methods"):
+        console.print(f"{title}: {', '.join(described[title])}")
+    for name, about in described["examples"].items():
+        console.print(f"data {name}: {about}")
+    console.print(f"\n{described['graph']}")
+
+
+def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
+    """Print the predictive of each new row."""
+    out().print(table([str(c) for c in frame.columns], [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)]))
+    if not math.isnan(score):
+        out().print(f"log predictive density of the table {score:.6g} ({kind})")
+
+
+def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
+    """Print a fit: where it comes from, the estimates, the figures of the fit as a whole, the gate."""
+    console = out()
+    fields = ", ".join(f"{name}={number(value)}" for name, value in document["fields"].items())
+    console.print(f"{document['model']}({fields})  {document['method']}: {document['sampler']}, {document['kind']}")
+    digest = document["data"]["digest"][:8]
+    console.print(
+        f"data {escaped(document['data']['source'])} ({digest}), seed {document['seed']}, {_seconds(document)}"
+    )
+    console.print(estimates(tree, document))
+    for line in figures(document):
+        console.print(line)
+    console.print(_verdict(document))
+
+
+def _seconds(document: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value:.2f} s" for name, value in document["seconds"].items() if value >= 0.005) or "0 s"
+
+
+def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
+    """Return the table of estimates, one row a scalar; withheld cells say so."""
+    keys = ["mean", "sd", "q025", "median", "q975", "mcse_mean", "ess_bulk", "ess_tail", "r_hat"]
+    heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
+    used = [i for i, key in enumerate(keys) if _used(document, key)]
+    rows = []
+    for name, found in document["parameters"].items():
+        for index in np.ndindex(tree["posterior"][name].shape[2:]):
+            label = f"{name}[{', '.join(map(str, index))}]" if index else name
+            rows.append([label, *(_cell(found, keys[i], index, document["status"]) for i in used)])
+    return table(["parameter", *(heads[i] for i in used)], rows)
+
+
+def _used(document: Mapping[str, Any], key: str) -> bool:
+    shown = document["status"] != "ok" and key in ("mean", "sd")
+    return shown or any(found[key] is not None for found in document["parameters"].values())
+
+
+def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], status: str) -> Any:
+    if found[key] is None:
+        return "withheld" if status != "ok" and key in ("mean", "sd") else None
+    return float(np.asarray(found[key])[index])
+
+
+def figures(document: Mapping[str, Any]) -> list[str]:
+    """Return lines on log evidence, ELBO and likelihood, each labelled with what it is and its gap to the exact one."""
+    exact, facts = document["exact"] or {}, document["facts"]
+    lines = []
+    if document["log_evidence"] is not None:
+        lines.append(f"log evidence {number(document['log_evidence'], 10)} {_how(document, facts, exact)}")
+    if "log_evidence_counts" in exact and document["kind"] == "exact":
+        lines.append(f"log evidence of the counts {number(exact['log_evidence_counts'], 10)} (exact)")
+    if document["elbo"] is not None:
+        gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
+        quality = f"k-hat {number(facts['k_hat'], 3)}, largest weight over mean {number(facts['largest_weight'], 3)}"
+        lines.append(f"ELBO {number(document['elbo'], 10)} +- {number(facts['elbo_se'], 2)}{gap}; {quality}")
+    if document["log_likelihood"] is not None:
+        joint = number(document["log_joint"], 10)
+        lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
+    if "mode_space" in facts:
+        lines.append(f"mode taken in the {facts['mode_space']} space")
+    return lines
+
+
+def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
+    if document["kind"] == "exact":
+        return "(exact, of the ordered data)"
+    error = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
+    label = error if "log_evidence_mcse" in facts else f"({document['method']} approximation)"
+    return f"{label}; exact less this: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
+
+
+def _verdict(document: Mapping[str, Any]) -> str:
+    checks = document["gate"]["checks"]
+    if document["status"] == "ok":
+        return f"status ok: {len(checks)} of {len(checks)} checks of the gate passed"
+    failed = sum(not check["passed"] for check in checks.values())
+    return f"status {document['status']}: {failed} of {len(checks)} checks of the gate failed"
+
+
+def show_comparison(frame: pd.DataFrame) -> None:
+    """Print a comparison as two tables: estimates, and evidence and prediction."""
+    console = out()
+    columns = ["method", "parameter", "mean", "sd", "q025", "q975", "error_mcse", "error_sd", "sd_ratio"]
+    heads = ["method", "parameter", "estimate", "sd", "2.5%", "97.5%", "error/MCSE", "error/sd", "sd ratio"]
+    console.print(table(heads, _cells(frame[columns]), title="Estimates"))
+    columns = [
+        "method",
+        "log_evidence",
+        "elbo",
+        "evidence_se",
+        "evidence_gap",
+        "loo_score",
+        "loo_se",
+        "seconds",
+        "kind",
+        "status",
+    ]
+    heads = ["method", "log evidence", "ELBO", "error", "exact less it", "LOO score", "se", "seconds", "kind", "status"]
+    console.print(table(heads, _cells(frame[columns].drop_duplicates("method")), title="Evidence and prediction"))
+    console.print("LOO score: mean leave-one-out log predictive density of one observation, in nats;")
+    console.print("of a point estimate it is plugged in, else the parameters are integrated out.")
+
+
+def _cells(frame: pd.DataFrame) -> list[list[Any]]:
+    precise = {"log_evidence", "elbo", "loo_score"}
+    return [
+        [number(value, 9) if name in precise else value for name, value in zip(frame.columns, row, strict=True)]
+        for row in frame.itertuples(index=False)
+    ]
+
+
+def show_scorecard(checks: Iterable[Check], title: str) -> None:
+    """Print the contract's checks with their figures."""
+    rows = [
+        ("ok" if c.passed else "FAILED", c.name, "not checked" if c.value is None else f"{c.value:.3g}", c.limit)
+        for c in checks
+    ]
+    out().print(table(["", "check", "figure", "must be"], rows, title=title))

@@ -1,0 +1,177 @@
+"""The one currency: every fit as an ArviZ `DataTree` with its provenance in the attributes."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data import Data
+from bayeszoo.errors import InputError
+from bayeszoo.gate import as_dict, passed
+from bayeszoo.model import Conjugate, Model, fields_of
+from bayeszoo.problem import Outcome, Problem
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+FORMAT = 1
+QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
+LABELS = {"exact": "exact", "nuts": "sampled", "smc": "sampled", "map": "point estimate", "mle": "point estimate"}
+"""What kind of answer each method gives; the others are approximations."""
+_PACKAGES = ("bayeszoo", "arviz", "numpy", "nutpie", "pymc", "pytensor", "scipy", "xarray")
+
+
+def assemble(problem: Problem, method: str, outcome: Outcome, options: Mapping[str, Any], seed: int) -> xr.DataTree:
+    """Put what a method found into the groups and attributes of DESIGN section 3."""
+    groups = {
+        "posterior": _variables(outcome.draws, ("chain", "draw"), outcome.dims, outcome.coords),
+        "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
+        "optimization": _variables(outcome.optimization, ("iteration",)),
+        **_data_groups(problem),
+    }
+    if isinstance(problem.model, Conjugate):
+        groups["exact"] = _exact(problem.model, problem.stats)
+    tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.data_vars})
+    tree.attrs.update(_provenance(problem, method, outcome, options, seed))
+    return tree
+
+
+def _variables(
+    values: Mapping[str, np.ndarray],
+    leading: tuple[str, ...],
+    dims: Mapping[str, tuple[str, ...]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    dims = dims or {}
+    arrays = {}
+    for name, value in values.items():
+        own = dims.get(name) or tuple(f"{name}_dim_{i}" for i in range(np.ndim(value) - len(leading)))
+        arrays[name] = xr.DataArray(value, dims=(*leading, *own))
+    used = {dim for array in arrays.values() for dim in array.dims}
+    dataset = xr.Dataset(arrays, coords={name: list(labels) for name, labels in (coords or {}).items() if name in used})
+    return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in leading if dim in dataset.sizes})
+
+
+def _data_groups(problem: Problem) -> dict[str, xr.Dataset]:
+    """Split the data into what was observed and what was given with it."""
+    outcome = problem.model.inputs.outcome(problem.data)
+    observed = {name: values for name, values in problem.data.items() if values is outcome}
+    given = {name: values for name, values in problem.data.items() if values is not outcome}
+    return {"observed_data": _variables(observed, ("row",)), "constant_data": _variables(given, ("row",))}
+
+
+def _exact(model: Conjugate, stats: Any) -> xr.Dataset:
+    """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
+    arrays = {}
+    for name, marginal in model.posterior(stats).items():
+        values = [marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in QUANTILES.values())]
+        shape = tuple(f"{name}_dim_{i}" for i in range(np.ndim(values[0])))
+        arrays[name] = xr.DataArray(np.array(values, dtype=np.float64), dims=("statistic", *shape))
+    dataset = xr.Dataset(arrays, coords={"statistic": ["mean", "sd", *QUANTILES]})
+    dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
+    if counted := getattr(model, "log_evidence_counts", None):
+        dataset.attrs["log_evidence_counts"] = float(counted(stats))
+    return dataset
+
+
+def _provenance(
+    problem: Problem, method: str, outcome: Outcome, options: Mapping[str, Any], seed: int
+) -> dict[str, str | int | float]:
+    ok = "ok" if passed(outcome.checks) else "not converged"
+    plain: dict[str, str | int | float] = {
+        "bayeszoo_format": FORMAT,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "model": problem.model.name,
+        "method": method,
+        "kind": LABELS.get(method, "approximate"),
+        "sampler": outcome.sampler,
+        "status": "interrupted" if outcome.interrupted else ok,
+        "seed": seed,
+        "data_digest": problem.data.digest,
+        "data_source": problem.data.source,
+        "declared_from": problem.declared_from,
+    }
+    nested = {
+        "fields": fields_of(problem.model),
+        "options": dict(options),
+        "versions": _versions(),
+        "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
+        "gate": as_dict(outcome.checks),
+        "facts": dict(outcome.facts),
+        "notes": list(problem.data.notes),
+        "columns": dict(problem.data.columns),
+    }
+    return {**plain, **{name: dumps(value) for name, value in nested.items()}}
+
+
+def dumps(value: Any) -> str:
+    """Write JSON without the NaN and Infinity that JSON does not have: what is not finite becomes null or a word."""
+    return json.dumps(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def nested(tree: xr.DataTree, name: str) -> Any:
+    """Read back one of the attributes that are stored as JSON: fields, options, gate, facts, seconds, notes, ..."""
+    return json.loads(tree.attrs[name])
+
+
+def fact(tree: xr.DataTree, name: str) -> float | None:
+    """Return one number about the fit as a whole, or None when the method does not give it."""
+    value = nested(tree, "facts").get(name)
+    return float(value) if isinstance(value, int | float | str) else None
+
+
+def data_of(tree: xr.DataTree) -> Data:
+    """Return the data that a fit was made from.
+
+    Raises
+    ------
+    InputError
+        When they are not what the stored digest says.
+    """
+    groups = [tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children]
+    arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
+    data = Data(
+        arrays, source=tree.attrs["data_source"], columns=nested(tree, "columns"), notes=tuple(nested(tree, "notes"))
+    )
+    if data.digest != tree.attrs["data_digest"]:
+        raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
+    return data
+
+
+def model_of(tree: xr.DataTree) -> Model:
+    """Rebuild the model, with its hyperparameters, that a fit was made with."""
+    from bayeszoo.zoo import find
+
+    return find(tree.attrs["model"])(**nested(tree, "fields"))
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

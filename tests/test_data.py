@@ -1,0 +1,190 @@
+"""Data are frozen copies, with the same digest wherever they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from bayeszoo.data import Example, example, read
+from bayeszoo.errors import InputError
+from bayeszoo.inputs import Binary, Real
+
+
+class Coin:
+    inputs = Binary("y")
+    examples = ()
+
+
+class Line:
+    inputs = Real("y")
+    examples = ()
+
+
+def csv_file(folder):
+    (folder / "data.csv").write_text("y,x\n0,5\n1,6\n1,7\n")
+    return folder / "data.csv"
+
+
+def tsv_file(folder):
+    (folder / "data.tsv").write_bytes(b"\xef\xbb\xbfx\ty\r\n\t0\r\n\t1.0\r\n\t1\r\n")
+    return folder / "data.tsv"
+
+
+def parquet_file(folder):
+    pl.DataFrame({"y": [0, 1, 1]}, schema={"y": pl.Int8}).write_parquet(folder / "data.parquet")
+    return folder / "data.parquet"
+
+
+SOURCES = {
+    "csv": csv_file,
+    "tsv": tsv_file,
+    "parquet": parquet_file,
+    "path as text": lambda folder: str(csv_file(folder)),
+    "pandas": lambda _: pd.DataFrame({"y": [0, 1, 1]}, index=[5, 4, 3]),
+    "polars": lambda _: pl.DataFrame({"y": [False, True, True]}),
+    "mapping": lambda _: {"y": (0, 1, 1)},
+    "list": lambda _: [0, 1, 1],
+    "array": lambda _: np.array([[0.0], [1.0], [1.0]]),
+    "every second": lambda _: np.array([0, 9, 1, 9, 1, 9])[::2],
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
+def test_the_digest_does_not_depend_on_the_source(tmp_path, source):
+    data = read(Coin, source(tmp_path))
+    content = b"y\0<i8\0(3,)\0" + np.array([0, 1, 1], dtype="<i8").tobytes()
+    assert data.digest == hashlib.sha256(content).hexdigest()
+    assert data == read(Coin, [0, 1, 1])
+    assert data.rows == 3
+
+
+DIFFERENT = [
+    read(Coin, [0, 1, 1]),
+    read(Coin, [1, 0, 1]),
+    read(Line, [0, 1, 1]),
+    read(Coin, {"successes": [0, 1, 1], "trials": [1, 1, 1]}),
+]
+
+
+def test_digests_differ_with_values_order_type_and_names():
+    assert len({data.digest for data in DIFFERENT}) == len(set(DIFFERENT)) == len(DIFFERENT)
+    assert DIFFERENT[0] != {"y": 1}
+
+
+def test_data_are_frozen_copies():
+    mine = np.array([0, 1, 1])
+    data = read(Coin(), mine)
+    mine[:] = 0
+    assert data["y"].tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        data["y"][0] = 1
+    with pytest.raises(AttributeError):
+        data.source = "another"
+    assert mine.flags.writeable
+
+
+def test_data_know_where_they_come_from(tmp_path):
+    data = read(Coin, csv_file(tmp_path), column="y")
+    assert (data.source, dict(data.columns), data.notes) == ("data.csv", {"y": "y"}, ())
+    assert list(data) == ["y"]
+    assert len(data) == 1
+    assert repr(data) == "Data(y: int64 (3,); from data.csv)"
+    assert read(Coin, {"y": [0]}).source == "dict"
+
+
+def test_data_are_read_once():
+    data = read(Coin, [0, 1])
+    assert read(Coin, data) is data
+
+
+def test_options_reach_the_file_and_the_model(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes("ja;1,0\n;1,0\nné;2,0\n".encode("latin-1"))
+    data = read(
+        Coin, path, missing="drop", delimiter=";", decimal=",", encoding="latin-1", header=False,
+        column="1", positive="ja", count="2",
+    )  # fmt: skip
+    assert (data["successes"].tolist(), data["trials"].tolist()) == ([1], [3])
+    assert data.notes == ("column '1': 'ja' is 1, 'né' is 0", "1 row with missing values dropped (row 2)")
+    assert dict(data.columns) == {"column": "1", "count": "2"}
+
+
+def test_unknown_option():
+    with pytest.raises(InputError, match="unknown option 'positive'; accepted are column"):
+        read(Line, [0.5], positive="yes")
+
+
+def test_different_indexes_are_noted():
+    counts = {"successes": pd.Series([1, 2]), "trials": pd.Series([3, 3], index=[1, 0])}
+    assert read(Coin, counts).notes == ("successes and trials have different indexes; rows matched by position",)
+
+
+def test_no_example():
+    with pytest.raises(InputError, match="Coin comes with no example; give the data"):
+        read(Coin)
+    with pytest.raises(InputError, match="Coin comes with no example"):
+        example(Coin(), "births")
+
+
+@pytest.fixture(params=[True, False], ids=["package", "folder"])
+def zoo(request, tmp_path, monkeypatch):
+    """A package with one model and its examples, as an installed bayeszoo has them."""
+    name = f"zoo_{tmp_path.name}"  # unique, and made of word characters
+    folder = tmp_path / name / "data"
+    folder.mkdir(parents=True)
+    (tmp_path / name / "__init__.py").touch()
+    if request.param:
+        (folder / "__init__.py").touch()
+    (folder / "births.csv").write_text("sex,count\nboy,3\ngirl,2\n")
+    (folder / "previa.csv").write_text("successes,trials\n4,9\n")
+    (tmp_path / name / "coin.py").write_text("class Coin: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    model = __import__(f"{name}.coin", fromlist=["Coin"]).Coin
+    births = Example("births.csv", "Births.", "Laplace", {"column": "sex", "positive": "boy", "count": "count"})
+    model.inputs = Binary("y")
+    model.examples = (births, Example("previa.csv", "Births.", "Gelman"))
+    return model
+
+
+def test_examples(zoo):
+    assert read(zoo) == example(zoo) == example(zoo(), "births")
+    assert {name: values.tolist() for name, values in read(zoo).items()} == {"successes": [3], "trials": [5]}
+    assert read(zoo, positive="girl")["successes"].tolist() == [2]
+    assert read(zoo).source == "births.csv"
+    assert example(zoo, "previa")["successes"].tolist() == [4]
+
+
+@pytest.mark.parametrize("name", ["../births", "births.csv", ""])
+def test_unknown_example(zoo, name):
+    with pytest.raises(InputError, match=r"Coin has no example .*; it has births, previa"):
+        example(zoo, name)
+
+
+@pytest.mark.parametrize("file", ["../births.csv", "/etc/passwd", "Births.csv", ".csv", "a" * 65 + ".csv", "a b.csv"])
+def test_names_of_examples(file):
+    with pytest.raises(ValueError, match="is not a name for an example"):
+        Example(file, "", "")
+
+
+def test_reading_data_imports_no_heavy_package():
+    folder = importlib.util.find_spec("bayeszoo").submodule_search_locations[0]
+    code = (
+        "import sys, types\n"
+        # An empty package in place of bayeszoo: what its __init__ imports is not the matter here.
+        "package = sys.modules['bayeszoo'] = types.ModuleType('bayeszoo')\n"
+        f"package.__path__ = [{folder!r}]\n"
+        "from bayeszoo.data import read\n"
+        "from bayeszoo.inputs import Binary\n"
+        "class Coin: inputs = Binary('y'); examples = ()\n"
+        "read(Coin, [0, 1])\n"
+        "print({'pymc', 'arviz', 'matplotlib', 'pandas', 'polars', 'pyarrow', 'narwhals', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,124 @@
+"""The promises of the packaging: pinned and host-free, small files, and every import declared."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LIBRARY = sorted((ROOT / "bayeszoo").rglob("*.py"))
+MODELS = sorted((ROOT / "models").glob("*.py"))
+LONG_MODELS = {"hmm", "lda"}  # the two whose recursions need the room
+
+# In two halves, or this file would be found too.
+REGISTRIES = [f"{name}.org" for name in ("pypi", "pythonhosted", "anaconda")] + ["npmjs" + ".com", "crates" + ".io"]
+IMPORTED_AS = {"sklearn": "scikit-learn", "arviz_base": "arviz", "arviz_plots": "arviz", "arviz_stats": "arviz"}
+
+
+def lines(path):
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+def canonical(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def requirement_names(requirement):
+    """The distributions that a requirement asks for: ``arviz[matplotlib]>=1`` -> arviz, matplotlib."""
+    name, extras = re.match(r"([\w.-]+)(?:\[([^\]]*)\])?", requirement).groups()
+    return {canonical(part) for part in [name, *(extras or "").replace(" ", "").split(",")] if part}
+
+
+def imported(path):
+    """Top-level names that a file imports, lazily or not."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name.split(".")[0] for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.split(".")[0]
+            case ast.Call(func=ast.Attribute(attr="load"), args=[ast.Constant(value=str(module)), *_]):
+                yield module.split(".")[0]
+
+
+def test_constraints_pin_names_to_versions_and_nothing_else():
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.!+-]+( ; [^:/@]+)?", pin)] == []
+    assert "pymc==6.3.2" in pins
+
+
+def test_constraints_cover_every_declared_dependency():
+    pinned = {
+        canonical(pin.split("==")[0]) for pin in (ROOT / "constraints.txt").read_text(encoding="utf-8").split("\n")
+    }
+    extras = PROJECT["project"]["optional-dependencies"]
+    declared = [*PROJECT["project"]["dependencies"], *(one for extra in extras.values() for one in extra)]
+    assert set().union(*map(requirement_names, declared)) - pinned == set()
+
+
+def test_no_file_names_a_registry():
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        files = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    found = []
+    for path in (ROOT / name for name in files if name):
+        text = path.read_bytes().decode("utf-8", errors="ignore") if path.is_file() else ""
+        found += [f"{named(path)}: {host}" for host in REGISTRIES if host in text]
+    assert found == []
+
+
+def test_build_and_pin_files_hold_no_address():
+    files = ["pyproject.toml", "constraints.txt", "Makefile", ".ci/run", ".pre-commit-config.yaml"]
+    assert [name for name in files if "://" in (ROOT / name).read_text(encoding="utf-8")] == []
+
+
+def test_python_version_is_the_one_uv_and_pyenv_should_take():
+    assert (ROOT / ".python-version").read_text(encoding="utf-8").strip() == "3.13"
+
+
+def test_make_has_its_targets_and_help_lists_each():
+    targets = re.findall(r"^([a-z-]+):.* ## \w", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert set(targets) == {"help", "env", "demo", "test", "test-all", "lint", "format", "bench", "clean"}
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=named)
+def test_library_files_are_short(path):
+    assert lines(path) < 400
+
+
+@pytest.mark.parametrize("path", MODELS, ids=named)
+def test_model_files_can_be_read_in_one_sitting(path):
+    assert lines(path) <= (300 if path.stem in LONG_MODELS else 150)
+
+
+def test_every_import_is_declared():
+    extras = PROJECT["project"]["optional-dependencies"]
+    declared = [*PROJECT["project"]["dependencies"], *extras["parquet"], *extras["polars"]]
+    known = set().union(*map(requirement_names, declared)) | {"bayeszoo"}
+    undeclared = {
+        f"{named(path)}: {module}"
+        for path in [*LIBRARY, *MODELS]
+        for module in imported(path)
+        if module not in sys.stdlib_module_names and canonical(IMPORTED_AS.get(module, module)) not in known
+    }
+    assert undeclared == set()
+
+
+def test_every_package_is_installed():
+    folders = {path.parent for path in (ROOT / "bayeszoo").rglob("__init__.py")}
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders} | {
+        "bayeszoo.models",
+        "bayeszoo.models.data",
+    }
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
