@@ -6,6 +6,7 @@ Exit codes: 0 ok; 2 input or usage; 3 the result may not be trusted; 4 numerical
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import traceback
@@ -16,13 +17,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import App, CycloptsError, Parameter
+from cyclopts.validators import Number
 
 from bayeszoo import files, terminal, zoo
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.model import Model, capabilities
-from bayeszoo.options import MethodOptions, PriorOptions, TableOptions
-from bayeszoo.tree import dumps, nested
+from bayeszoo.options import FieldOptions, MethodOptions, PriorOptions, TableOptions
+from bayeszoo.tree import dumps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,11 +33,13 @@ app = App(
     name="bayeszoo",
     help="Textbook Bayesian models in PyMC, checked against closed forms.",
     help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
+    suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
 
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
 Flag = Annotated[bool, Parameter(negative=())]
+Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
 
 _received: list[int] = []
 
@@ -100,8 +104,8 @@ def simulate(
     /,
     *,
     size: int = 100,
-    seed: int | None = None,
-    sets: PriorOptions | None = None,
+    seed: Seed | None = None,
+    sets: FieldOptions | None = None,
     output: Output = None,
     overwrite: Flag = False,
 ) -> None:
@@ -120,10 +124,12 @@ def simulate(
     """
     from bayeszoo.simulate import simulate_csv
 
+    if output is not None and not output.parent.is_dir():
+        raise InputError(f"there is no folder {str(output.parent)!r}", hint="make it first")
     if output is not None and output.exists() and not overwrite:
         raise InputError(f"{output} exists", hint="choose another name or use --overwrite")
     model = zoo.find(name)
-    text, params, seed = simulate_csv(model(**(sets or PriorOptions()).fields(model)), size, seed)
+    text, params, seed = simulate_csv(model(**(sets or FieldOptions()).fields(model)), size, seed)
     terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
     if output is None:
         sys.stdout.write(text)
@@ -139,7 +145,7 @@ def fit_command(
     /,
     *,
     method: str = "nuts",
-    seed: int | None = None,
+    seed: Seed | None = None,
     output: Output = None,
     overwrite: Flag = False,
     as_json: Json = False,
@@ -180,7 +186,7 @@ def fit_command(
         tree = fit(prior.model(model, rows), rows, method, seed=seed, reporter=reporter, **given)
     finally:
         reporter.close()
-    tree.attrs |= {"command": " ".join(sys.argv[1:]), "prior": prior.prior}
+    tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
     saved = _save(tree, output, overwrite)
     described = {**document(tree), "prior": prior.prior, "saved": saved}
     if as_json:
@@ -218,7 +224,7 @@ def compare_command(
     /,
     *,
     methods: str = "exact,map,laplace,advi,nuts",
-    seed: int | None = None,
+    seed: Seed | None = None,
     as_json: Json = False,
     prior: PriorOptions | None = None,
     table: TableOptions | None = None,
@@ -254,9 +260,7 @@ def compare_command(
         _print_json({"fits": [document(tree) for tree in trees], "table": frame.to_dict("records")})
     else:
         terminal.show_comparison(frame)
-    notes = [line for tree in trees[:1] for line in nested(tree, "notes")]
-    failures = [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)]
-    code = _verdict(trees, [*notes, *failures])
+    code = _verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
     return code or (NumericalError.exit_code if len(trees) < len(found) else 0)
 
 
@@ -267,7 +271,7 @@ def check_command(
     *,
     every: Annotated[bool, Parameter(name="--all", negative=())] = False,
     sampler: bool = True,
-    seed: int = 0,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
     """Check a model's declaration, closed forms and sampling against each other.
@@ -305,8 +309,8 @@ def predict_command(
     data: str | None = None,
     /,
     *,
-    rows: int = 1,
-    seed: int = 0,
+    rows: int | None = None,
+    seed: Seed = 0,
     as_json: Json = False,
     table: TableOptions | None = None,
 ) -> None:
@@ -319,7 +323,7 @@ def predict_command(
     data
         Table of new rows.
     rows
-        Without a table: how many further observations.
+        Without a table: how many further observations; one by default.
     seed
         Of the predictive draws.
     as_json
@@ -329,7 +333,13 @@ def predict_command(
     from bayeszoo.tree import model_of
 
     tree = files.load(fit_file)
-    new = rows if data is None else (table or TableOptions()).read(type(model_of(tree)), data, new=True)
+    table = table or TableOptions()
+    if data is None and table == TableOptions():
+        new: Any = 1 if rows is None else rows
+    elif rows is None:
+        new = table.read(type(model_of(tree)), data, new=True)
+    else:
+        raise InputError("--rows goes without a table")
     frame = predict(tree, new, seed=seed).reset_index()
     whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
     score = float(frame["log_score"].sum(skipna=False))

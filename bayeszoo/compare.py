@@ -14,7 +14,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.model import Model
 from bayeszoo.problem import Reporter
-from bayeszoo.summary import summarize
+from bayeszoo.summary import errors, summarize
 from bayeszoo.tree import data_of, fact, model_of, nested
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ COLUMNS = (
     "evidence_gap",
     "loo_score",
     "loo_se",
+    "loo_mcse",
     "seconds",
     "kind",
     "status",
@@ -78,7 +79,8 @@ def compare(
         Monte Carlo standard errors, ``error_sd`` in posterior standard deviations. ``evidence_gap`` is the exact log
         evidence less the estimate or bound, whose Monte Carlo error is ``evidence_se``. ``loo_score`` is the mean
         leave-one-out log predictive density of one observation in nats: of the point estimate plugged in for ``map``
-        and ``mle``, else integrated over the posterior. What does not apply or is withheld is NaN.
+        and ``mle``, else integrated over the posterior; ``loo_se`` is its standard error over observations and
+        ``loo_mcse`` its Monte Carlo error. What does not apply or is withheld is NaN.
 
     Raises
     ------
@@ -136,26 +138,13 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
 def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
     shape = tree["posterior"][name].shape[2:]
-    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975")} | _errors(tree, name, found)
+    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975")} | errors(tree, name, found)
     rows = []
     for index in np.ndindex(shape):
         label = f"{name}[{', '.join(str(i) for i in index)}]" if index else name
         values = {key: float(value[index]) for key, value in columns.items() if value is not None}
         rows.append({"parameter": label, **values})
     return rows
-
-
-def _errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
-    mean, sd, mcse = found["mean"], found["sd"], found["mcse_mean"]
-    if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):
-        return {}
-    exact_mean, exact_sd = (tree["exact"][name].sel(statistic=s).to_numpy() for s in ("mean", "sd"))
-    errors = {"error_sd": (mean - exact_mean) / exact_sd}
-    if sd is not None:
-        errors["sd_ratio"] = sd / exact_sd
-    if mcse is not None and tree.attrs["kind"] == "sampled":
-        errors["error_mcse"] = (mean - exact_mean) / mcse
-    return errors
 
 
 def _evidence(tree: xr.DataTree) -> dict[str, float]:
@@ -175,4 +164,4 @@ def _loo(tree: xr.DataTree) -> dict[str, float]:
         found = score.plugged_in(model, data, method)
     else:
         found = score.from_draws(model, data, tree["posterior"].to_dataset())
-    return {} if found is None else {"loo_score": found.mean, "loo_se": found.se}
+    return {} if found is None else {"loo_score": found.mean, "loo_se": found.se, "loo_mcse": found.mcse}

@@ -255,10 +255,11 @@ def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]
 
 
 def _folder(model: HasInputs) -> Traversable:
-    """Find the folder or package ``data`` next to the module in which the model's class is written."""
-    module = (model if isinstance(model, type) else type(model)).__module__
-    package = module.rpartition(".")[0]
+    """Find the folder or package ``data`` next to the module of the class that lists the examples."""
+    model_class = model if isinstance(model, type) else type(model)
+    owner = next((c for c in model_class.__mro__ if "examples" in vars(c)), model_class)
+    package = owner.__module__.rpartition(".")[0]
     try:
-        return resources.files(f"{package}.data")
+        return resources.files(f"{package}.data" if package else "data")
     except ModuleNotFoundError:
-        return resources.files(package) / "data"
+        return resources.files(package or owner.__module__) / "data"

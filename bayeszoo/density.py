@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc.initial_point import make_initial_point_fn
 from pytensor.graph import clone_replace
 
+from bayeszoo.errors import InputError
 from bayeszoo.optimize import Gradient
 
 if TYPE_CHECKING:
@@ -35,9 +35,16 @@ class Density:
     ----------
     size : int
         D, the number of unconstrained coordinates.
+
+    Raises
+    ------
+    InputError
+        When a free variable is discrete.
     """
 
     def __init__(self, model: pm.Model) -> None:
+        if discrete := [v.name for v in model.free_RVs if v.dtype.startswith(("int", "uint", "bool"))]:
+            raise InputError(f"{', '.join(discrete)}: discrete variables have no gradient", hint="sum them out")
         self.model = model
         self._start = model.initial_point()
         self._flat = pt.dvector("flat")
@@ -92,15 +99,6 @@ class Density:
     def start(self) -> np.ndarray:
         """The model's initial point, shape (D,)."""
         return self._flatten(self._start)
-
-    def jittered_start(self, seed: int) -> np.ndarray:
-        """Draw the initial point plus uniform(-1, 1) noise in every coordinate, shape (D,)."""
-        return self._flatten(self._jittered(seed))
-
-    @cached_property
-    def _jittered(self) -> Callable[[int], Mapping[str, np.ndarray]]:
-        jitter = set(self.model.free_RVs)
-        return make_initial_point_fn(model=self.model, jitter_rvs=jitter, return_transformed=True)
 
     def _flatten(self, point: Mapping[str, np.ndarray]) -> np.ndarray:
         values = [np.ravel(point[variable.name]) for variable in self.model.value_vars]

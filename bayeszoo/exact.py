@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.families import Posterior
 from bayeszoo.gate import at_most
 from bayeszoo.problem import Outcome, Problem
+from bayeszoo.tree import QUANTILES
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
@@ -24,5 +26,16 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     with problem.clock.phase("run"):
         sample = model.posterior(problem.stats).rvs((chains, draws), problem.rng)
         log_evidence = model.log_evidence(problem.stats)
-    broken = sum(int((~np.isfinite(values)).sum()) for values in sample.values()) + (not np.isfinite(log_evidence))
-    return Outcome(sample, "closed form", [at_most("finite numbers", broken, 0)], {"log_evidence": log_evidence})
+        numbers = [log_evidence, *sample.values(), *_closed_forms(model.posterior(problem.stats))]
+    broken = sum(int((~np.isfinite(values)).sum()) for values in numbers)
+    return Outcome(sample, "closed form", [at_most("numbers not finite", broken, 0)], {"log_evidence": log_evidence})
+
+
+def _closed_forms(posterior: Posterior) -> list[np.ndarray]:
+    """Return every number that a summary of the posterior will print."""
+    quantiles = list(QUANTILES.values())
+    return [
+        np.asarray(value)
+        for marginal in posterior.values()
+        for value in (marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in quantiles))
+    ]

@@ -144,6 +144,6 @@ def _as_seed(seed: int | np.random.Generator | None) -> int:
         return int(seed.integers(2**31 - 1))
     if seed is None:
         return secrets.randbelow(2**31 - 1)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number >= 0, got {seed!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise InputError(f"seed must be a whole number from 0 to 2**63 - 1, got {seed!r}")
     return int(seed)

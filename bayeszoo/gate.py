@@ -7,7 +7,8 @@ R-hat NaN and an effective sample size of 4000, which a comparison written the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,11 @@ def passed(checks: Iterable[Check]) -> bool:
     return bool(checks) and all(check.passed for check in checks)
 
 
+def failures(checks: Iterable[Check]) -> str:
+    """Say in one line what did not pass."""
+    return "; ".join(str(check) for check in checks if not check.passed)
+
+
 def as_dict(checks: Iterable[Check]) -> dict[str, Any]:
     """Return the gate as plain values: ``{"passed": ..., "checks": {name: {...}}}``."""
     checks = list(checks)
@@ -104,65 +110,60 @@ def gate(tree: xr.DataTree) -> list[Check]:
         Chains, draws, finiteness, moving and distinct chains, R-hat, bulk and tail effective sample size,
         divergences, E-BFMI, tree depth, log density.
     """
-    stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
-    return [*check_draws(tree["posterior"].to_dataset()), *check_hmc(stats)]
+    posterior, stats = (
+        tree[name].to_dataset() if name in tree.children else xr.Dataset() for name in ("posterior", "sample_stats")
+    )
+    return [*check_draws(posterior), *check_hmc(stats)]
 
 
 def check_draws(posterior: xr.Dataset) -> list[Check]:
     """Check the draws themselves: enough, finite, moving, mixed."""
-    draws = {str(name): _chains_first(variable) for name, variable in posterior.data_vars.items()}
-    chains, length = posterior.sizes.get("chain", 0), posterior.sizes.get("draw", 0)
-    broken = sum(int((~np.isfinite(values)).sum()) for values in draws.values())
-    checks = [
-        at_least("chains", chains, MIN_CHAINS),
-        at_least("draws", length, MIN_DRAWS),
-        at_most("finite draws", broken if draws else None, 0),
-        at_most("moving chains", sum(_stuck(values) for values in draws.values()), 0),
-        at_most("distinct chains", _identical_pairs(draws, chains), 0),
-    ]
-    usable = not broken and chains >= 2 and length >= 4
-    return [*checks, *_mixing(draws, chains, usable)]
-
-
-def _chains_first(variable: xr.DataArray) -> np.ndarray:
-    """Return shape (chain, draw, quantities)."""
-    values = variable.transpose("chain", "draw", ...).to_numpy().astype(np.float64)
-    return values.reshape(*values.shape[:2], -1)
-
-
-def _stuck(values: np.ndarray) -> int:
-    """Count chains of any quantity that never move."""
-    return int((values == values[:, :1]).all(axis=1).sum())
-
-
-def _identical_pairs(draws: Mapping[str, np.ndarray], chains: int) -> int:
-    joined = (
-        np.concatenate([values.reshape(chains, -1) for values in draws.values()], axis=1) if draws else np.empty((0, 0))
-    )
-    return chains - len(np.unique(joined, axis=0)) if joined.size else 0
-
-
-def _mixing(draws: Mapping[str, np.ndarray], chains: int, usable: bool) -> list[Check]:
+    draws = _quantities(posterior)
+    chains, length = draws.shape[:2]
+    broken = int((~np.isfinite(draws)).sum()) if draws.size else None
+    usable = broken == 0 and chains >= 2 and length >= 4
     r_hat, bulk, tail = _diagnostics(draws) if usable else (None, None, None)
     return [
+        at_least("chains", chains, MIN_CHAINS),
+        at_least("draws", length, MIN_DRAWS),
+        at_most("finite draws", broken, 0),
+        at_most("moving chains", _stuck(draws), 0),
+        at_most("distinct chains", _repeated(draws), 0),
         at_most("r_hat", r_hat, MAX_R_HAT),
         at_least("ess_bulk", bulk, MIN_ESS_PER_CHAIN * chains),
         at_least("ess_tail", tail, MIN_ESS_PER_CHAIN * chains),
     ]
 
 
-def _diagnostics(draws: Mapping[str, np.ndarray]) -> tuple[float, float, float]:
+def _quantities(posterior: xr.Dataset) -> np.ndarray:
+    """Return every scalar that the posterior reports, shape (chain, draw, quantities)."""
+    shape = posterior.sizes.get("chain", 0), posterior.sizes.get("draw", 0)
+    values = [variable.transpose("chain", "draw", ...).to_numpy() for variable in posterior.data_vars.values()]
+    flat = [array.reshape(*shape, math.prod(array.shape[2:])).astype(np.float64) for array in values]
+    return np.concatenate([np.empty((*shape, 0)), *flat], axis=2)
+
+
+def _stuck(draws: np.ndarray) -> int | None:
+    """Count chains of any quantity that never move."""
+    return int((draws == draws[:, :1]).all(axis=1).sum()) if draws.size else None
+
+
+def _repeated(draws: np.ndarray) -> int | None:
+    """Count chains that are copies of another."""
+    return len(draws) - len(np.unique(draws.reshape(len(draws), -1), axis=0)) if draws.size else None
+
+
+def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:
     """Return the worst R-hat (rank-normalized: the larger of bulk and folded), bulk and tail effective sample size."""
     from arviz_stats.base import array_stats
 
-    values = np.concatenate(list(draws.values()), axis=2)
     axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains, which fail
+        r_hat = array_stats.rhat(draws, method="rank", **axes)
+        bulk = array_stats.ess(draws, method="bulk", **axes)
+        tail = array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)
     # max and min of NumPy propagate NaN: one quantity without a diagnostic fails the gate
-    return (
-        float(np.max(array_stats.rhat(values, method="rank", **axes))),
-        float(np.min(array_stats.ess(values, method="bulk", **axes))),
-        float(np.min(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes))),
-    )
+    return float(np.max(r_hat)), float(np.min(bulk)), float(np.min(tail))
 
 
 def check_hmc(stats: xr.Dataset) -> list[Check]:
@@ -178,7 +179,7 @@ def check_hmc(stats: xr.Dataset) -> list[Check]:
 
 
 def _first(stats: xr.Dataset, names: Iterable[str]) -> np.ndarray | None:
-    return next((stats[name].to_numpy() for name in names if name in stats), None)
+    return next((stats[name].transpose("chain", "draw", ...).to_numpy() for name in names if name in stats), None)
 
 
 def _lowest_bfmi(stats: xr.Dataset) -> float | None:

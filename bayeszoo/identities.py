@@ -165,10 +165,33 @@ def jacobian(case: Case) -> Check:
 
 
 def row_order(case: Case) -> Check:
-    """L1g: shuffling the rows leaves the evidence alone."""
-    order = case.rng.permutation(case.model.inputs.size(case.data))
-    shuffled = case.model.statistics(case.model.inputs.reordered(case.data, order))
-    return at_most("row order", _relative(case.model.log_evidence(shuffled), case.log_evidence), 1e-12)
+    """L1g: reversing and shuffling the rows leaves the evidence alone."""
+    inputs, size, rng = case.model.inputs, case.model.inputs.size(case.data), case.rng
+    orders = [np.arange(size)[::-1], *(rng.permutation(size) for _ in range(5))]
+    shuffled = [case.model.statistics(inputs.reordered(case.data, order)) for order in orders]
+    evidence = [case.model.log_evidence(stats) for stats in shuffled]
+    return at_most("row order", _relative(evidence, case.log_evidence), 1e-12)
+
+
+def weak_defaults(case: Case) -> Check:
+    """Weakly informative fields are valid for one row and for equal rows, which have no scale."""
+    inputs, made = case.model.inputs, []
+    for rows in (np.array([0]), np.zeros(inputs.size(case.data), dtype=int)):
+        made.append(type(case.model).weak(inputs.reordered(case.data, rows)))
+    return at_most("invalid weak defaults", sum(type(one) is not type(case.model) for one in made), 0)
+
+
+def predictive_shape(case: Case) -> Check:
+    """Predictive distributions have one entry a row."""
+    found = np.shape(case.model.predictive(case.stats, case.data).mean())
+    return at_most("predictive shape", float(found != (case.model.inputs.size(case.data),)), 0)
+
+
+def likelihood_shape(case: Case) -> Check:
+    """Leading axes of the parameters are draws: they come before the rows."""
+    draws = case.model.posterior(case.stats).rvs((2, 3), case.rng)
+    found = np.shape(case.model.likelihood(draws, case.data).mean())
+    return at_most("likelihood shape", float(found != (2, 3, case.model.inputs.size(case.data))), 0)
 
 
 def batches(case: Case) -> Check:

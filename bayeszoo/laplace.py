@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from bayeszoo.approximation import Gaussian, outcome
+from bayeszoo.approximation import Approximation, Gaussian
 from bayeszoo.errors import NumericalError
 from bayeszoo.optimize import Mode, distance_checks, maximize
 from bayeszoo.problem import Outcome, Problem
@@ -29,9 +29,8 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         q = gaussian(mode)
         log_evidence = mode.value + q.log_volume + 0.5 * density.size * math.log(2 * math.pi)
         facts = {"mode_space": SPACE, "gradient_norm": mode.gradient_norm, "log_evidence": log_evidence}
-        trace = {"objective": mode.trace}
-        checks = distance_checks(mode)
-        return outcome(problem, density, q, "L-BFGS and Newton", checks, facts, trace, (chains, draws))
+        found = Approximation(q, "L-BFGS and Newton", distance_checks(mode), facts, {"objective": mode.trace})
+        return found.outcome(problem, (chains, draws))
 
 
 def gaussian(mode: Mode) -> Gaussian:

@@ -6,6 +6,7 @@ MAP of a rate is not the exponential of the MAP of its logarithm.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -54,7 +55,8 @@ def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values],
             for sign in (-1.0, 1.0):
                 moved = value + sign * steps * (np.arange(value.size) == i).reshape(value.shape)
                 gains.append(objective({**params, name: moved}) - here)
-    return max(gains)
+    # outside the support SciPy says NaN or -inf: no gain there
+    return max(-math.inf if math.isnan(gain) else gain for gain in gains)
 
 
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:

@@ -28,6 +28,10 @@ Values = Mapping[str, Any]
 """Named arrays: parameters, or the canonical arrays of a data set."""
 
 
+LARGEST = 1e100
+"""Largest hyperparameter, so that products and squares of several stay finite."""
+
+
 def positive(default: float, label: str) -> float:
     """Declare a hyperparameter field that must be finite and > 0; ``label`` names it in messages."""
     return field(default=default, metadata={"label": label, "positive": True})
@@ -44,6 +48,8 @@ def _hyperparameter(value: object, label: str, must_be_positive: bool) -> np.flo
         raise InputError(f"{label} must be a number, got {value!r}")
     if not math.isfinite(value):
         raise InputError(f"{label} must be finite, got {value:g}")
+    if not -LARGEST <= value <= LARGEST:
+        raise InputError(f"{label} must be at most {LARGEST:g} in size, got {value:g}")
     if must_be_positive and value <= 0:
         raise InputError(f"{label} must be > 0, got {value:g}")
     return np.float64(value)

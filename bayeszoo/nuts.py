@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -12,8 +13,8 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.density import Density
-from bayeszoo.errors import InputError, Interrupted
-from bayeszoo.gate import STRUCTURAL, Check, gate, passed
+from bayeszoo.errors import InputError, Interrupted, NumericalError
+from bayeszoo.gate import STRUCTURAL, Check, failures, gate, passed
 from bayeszoo.problem import Outcome, Problem
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
@@ -28,6 +29,11 @@ class Settings:
     tune: int
     chains: int
     target_accept: float
+
+    @property
+    def total(self) -> int:
+        """All iterations of all chains."""
+        return self.chains * (self.draws + self.tune)
 
     def harder(self, factor: int, target_accept: float) -> Settings:
         """Return settings for a longer and more careful run."""
@@ -72,17 +78,22 @@ def run(
     ------
     Interrupted
         When the run was stopped before every chain had a draw.
+    NumericalError
+        When the density is not finite anywhere near the initial point.
     """
     if sampler not in SAMPLERS:
         raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
     first = Settings(draws, tune, chains, target_accept)
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         settings = first.harder(factor, accept)
-        found = SAMPLERS[sampler](problem, settings)
+        try:
+            found = SAMPLERS[sampler](problem, settings)
+        except RuntimeError as error:  # of either sampler, when the density is finite at no start
+            raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
         checks = gate(found.tree)
         if found.interrupted or passed(checks) or not _longer_may_help(checks):
             break
-        problem.reporter.say(f"attempt {attempt} did not pass: {'; '.join(str(c) for c in checks if not c.passed)}")
+        problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
     return _outcome(problem, found, checks, settings, attempt, sampler)
 
 
@@ -111,17 +122,19 @@ def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     import nutpie
 
     compiled = _compile_for_nutpie(problem)
-    options = {"draws": settings.draws, "tune": settings.tune, "chains": settings.chains}
-    total = settings.chains * (settings.draws + settings.tune)
+    # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
+    chains = {"chains": settings.chains, "cores": settings.chains}
 
     def progress(chains: list[Any]) -> None:
-        problem.reporter.progress("sampling", sum(chain.finished_draws for chain in chains), total)
+        problem.reporter.progress("sampling", sum(chain.finished_draws for chain in chains), settings.total)
 
     # chains run in threads: a BLAS that threads too would fight them (3 to 5 times slower)
     with problem.clock.phase("run"), threadpool_limits(1):
         background = nutpie.sample(
             compiled,
-            **options,
+            **chains,
+            draws=settings.draws,
+            tune=settings.tune,
             seed=problem.seed(),
             target_accept=settings.target_accept,
             progress_bar=False,
@@ -134,22 +147,29 @@ def _with_nutpie(problem: Problem, settings: Settings) -> Run:
 
 def _wait(background: Any) -> Run:
     """Wait for nutpie's threads; on Ctrl-C keep what every chain has."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Found chain dimension to be longer")  # so few draws fail the gate anyway
+        try:
+            return Run(background.wait())
+        except KeyboardInterrupt:
+            return Run(_trim(_abort(background)), interrupted=True)
+
+
+def _abort(background: Any) -> xr.DataTree:
     try:
-        return Run(background.wait())
-    except KeyboardInterrupt:
-        return Run(_trim(background.abort()), interrupted=True)
+        return background.abort()
+    except ValueError:  # its threads had finished and their draws were being converted
+        raise Interrupted("stopped while the draws were collected; nothing was kept") from None
 
 
 def _trim(tree: xr.DataTree) -> xr.DataTree:
     """Cut all chains to the shortest: nutpie pads unfinished ones with NaN."""
-    if "posterior" not in tree.children or "sample_stats" not in tree.children:
-        raise Interrupted("stopped before the first draw; nothing was kept")
-    stats = tree["sample_stats"].to_dataset()
+    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats") if name in tree.children}
+    stats = groups.get("sample_stats", xr.Dataset())
     length = int(np.isfinite(stats["energy"].to_numpy()).sum(axis=1).min()) if "energy" in stats else 0
     if length == 0:
         raise Interrupted("stopped before every chain had a draw; nothing was kept")
-    groups = {name: tree[name].to_dataset().isel(draw=slice(length)) for name in ("posterior", "sample_stats")}
-    return xr.DataTree.from_dict(groups)
+    return xr.DataTree.from_dict({name: group.isel(draw=slice(length)) for name, group in groups.items()})
 
 
 def _compile_for_nutpie(problem: Problem) -> Any:
@@ -159,7 +179,6 @@ def _compile_for_nutpie(problem: Problem) -> Any:
     density = problem.density
     with problem.clock.phase("compile"):
         joint, shapes = density.joint, {k: v.shape for k, v in density.constrain(density.start).items()}
-        starts = _finite_starts(density, problem)
     return from_pyfunc(
         density.size,
         lambda: joint,
@@ -167,17 +186,21 @@ def _compile_for_nutpie(problem: Problem) -> Any:
         [np.dtype(np.float64)] * len(shapes),
         list(shapes.values()),
         list(shapes),
-        make_initial_point_fn=starts,
+        make_initial_point_fn=_finite_starts(density),
     )
 
 
-def _finite_starts(density: Density, problem: Problem) -> Callable[[int], np.ndarray]:
-    """Return a function of a seed that jitters the initial point until the density is finite there."""
+def _finite_starts(density: Density) -> Callable[[int], np.ndarray]:
+    """Return a function of a seed that adds uniform(-1, 1) noise to the initial point, until the density is finite.
+
+    It runs in nutpie's threads and so must not compile anything: PyTensor's settings are global, and a compilation
+    there can leave the whole process in its slow mode.
+    """
 
     def start(seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
         for _ in range(100):
-            x = density.jittered_start(int(rng.integers(2**31 - 1)))
+            x = density.start + rng.uniform(-1, 1, density.size)
             if np.isfinite(density.joint(x)[0]):
                 break
         return x
@@ -188,22 +211,52 @@ def _finite_starts(density: Density, problem: Problem) -> Callable[[int], np.nda
 def _with_pymc(problem: Problem, settings: Settings) -> Run:
     import pymc as pm
 
-    declared = problem.declared
+    declared, watch = problem.declared, _Watch(problem, settings)
     with problem.clock.phase("run"), threadpool_limits(1):
-        tree = pm.sample(
-            draws=settings.draws,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=1,
-            target_accept=settings.target_accept,
-            random_seed=problem.seed(),
-            nuts_sampler="pymc",
-            model=declared,
-            progressbar=False,
-            quiet=True,
-            compute_convergence_checks=False,
-        )
-    return Run(tree)
+        try:
+            tree = pm.sample(
+                draws=settings.draws,
+                tune=settings.tune,
+                chains=settings.chains,
+                cores=1,
+                target_accept=settings.target_accept,
+                random_seed=problem.seed(),
+                nuts_sampler="pymc",
+                model=declared,
+                progressbar=False,
+                quiet=True,
+                compute_convergence_checks=False,
+                callback=watch,
+            )
+        except ValueError:
+            if watch.interrupted:  # no chain has a draw
+                raise Interrupted("stopped before any chain had a draw; nothing was kept") from None
+            raise
+    return Run(tree, watch.interrupted)
+
+
+class _Watch:
+    """Counts the draws of PyMC's chains: on Ctrl-C it ends the one that runs, says nothing, and starts the next."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self._reporter, self._settings = problem.reporter, settings
+        self._done = [0] * settings.chains
+
+    def __call__(self, trace: Any, draw: Any) -> None:
+        """Count a draw, or end the chain when an earlier one was cut short."""
+        if self._cut_short(self._done[: draw.chain]):
+            raise KeyboardInterrupt
+        self._done[draw.chain] += 1
+        if sum(self._done) % 100 == 0:
+            self._reporter.progress("sampling", sum(self._done), self._settings.total)
+
+    def _cut_short(self, done: list[int]) -> bool:
+        return any(count < self._settings.draws + self._settings.tune for count in done)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether any chain is shorter than was asked for."""
+        return self._cut_short(self._done)
 
 
 SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": _with_pymc}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,31 +70,32 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
         raise NumericalError("the log density is not finite at the initial point")
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
     x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
+    mode = _describe(gradient, x, trace)
     for _ in range(5):
-        x = _newton_step(gradient, x)
-        trace.append(gradient(x)[0])
-    return _describe(gradient, x, np.array(trace))
+        if mode.distance < 1e-3 * MAX_DISTANCE:
+            break
+        mode = _newton_step(gradient, mode)
+    return mode
 
 
-def _newton_step(gradient: Gradient, x: np.ndarray) -> np.ndarray:
-    """Take a full Newton step where the curvature is positive definite and the step climbs; else stay."""
-    value, slope = gradient(x)
+def _newton_step(gradient: Gradient, mode: Mode) -> Mode:
+    """Take a full Newton step where the curvature is positive definite and the slope gets smaller; else stay."""
     try:
-        factor = scipy.linalg.cho_factor(curvature(gradient, x))
+        factor = scipy.linalg.cho_factor(mode.precision)
     except np.linalg.LinAlgError:
-        return x
-    candidate = x + scipy.linalg.cho_solve(factor, slope)
-    climbed = gradient(candidate)
-    better = climbed[0] >= value - 1e-12 * abs(value) and np.max(np.abs(climbed[1])) <= np.max(np.abs(slope))
-    return candidate if better else x
+        return mode
+    x = mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1])
+    moved = _describe(gradient, x, [*mode.trace, gradient(x)[0]])
+    climbed = moved.value >= mode.value - 1e-12 * abs(mode.value)
+    return moved if climbed and moved.gradient_norm < mode.gradient_norm else mode
 
 
-def _describe(gradient: Gradient, x: np.ndarray, trace: np.ndarray) -> Mode:
+def _describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float]) -> Mode:
     value, slope = gradient(x)
     precision = curvature(gradient, x)
     diagonal = np.diag(precision)
     distance = float(np.max(np.abs(slope) / np.sqrt(diagonal))) if (diagonal > 0).all() else math.inf
-    return Mode(x, value, precision, float(np.max(np.abs(slope))), distance, trace)
+    return Mode(x, value, precision, float(np.max(np.abs(slope))), distance, np.array(trace))
 
 
 def curvature(gradient: Gradient, x: np.ndarray) -> np.ndarray:

@@ -58,7 +58,13 @@ class TableOptions:
     missing: Literal["refuse", "drop"] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
-        """Read the user's table, or one of the model's own."""
+        """Read the user's table, or one of the model's own, and say what was done to it."""
+        data = self._read(model, path, **more)
+        for line in data.notes:
+            terminal.note(f"note: {line}")
+        return data
+
+    def _read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         if path is not None and self.example is not None:
             raise InputError("give DATA or --example, not both")
         default = TableOptions(example=self.example)
@@ -73,7 +79,36 @@ class TableOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class PriorOptions:
+class FieldOptions:
+    """The fields of the model.
+
+    Parameters
+    ----------
+    sets
+        FIELD=JSON: a field of the model; may be repeated.
+    """
+
+    sets: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] | None = None
+
+    def fields(self, model: type[Model]) -> dict[str, Any]:
+        """Parse the fields that were set."""
+        names, given = [f.name for f in fields(cast(Any, model))], {}
+        for item in self.sets or []:
+            name, equals, value = item.partition("=")
+            if not equals or name not in names:
+                raise InputError(f"--set {item}: {model.name} has no such field", hint=f"it has {', '.join(names)}")
+            if name in given:
+                raise InputError(f"--set {item}: {name} is set twice")
+            try:
+                given[name] = json.loads(value)
+            except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
+                raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
+        return given
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PriorOptions(FieldOptions):
     """The prior.
 
     Parameters
@@ -84,21 +119,7 @@ class PriorOptions:
         The fields not set: weakly informative, scaled to the data; or the textbook's.
     """
 
-    sets: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] | None = None
     prior: Literal["weak", "textbook"] = "weak"
-
-    def fields(self, model: type[Model]) -> dict[str, Any]:
-        """Parse the fields that were set."""
-        names, given = [f.name for f in fields(cast(Any, model))], {}
-        for item in self.sets or []:
-            name, equals, value = item.partition("=")
-            if not equals or name not in names:
-                raise InputError(f"--set {item}: {model.name} has no such field", hint=f"it has {', '.join(names)}")
-            try:
-                given[name] = json.loads(value)
-            except json.JSONDecodeError:
-                raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
-        return given
 
     def model(self, model: type[Model], data: Data) -> Model:
         """Make the model for the data."""

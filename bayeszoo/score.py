@@ -17,10 +17,14 @@ MAX_DISTINCT = 2000
 
 
 class Score(NamedTuple):
-    """Mean leave-one-out log predictive density of one observation in nats, and its standard error."""
+    """Mean leave-one-out log predictive density of one observation, in nats.
+
+    ``se`` is its standard error over observations, ``mcse`` its Monte Carlo standard error (0 for a closed form).
+    """
 
     mean: float
     se: float
+    mcse: float = 0.0
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
@@ -98,18 +102,15 @@ def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
     rows, weights = model.inputs.observations(data)
     if not isinstance(model, Observable) or len(weights) > MAX_DISTINCT:
         return None
-    stacked = {str(name): _flat(variable) for name, variable in posterior.data_vars.items()}
-    terms = []
-    for row, weight in zip(_single_rows(rows, len(weights)), weights, strict=True):
-        log_p = np.ravel(log_density(model.likelihood(stacked, row), model.inputs.outcome(row)))
-        log_weights, k_hat = array_stats.psislw(log_p)
-        if weight > 0 and k_hat > MAX_K_HAT:
+    draws = {str(name): variable.transpose("chain", "draw", ...).to_numpy() for name, variable in posterior.items()}
+    terms, influence = np.zeros(len(weights)), np.zeros(())
+    for i, row in enumerate(_single_rows(rows, len(weights))):
+        log_p = log_density(model.likelihood(draws, row), model.inputs.outcome(row))[..., 0]  # (chain, draw)
+        log_weights, k_hat = array_stats.psislw(log_p.ravel())
+        if weights[i] > 0 and not k_hat <= MAX_K_HAT:
             return None
-        terms.append(float(np.logaddexp.reduce(log_weights + log_p)))
-    return _weighted(np.array(terms), weights)
-
-
-def _flat(variable: Any) -> np.ndarray:
-    """Return draws of shape (chains * draws, ...)."""
-    values = variable.transpose("chain", "draw", ...).to_numpy()
-    return cast(np.ndarray, values.reshape(-1, *values.shape[2:]))
+        terms[i] = np.logaddexp.reduce(log_weights + log_p.ravel())
+        influence = influence - weights[i] * np.exp(terms[i] - log_p)
+    # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
+    mcse = array_stats.mcse(influence, method="mean", chain_axis=0, draw_axis=1)
+    return _weighted(terms, weights)._replace(mcse=float(mcse / weights.sum()))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import math
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bayeszoo.gate import Check, at_most, check_draws
+from bayeszoo.gate import STRUCTURAL, at_most, check_draws, failures, passed
 from bayeszoo.problem import Outcome, Problem
 
 MAX_EVIDENCE_SD = 0.1
 """Nats by which independent runs may scatter about each other."""
 
 
-def run(problem: Problem, *, draws: int = 2000, chains: int = 4, threshold: float = 0.8) -> Outcome:
+def run(
+    problem: Problem, *, draws: int = 2000, chains: int = 4, threshold: float = 0.8, extend: bool = True
+) -> Outcome:
     """Sample by tempering from the prior to the posterior.
 
     Parameters
@@ -29,7 +32,18 @@ def run(problem: Problem, *, draws: int = 2000, chains: int = 4, threshold: floa
         Independent runs; their scatter is the error of the log evidence.
     threshold : float
         Effective share of the particles that each tempering step keeps; higher is slower and more exact.
+    extend : bool
+        Whether a fit that fails the gate is repeated with 2 and 4 times the particles.
     """
+    for factor in (1, 2, 4) if extend else (1,):
+        outcome = _attempt(problem, factor * draws, chains, threshold)
+        if passed(outcome.checks) or not all(c.passed for c in outcome.checks if c.name in STRUCTURAL):
+            break
+        problem.reporter.say(f"{factor * draws} particles did not pass: {failures(outcome.checks)}")
+    return outcome
+
+
+def _attempt(problem: Problem, draws: int, chains: int, threshold: float) -> Outcome:
     declared = problem.declared
     with problem.clock.phase("compile"):
         names = problem.density.names
@@ -37,11 +51,15 @@ def run(problem: Problem, *, draws: int = 2000, chains: int = 4, threshold: floa
         tree = _sample(declared, draws, chains, threshold, problem.seed())
     posterior = tree["posterior"].to_dataset()
     evidence = _last_of_each_run(tree["sample_stats"]["log_marginal_likelihood"].to_numpy())
+    spread = float(evidence.std(ddof=1)) if chains > 1 else math.nan
     return Outcome(
         {name: posterior[name].to_numpy() for name in names},
-        "PyMC SMC",
-        [*check_draws(posterior[names]), _evidence_check(evidence)],
-        {"log_evidence": _log_mean(evidence), "log_evidence_mcse": float(evidence.std(ddof=1) / math.sqrt(chains))},
+        f"PyMC SMC {version('pymc')}",
+        [
+            *check_draws(posterior[names]),
+            at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD),
+        ],
+        {"log_evidence": _log_mean(evidence), "log_evidence_mcse": spread / math.sqrt(chains), "particles": draws},
         dims=problem.density.dims,
         coords=problem.density.coords,
     )
@@ -70,8 +88,3 @@ def _last_of_each_run(stages: np.ndarray) -> np.ndarray:
 def _log_mean(log_evidence: np.ndarray) -> float:
     """Average on the natural scale, where SMC is unbiased."""
     return float(np.logaddexp.reduce(log_evidence) - math.log(len(log_evidence)))
-
-
-def _evidence_check(log_evidence: np.ndarray) -> Check:
-    spread = float(log_evidence.std(ddof=1)) if len(log_evidence) > 1 else None
-    return at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD)

@@ -51,12 +51,15 @@ def literal_numbers(source: str) -> list[str]:
 def narrow_variables(model: Any) -> list[str]:
     """List what a PyMC model's log density *computes* in less than float64.
 
-    Constants such as PyMC's own 0 and 1 may be float32, where they are exact; the logarithm of one may not.
+    Constants such as PyMC's own 0, 1 and -inf may be float32, where they are exact, and so may a choice between them;
+    the logarithm of one may not.
     """
     from pytensor.graph.traversal import ancestors
+    from pytensor.scalar import Switch
     from pytensor.tensor.elemwise import Elemwise
 
-    computed = (v for v in ancestors([model.logp(jacobian=True)]) if v.owner and isinstance(v.owner.op, Elemwise))
+    applied = (v for v in ancestors([model.logp(jacobian=True)]) if v.owner and isinstance(v.owner.op, Elemwise))
+    computed = (v for v in applied if not isinstance(v.owner.op.scalar_op, Switch))
     return sorted(str(v) for v in computed if v.dtype in ("float16", "float32"))
 
 

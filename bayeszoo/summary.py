@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
+MEASURED = ("error_sd", "sd_ratio", "error_mcse")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
+FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
+"""Numbers about a fit as a whole, withheld together with its estimates."""
 
 
 def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
@@ -68,18 +71,41 @@ def _diagnose(values: np.ndarray) -> dict[str, np.ndarray | None]:
         return {}
     axes = {"chain_axis": 0, "draw_axis": 1}
     several = values.shape[0] > 1
-    return {
-        "mcse_mean": np.asarray(array_stats.mcse(values, method="mean", **axes)),
-        "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
-        "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)),
-        "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if several else None,
-    }
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+        return {
+            "mcse_mean": np.asarray(array_stats.mcse(values, method="mean", **axes)),
+            "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
+            "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)),
+            "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if several else None,
+        }
+
+
+def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
+    """Measure a parameter's summary against the closed form, where there is one.
+
+    Returns
+    -------
+    dict
+        ``error_sd``, the error of the mean in posterior standard deviations; ``sd_ratio``; and for draws of a sampler
+        ``error_mcse``, the error of the mean in Monte Carlo standard errors.
+    """
+    mean, sd, mcse = found["mean"], found["sd"], found["mcse_mean"]
+    if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):
+        return {}
+    exact = tree["exact"].to_dataset()[name]
+    exact_mean, exact_sd = exact.sel(statistic="mean").to_numpy(), exact.sel(statistic="sd").to_numpy()
+    measured = {"error_sd": (mean - exact_mean) / exact_sd}
+    if sd is not None:
+        measured["sd_ratio"] = sd / exact_sd
+    if mcse is not None and tree.attrs["kind"] == "sampled":
+        measured["error_mcse"] = (mean - exact_mean) / mcse
+    return measured
 
 
 def document(tree: xr.DataTree) -> dict[str, Any]:
     """Return everything that ``bayeszoo fit --json`` prints, as plain values."""
     attrs = tree.attrs
-    single = {name: fact(tree, name) for name in ("log_evidence", "elbo", "k_hat", "log_likelihood", "log_joint")}
+    single = {name: fact(tree, name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
     return {
         **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status", "seed")},
         "fields": nested(tree, "fields"),
@@ -87,19 +113,28 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         "seconds": nested(tree, "seconds"),
         "gate": nested(tree, "gate"),
         **single,
-        "facts": nested(tree, "facts"),
+        "facts": _facts(tree),
         "exact": _exact_evidence(tree),
         "parameters": {name: _parameter(tree, name, found) for name, found in summarize(tree).items()},
         "derived": {},
-        "warnings": warnings(tree),
+        "warnings": failures_of(tree),
+        "notes": nested(tree, "notes"),
     }
+
+
+def _facts(tree: xr.DataTree) -> dict[str, Any]:
+    """Return the facts of a fit that may be shown."""
+    withheld = () if tree.attrs["status"] == "ok" else FIGURES
+    return {name: value for name, value in nested(tree, "facts").items() if name not in withheld}
 
 
 def _parameter(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
     variable = tree["posterior"].to_dataset()[name]
     dims = [str(dim) for dim in variable.dims[2:]]
     coords = {dim: variable[dim].to_numpy().tolist() for dim in dims if dim in variable.coords}
-    return {"dims": dims, "coords": coords, **{k: None if v is None else v.tolist() for k, v in found.items()}}
+    measured = dict.fromkeys(MEASURED) | errors(tree, name, found)
+    plain = {k: None if v is None else v.tolist() for k, v in {**found, **measured}.items()}
+    return {"dims": dims, "coords": coords, **plain}
 
 
 def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
@@ -107,14 +142,9 @@ def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
     if "exact" not in tree.children:
         return None
     evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
-    found = {name: fact(tree, name) for name in ("log_evidence", "elbo")}
+    found = {name: fact(tree, name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
     gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in found.items() if value is not None}
     return {**evidence, **gaps}
-
-
-def warnings(tree: xr.DataTree) -> list[str]:
-    """Say what a reader must know before using the numbers: why they are withheld, and notes on the data."""
-    return [*failures_of(tree), *nested(tree, "notes")]
 
 
 def failures_of(tree: xr.DataTree) -> list[str]:

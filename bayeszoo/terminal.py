@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
+from rich.measure import Measurement
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 from bayeszoo.gate import Check
 from bayeszoo.problem import Reporter
+from bayeszoo.summary import DIAGNOSTICS, HEADLINE
 from bayeszoo.table import escaped
 
 if TYPE_CHECKING:
@@ -78,21 +80,39 @@ def number(value: Any, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
-    """Make a table whose cells are never read as markup; the first column is text, numbers are right-aligned."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, words: Iterable[str] = ()
+) -> Table:
+    """Make a table whose cells are never read as markup; the first column and ``words`` are text, the others numbers.
+
+    Text is folded where the terminal is too narrow, numbers never are.
+    """
     made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for i, column in enumerate(columns):
-        made.add_column(Text(column), justify="left" if i == 0 else "right", overflow="fold")
+    text = {columns[0], *words}
+    for column in columns:
+        left = column in text
+        made.add_column(
+            Text(column), justify="left" if left else "right", overflow="fold", no_wrap=not left, min_width=len(column)
+        )
     for row in rows:
         made.add_row(*(Text(escaped(cell) if isinstance(cell, str) else number(cell)) for cell in row))
     return made
+
+
+def show(made: Table) -> None:
+    """Print a table, beyond the edge of a terminal that is too narrow for its numbers."""
+    console = out()
+    unbounded = console.options.update(max_width=10_000)
+    needed = Measurement.get(console, unbounded, made).minimum
+    console.size = ConsoleDimensions(max(console.width, needed), console.height)
+    console.print(made)
 
 
 def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
     """Print the table of models; a blank under capabilities is an absence to be seen."""
     columns = ["name", "about", "capabilities", "methods", "data"]
     cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
-    out().print(table(columns, cells))
+    show(table(columns, cells, words=columns))
     for name, value in plugins.items():
         out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
 
@@ -101,7 +121,7 @@ def show_model(described: Mapping[str, Any]) -> None:
     """Print everything about one model."""
     console = out()
     console.print(f"{described['notation']}\n\ntable: {described['inputs']}")
-    console.print(table(["field", "is", "default"], [list(f.values()) for f in described["fields"]]))
+    show(table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"]))
     for title in ("capabilities", "methods"):
         console.print(f"{title}: {', '.join(described[title])}")
     for name, about in described["examples"].items():
@@ -111,7 +131,7 @@ def show_model(described: Mapping[str, Any]) -> None:
 
 def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
     """Print the predictive of each new row."""
-    out().print(table([str(c) for c in frame.columns], [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)]))
+    show(table([str(c) for c in frame.columns], [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)]))
     if not math.isnan(score):
         out().print(f"log predictive density of the table {score:.6g} ({kind})")
 
@@ -125,7 +145,7 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     console.print(
         f"data {escaped(document['data']['source'])} ({digest}), seed {document['seed']}, {_seconds(document)}"
     )
-    console.print(estimates(tree, document))
+    show(estimates(tree, document))
     for line in figures(document):
         console.print(line)
     console.print(_verdict(document))
@@ -137,7 +157,7 @@ def _seconds(document: Mapping[str, Any]) -> str:
 
 def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
     """Return the table of estimates, one row a scalar; withheld cells say so."""
-    keys = ["mean", "sd", "q025", "median", "q975", "mcse_mean", "ess_bulk", "ess_tail", "r_hat"]
+    keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     rows = []
@@ -165,12 +185,12 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     lines = []
     if document["log_evidence"] is not None:
         lines.append(f"log evidence {number(document['log_evidence'], 10)} {_how(document, facts, exact)}")
-    if "log_evidence_counts" in exact and document["kind"] == "exact":
+    if document["log_evidence"] is not None and "log_evidence_counts" in exact and document["kind"] == "exact":
         lines.append(f"log evidence of the counts {number(exact['log_evidence_counts'], 10)} (exact)")
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
-        quality = f"k-hat {number(facts['k_hat'], 3)}, largest weight over mean {number(facts['largest_weight'], 3)}"
-        lines.append(f"ELBO {number(document['elbo'], 10)} +- {number(facts['elbo_se'], 2)}{gap}; {quality}")
+        error = f"+- {number(facts['elbo_se'], 2)}"
+        lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {number(facts['k_hat'], 3)}")
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)
         lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
@@ -182,8 +202,9 @@ def figures(document: Mapping[str, Any]) -> list[str]:
 def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     if document["kind"] == "exact":
         return "(exact, of the ordered data)"
-    error = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
-    label = error if "log_evidence_mcse" in facts else f"({document['method']} approximation)"
+    label = f"({document['method']} approximation)"
+    if "log_evidence_mcse" in facts:
+        label = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
     return f"{label}; exact less this: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
 
 
@@ -195,26 +216,41 @@ def _verdict(document: Mapping[str, Any]) -> str:
     return f"status {document['status']}: {failed} of {len(checks)} checks of the gate failed"
 
 
+_COMPARISON = {
+    "Estimates": {
+        "mean": "estimate",
+        "sd": "sd",
+        "q025": "2.5%",
+        "q975": "97.5%",
+        "error_mcse": "error/MCSE",
+        "error_sd": "error/sd",
+        "sd_ratio": "sd ratio",
+    },
+    "Evidence": {
+        "log_evidence": "log evidence",
+        "elbo": "ELBO",
+        "evidence_se": "error",
+        "evidence_gap": "exact less it",
+    },
+    "Prediction and cost": {
+        "loo_score": "LOO score",
+        "loo_se": "se",
+        "loo_mcse": "MC error",
+        "seconds": "seconds",
+        "kind": "kind",
+        "status": "status",
+    },
+}
+"""The tables of a comparison: columns of the frame, and what heads them."""
+
+
 def show_comparison(frame: pd.DataFrame) -> None:
-    """Print a comparison as two tables: estimates, and evidence and prediction."""
+    """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
+    for title, heads in _COMPARISON.items():
+        keys = ["method", "parameter"] if title == "Estimates" else ["method"]
+        cells = _cells(frame[[*keys, *heads]].drop_duplicates(keys))
+        show(table([*keys, *heads.values()], cells, title=title, words=["parameter", "kind", "status"]))
     console = out()
-    columns = ["method", "parameter", "mean", "sd", "q025", "q975", "error_mcse", "error_sd", "sd_ratio"]
-    heads = ["method", "parameter", "estimate", "sd", "2.5%", "97.5%", "error/MCSE", "error/sd", "sd ratio"]
-    console.print(table(heads, _cells(frame[columns]), title="Estimates"))
-    columns = [
-        "method",
-        "log_evidence",
-        "elbo",
-        "evidence_se",
-        "evidence_gap",
-        "loo_score",
-        "loo_se",
-        "seconds",
-        "kind",
-        "status",
-    ]
-    heads = ["method", "log evidence", "ELBO", "error", "exact less it", "LOO score", "se", "seconds", "kind", "status"]
-    console.print(table(heads, _cells(frame[columns].drop_duplicates("method")), title="Evidence and prediction"))
     console.print("LOO score: mean leave-one-out log predictive density of one observation, in nats;")
     console.print("of a point estimate it is plugged in, else the parameters are integrated out.")
 
@@ -222,7 +258,7 @@ def show_comparison(frame: pd.DataFrame) -> None:
 def _cells(frame: pd.DataFrame) -> list[list[Any]]:
     precise = {"log_evidence", "elbo", "loo_score"}
     return [
-        [number(value, 9) if name in precise else value for name, value in zip(frame.columns, row, strict=True)]
+        [number(value, 9 if name in precise else 5) for name, value in zip(frame.columns, row, strict=True)]
         for row in frame.itertuples(index=False)
     ]
 
@@ -233,4 +269,4 @@ def show_scorecard(checks: Iterable[Check], title: str) -> None:
         ("ok" if c.passed else "FAILED", c.name, "not checked" if c.value is None else f"{c.value:.3g}", c.limit)
         for c in checks
     ]
-    out().print(table(["", "check", "figure", "must be"], rows, title=title))
+    show(table(["", "check", "figure", "must be"], rows, title=title, words=["check"]))

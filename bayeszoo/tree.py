@@ -59,7 +59,8 @@ def _variables(
         arrays[name] = xr.DataArray(value, dims=(*leading, *own))
     used = {dim for array in arrays.values() for dim in array.dims}
     dataset = xr.Dataset(arrays, coords={name: list(labels) for name, labels in (coords or {}).items() if name in used})
-    return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in leading if dim in dataset.sizes})
+    counted = [dim for dim in leading if dim in dataset.sizes and dim != "row"]  # ten million labels say nothing
+    return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
 
 
 def _data_groups(problem: Problem) -> dict[str, xr.Dataset]:
@@ -79,7 +80,8 @@ def _exact(model: Conjugate, stats: Any) -> xr.Dataset:
         arrays[name] = xr.DataArray(np.array(values, dtype=np.float64), dims=("statistic", *shape))
     dataset = xr.Dataset(arrays, coords={"statistic": ["mean", "sd", *QUANTILES]})
     dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
-    if counted := getattr(model, "log_evidence_counts", None):
+    counted = getattr(model, "log_evidence_counts", None)
+    if counted and stats.log_coefficient:  # single observations have one order only
         dataset.attrs["log_evidence_counts"] = float(counted(stats))
     return dataset
 

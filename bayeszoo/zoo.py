@@ -55,10 +55,18 @@ def find(name: str) -> type[Model]:
     if name in builtin_names():
         return _only_model(name)
     if name in plugins():
-        return _checked(plugins()[name].load(), name)
+        return _checked(_load(plugins()[name]), name)
     close = get_close_matches(name, names(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else "see `bayeszoo list`"
     raise InputError(f"there is no model called {name!r}", hint=hint)
+
+
+def _load(point: EntryPoint) -> object:
+    try:
+        return point.load()
+    except Exception as error:  # it is other people's code: whatever it raises is about the plug-in
+        hint = "ask its author, or uninstall it"
+        raise InputError(f"the plug-in {point.name!r} cannot be imported: {error}", hint=hint) from error
 
 
 def _only_model(name: str) -> type[Model]:

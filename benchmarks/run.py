@@ -1,0 +1,135 @@
+"""Speed as ratios, both sides in one run, interleaved, medians; `make bench`. Never a test: machines differ and drift.
+
+Peers in this run: plain imports, stock nutpie, PyMC. BLAS threads are printed, because chains and BLAS compete.
+"""
+
+import logging
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from scipy import optimize
+from threadpoolctl import threadpool_info
+
+import bayeszoo as bz
+from bayeszoo.density import Density
+from bayeszoo.optimize import maximize
+
+logging.getLogger("pymc").setLevel(logging.WARNING)
+REPEATS = 5
+PYTHON = sys.executable
+BAYESZOO = str(Path(PYTHON).with_name("bayeszoo"))
+
+STOCK_NUTPIE = """
+    import numpy as np, pymc as pm, arviz as az
+    y = np.random.default_rng(0).binomial(1, 0.3, 1000)
+    with pm.Model() as model:
+        theta = pm.Beta("theta", np.float64(1), np.float64(1))
+        pm.Bernoulli("y", theta, observed=pm.Data("data", y))
+        tree = pm.sample(1000, tune=1000, chains=4, nuts_sampler="nutpie", random_seed=1, progressbar=False, quiet=True)
+    az.summary(tree)
+"""
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Time one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def process(*command: str) -> Callable[[], object]:
+    """Return a call of a whole process."""
+    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+
+def versus(title: str, ours: Callable[[], object], peer: Callable[[], object], target: str) -> None:
+    """Print the ratio of medians of interleaved timings, after one call of each to warm up."""
+    ours(), peer()
+    pairs = [(seconds(ours), seconds(peer)) for _ in range(REPEATS)]
+    mine, theirs = (median(side) for side in zip(*pairs, strict=True))
+    print(f"{title:66s} {mine:9.4f} s {theirs:9.4f} s  ratio {mine / theirs:7.3f}  target {target}")
+
+
+def gradients(density: Density, calls: int) -> Callable[[], object]:
+    """Return a call that evaluates log density and gradient many times."""
+    joint, x = density.joint, density.start
+    return lambda: [joint(x) for _ in range(calls)]
+
+
+def compressed(rows: int, model: Any) -> Density:
+    """Return the compiled density on sufficient statistics of ``rows`` rows."""
+    return Density(model.compressed(model.statistics({"y": np.arange(rows) % 2})))
+
+
+def whole_processes() -> None:
+    """Compare commands as a user waits for them."""
+    versus(
+        "exact answer on the command line / import scipy.stats, xarray",
+        process(BAYESZOO, "fit", "beta_bernoulli", "--method", "exact", "--seed", "1"),
+        process(PYTHON, "-c", "import scipy.stats, xarray"),
+        "<= 1.5",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "coin.csv")
+        flips = np.random.default_rng(0).binomial(1, 0.3, 1000)
+        table.write_text("y\n" + "\n".join(map(str, flips)) + "\n", encoding="utf-8")
+        versus(
+            "warm end-to-end NUTS, 1000 rows, 4 x (1000 + 1000) / stock nutpie",
+            process(BAYESZOO, "fit", "beta_bernoulli", str(table), "--method", "nuts", "--seed", "1"),
+            process(PYTHON, "-c", textwrap.dedent(STOCK_NUTPIE)),
+            "< 1",
+        )
+
+
+def large_data(model: Any) -> None:
+    """Compare what grows with the number of rows with what must not."""
+    data = bz.read(model, {"y": np.random.default_rng(0).binomial(1, 0.3, 10_000_000)})
+    versus(
+        "exact fit of 1e7 rows in memory / summing them", partial(bz.fit, model, data, "exact"), data["y"].sum, "< 1 s"
+    )
+    small, large = compressed(10**3, model), compressed(10**6, model)
+    versus("2,000 gradients, compressed: N = 1e6 / N = 1e3", gradients(large, 2000), gradients(small, 2000), "<= 1.2")
+    declared = Density(model.declare({"y": np.arange(10**6) % 2}))
+    versus("20 gradients at N = 1e6: compressed / declared", gradients(large, 20), gradients(declared, 20), "<= 0.05")
+
+
+def optimizers(model: Any) -> None:
+    """Compare MAP and ADVI with what they replace."""
+    density = compressed(1000, model)
+    climb, start = density.constrained_joint, density.start
+
+    def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = climb(x)
+        return -value, -slope
+
+    raw = partial(optimize.minimize, descend, start, jac=True, method="L-BFGS-B")
+    versus("MAP with certificate, compiled / SciPy's L-BFGS alone", partial(maximize, climb, start), raw, "<= 3")
+    counts = bz.read(model, {"successes": [300], "trials": [1000]})
+    stock = partial(pm.fit, 10_000, model=density.model, progressbar=False, random_seed=1)
+    versus(
+        "ADVI to convergence / PyMC's 10,000 steps, not converged", partial(bz.fit, model, counts, "advi"), stock, "< 1"
+    )
+
+
+def main() -> None:
+    """Run all comparisons."""
+    threads = {pool["internal_api"]: pool["num_threads"] for pool in threadpool_info()}
+    print(f"median of {REPEATS}, interleaved; threads {threads}; first column bayeszoo, second the peer")
+    model = bz.find("beta_bernoulli")(2, 3)
+    whole_processes()
+    large_data(model)
+    optimizers(model)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+r"""Gaussian mean: where the centre lies, from measurements whose spread is known.
+
+    mu  ~ N(m0, s0^2)
+    y_n ~ N(mu, sigma^2)        n = 1..N
+
+Bishop, PRML, section 2.3.6; Gelman et al., BDA3, section 2.5; CS725 lecture 11; W4400, conjugate priors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.families import Posterior
+from bayeszoo.inputs import Real
+from bayeszoo.model import Model, Stats, Values, positive, real
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True)
+class Moments(Stats):
+    """Sufficient statistics: how many, their mean, and the sum of squared deviations from it.
+
+    They pool by the update of Chan, Golub and LeVeque (1983): sums of ``y`` and ``y**2`` would lose every digit of the
+    spread at y = 1e9.
+    """
+
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def __add__(self, other: Self) -> Self:
+        n = self.n + other.n
+        if n == 0:
+            return self
+        shift = other.mean - self.mean
+        squares = self.squares + other.squares + shift**2 * (self.n * other.n / n)
+        return type(self)(n, self.mean + shift * (other.n / n), squares)
+
+    def __sub__(self, other: Self) -> Self:
+        n = self.n - other.n
+        if n == 0:
+            return type(self)()
+        shift = (other.mean - self.mean) * (self.n / n)  # of the data taken away against those that remain
+        squares = self.squares - other.squares - shift**2 * (n * other.n / self.n)
+        return type(self)(n, self.mean - shift * (other.n / self.n), max(squares, 0.0))
+
+
+@dataclass(frozen=True)
+class GaussianMean(Model):
+    """Independent Gaussian observations of known standard deviation, with a Gaussian prior on their mean.
+
+    Parameters
+    ----------
+    m0, s0 : float
+        Mean and standard deviation of the prior; s0 > 0.
+    sigma : float
+        Standard deviation of one observation, known, > 0.
+    """
+
+    m0: float = real(0.0, "prior mean")
+    s0: float = positive(10.0, "prior sd")
+    sigma: float = positive(1.0, "sd of an observation")
+
+    inputs = Real("y")
+
+    @classmethod
+    def weak(cls, data: Values) -> GaussianMean:
+        """Centre the prior on the data, ten of their standard deviations wide, and take sigma from them too."""
+        stats = cls().statistics(data)
+        spread = math.sqrt(stats.squares / (stats.n - 1)) if stats.n > 1 else 0.0
+        sigma = spread or 1.0  # one row, or equal rows: they have no scale
+        return cls(m0=stats.mean, s0=10 * sigma, sigma=sigma)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw mu from the prior and ``size`` observations given it."""
+        mu = rng.normal(self.m0, self.s0)
+        return {"mu": mu}, {"y": rng.normal(mu, self.sigma, size)}
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Gaussian observation a row."""
+        with pm.Model() as model:
+            mu = pm.Normal("mu", mu=self.m0, sigma=self.s0)
+            pm.Normal("y", mu=mu, sigma=self.sigma, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
+        return model
+
+    def statistics(self, data: Values) -> Moments:
+        """Return count, mean and sum of squared deviations, each free of cancellation."""
+        y = data["y"]
+        if not len(y):
+            return Moments()
+        mean = np.mean(y)
+        mean += np.mean(y - mean)  # what the rounding of a sum of large numbers took
+        return Moments(len(y), float(mean), float(np.sum(np.square(y - mean))))
+
+    def compressed(self, stats: Moments) -> Any:
+        """Declare the density of the rows from their moments: a parabola in mu."""
+        with pm.Model() as model:
+            mu = pm.Normal("mu", mu=self.m0, sigma=self.s0)
+            mean = pm.Data("mean", np.float64(stats.mean))
+            precision = pm.Data("precision", np.float64(stats.n / self.sigma**2))
+            peak = pm.Data("peak", np.float64(self._log_likelihood_at_the_mean(stats)))
+            pm.Potential("y", peak - precision * pm.math.sqr(mu - mean) / 2)
+        return model
+
+    def _log_likelihood_at_the_mean(self, stats: Moments) -> float:
+        return -stats.n / 2 * math.log(2 * math.pi * self.sigma**2) - stats.squares / (2 * self.sigma**2)
+
+    def posterior(self, stats: Moments) -> Posterior:
+        """Return mu ~ N(m, s^2): precisions add up, and m lies between m0 and the mean in their proportion."""
+        weight = stats.n * self.s0**2 / (self.sigma**2 + stats.n * self.s0**2)
+        sd = self.sigma * self.s0 / math.sqrt(self.sigma**2 + stats.n * self.s0**2)
+        return Posterior({"mu": scipy.stats.norm(self.m0 + weight * (stats.mean - self.m0), sd)})
+
+    def log_evidence(self, stats: Moments) -> float:
+        """Return the log density of the rows under N(m0, sigma^2 I + s0^2 11'), of the ordered observations."""
+        spread = self.sigma**2 + stats.n * self.s0**2
+        distance = stats.n * (stats.mean - self.m0) ** 2 / (2 * spread)
+        return float(self._log_likelihood_at_the_mean(stats) - math.log(spread / self.sigma**2) / 2 - distance)
+
+    def predictive(self, stats: Moments, data: Values) -> Any:
+        """Return each row's predictive: N(m, s^2 + sigma^2)."""
+        mu = self.posterior(stats)["mu"]
+        return scipy.stats.norm(np.full(len(data["y"]), mu.mean()), math.hypot(mu.std(), self.sigma))
+
+    def updated(self, stats: Moments) -> GaussianMean:
+        """Return the model whose prior is this posterior."""
+        mu = self.posterior(stats)["mu"]
+        return GaussianMean(m0=mu.mean(), s0=mu.std(), sigma=self.sigma)
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Gaussian distribution; mu of shape (...,) gives (..., rows)."""
+        return scipy.stats.norm(np.asarray(params["mu"])[..., None] + np.zeros(len(data["y"])), self.sigma)
+
+    def map(self, stats: Moments) -> dict[str, Any]:
+        """Return the mean of the posterior, where its density is highest."""
+        return {"mu": float(self.posterior(stats)["mu"].mean())}
+
+    def mle(self, stats: Moments) -> dict[str, Any]:
+        """Return the mean of the rows."""
+        if stats.n == 0:
+            raise NumericalError("no maximum-likelihood estimate: there are no observations")
+        return {"mu": stats.mean}

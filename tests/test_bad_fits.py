@@ -1,0 +1,306 @@
+"""Six fits that are wrong, and that PyMC, nutpie or ArviZ let pass: each is caught wherever a number could come out."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import io
+import json
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo import nuts, smc, zoo
+from bayeszoo.cli import main
+from bayeszoo.gate import Check
+from bayeszoo.summary import HEADLINE
+from bayeszoo.terminal import number
+from bayeszoo.tree import nested
+
+PLACENTA = ("beta_bernoulli", "--example", "placenta_previa")
+FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one call of the command line left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self):
+        return json.loads(self.out)
+
+
+def bayeszoo_command(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    terminate = signal.getsignal(signal.SIGTERM)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    signal.signal(signal.SIGTERM, terminate)
+    return Said(ended.value.code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def patch():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def bad_models(patch):
+    """Put the models that defeat a sampler into the zoo."""
+    models = importlib.import_module(zoo.GROUP)
+    patch.setattr(models, "__path__", [*models.__path__, str(Path(__file__).parent / "bad_models")])
+    zoo.find.cache_clear()
+    yield
+    zoo.find.cache_clear()
+
+
+def remembering(sampler):
+    """Sample the same settings once only, so that a fit is printed as a table and as JSON for the price of one."""
+    runs = {}
+
+    def sample(problem, settings):
+        if settings not in runs:
+            runs[settings] = sampler(problem, settings)
+        return copy.deepcopy(runs[settings])
+
+    return sample
+
+
+def corrupted(edit):
+    def sample(problem, settings):
+        run = nuts._with_nutpie(problem, settings)
+        edit(run.tree)
+        return run
+
+    return sample
+
+
+def stick(tree):
+    tree["posterior"]["theta"][3] = 0.5
+
+
+def poison(tree):
+    tree["posterior"]["theta"][1, 100:105] = np.nan
+
+
+def diverge(tree):
+    tree["sample_stats"]["diverging"][0, 7] = True
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A fit that must not be trusted: how to make it, which checks must see it, and how often it is tried."""
+
+    arguments: tuple[str, ...]
+    sees: set[str]
+    attempts: int
+    sampler: object = nuts._with_nutpie
+
+
+SIX = {
+    "funnel": Bad(("funnel", "y.csv", "--draws", "400", "--tune", "400"), {"r_hat", "e_bfmi"}, 3),
+    "two far modes": Bad(("two_modes", "y.csv", "--no-extend"), {"r_hat", "ess_bulk"}, 1),
+    "stuck chain": Bad(PLACENTA, {"moving chains", "r_hat"}, 1, corrupted(stick)),
+    "NaN draws": Bad(PLACENTA, {"finite draws", "r_hat"}, 1, corrupted(poison)),
+    "one chain": Bad((*PLACENTA, "--chains", "1"), {"chains", "r_hat"}, 1),
+    "ten draws": Bad((*PLACENTA, "--draws", "10"), {"draws"}, 1),
+}
+
+
+@dataclass(frozen=True)
+class Caught:
+    """A bad fit as it came out of the command line."""
+
+    bad: Bad
+    table: Said
+    json: Said
+    file: Path
+
+
+@pytest.fixture(scope="module", params=SIX.values(), ids=SIX.keys())
+def caught(request, patch, bad_models, tmp_path_factory):
+    bad, folder = request.param, tmp_path_factory.mktemp("bad")
+    (folder / "y.csv").write_text("y\n0.5\n-0.5\n")
+    patch.chdir(folder)
+    patch.setitem(nuts.SAMPLERS, "nutpie", remembering(bad.sampler))
+    table = bayeszoo_command("fit", *bad.arguments, "--seed", 1, "-o", "fit.nc")
+    return Caught(bad, table, bayeszoo_command("fit", *bad.arguments, "--seed", 1, "--json"), folder / "fit.nc")
+
+
+def estimates_of(tree):
+    """Every headline number that the draws would give, as the table and JSON would write it."""
+    values = [v.to_numpy().reshape(-1, *v.shape[2:]) for v in tree["posterior"].data_vars.values()]
+    found = [f(v, axis=0) for v in values for f in (np.mean, np.std, np.median)]
+    numbers = [x for array in found for x in np.ravel(array).tolist() if np.isfinite(x)]
+    return {text for x in numbers for text in (number(x), repr(x))}
+
+
+def test_the_exit_code_says_so(caught):
+    assert (caught.table.code, caught.json.code) == (3, 3)
+
+
+def test_the_table_withholds(caught):
+    parameters = caught.json.document["parameters"]
+    elements = sum(int(np.prod(np.shape(found["ess_bulk"]))) for found in parameters.values())
+    assert caught.table.out.count("withheld") == 2 * elements
+    assert "status not converged: " in caught.table.out
+    assert not estimates_of(bz.load(caught.file)) & set(caught.table.out.split())
+
+
+def test_the_json_withholds(caught):
+    document = caught.json.document
+    assert document["status"] == "not converged"
+    assert document["gate"]["passed"] is False
+    failed = {name for name, check in document["gate"]["checks"].items() if not check["passed"]}
+    assert caught.bad.sees <= failed
+    for found in document["parameters"].values():
+        assert [found[name] for name in HEADLINE] == [None] * len(HEADLINE)
+    assert [document[name] for name in FIGURES] == [None] * len(FIGURES)
+    assert not any(text in caught.json.out for text in estimates_of(bz.load(caught.file)) if len(text) > 8)
+    assert document["warnings"][0] == "estimates are withheld: the gate did not pass"
+
+
+def test_stderr_names_the_checks(caught):
+    assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err
+    for name in caught.bad.sees:
+        assert f"\nwarning: {name}: " in caught.table.err
+
+
+def test_the_attempts_are_said_and_recorded(caught):
+    assert caught.json.document["facts"]["attempts"] == caught.bad.attempts
+    said = [f"attempt {i} did not pass: " in caught.table.err for i in range(1, 4)]
+    assert all(said[: caught.bad.attempts - 1])
+    assert not any(said[caught.bad.attempts :])
+
+
+def test_the_file_carries_the_verdict(caught):
+    tree = bz.load(caught.file)
+    assert tree.attrs["status"] == "not converged"
+    assert nested(tree, "gate")["passed"] is False
+    for found in bz.summarize(tree).values():
+        assert [found[name] for name in HEADLINE] == [None] * len(HEADLINE)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+def test_prediction_is_refused(caught, form):
+    said = bayeszoo_command("predict", caught.file, *form)
+    assert (said.code, said.out) == (3, "")
+    assert said.err == "error: the fit is not converged: predictions from it are withheld\n"
+
+
+# Comparison
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """A comparison in which a stuck chain and runs of SMC that disagree stand beside the exact answer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(nuts.SAMPLERS, "nutpie", corrupted(stick))
+        patch.setattr(smc, "MAX_EVIDENCE_SD", 1e-9)
+        patch.setattr(smc.run, "__kwdefaults__", {**smc.run.__kwdefaults__, "draws": 500, "extend": False})
+        arguments = ("compare", *PLACENTA, "--methods", "exact,nuts,smc", "--seed", 1)
+        return {form: bayeszoo_command(*arguments, *form) for form in ((), ("--json",))}
+
+
+def test_comparison_exits_with_3(compared):
+    assert {said.code for said in compared.values()} == {3}
+
+
+def test_comparison_withholds_estimates_and_evidence(compared):
+    rows = {row["method"]: row for row in compared["--json",].document["table"]}
+    assert rows["exact"]["mean"] == pytest.approx(438 / 982)
+    shown = {"mean", "sd", "log_evidence", "loo_score"}
+    assert all(rows["exact"][name] is not None for name in shown)
+    for method in ("nuts", "smc"):
+        assert rows[method]["status"] == "not converged"
+        kept = {name for name, value in rows[method].items() if value is not None}
+        assert kept == {"method", "parameter", "seconds", "kind", "status"}
+
+
+def test_comparison_withholds_in_each_document_too(compared):
+    fits = {fit["method"]: fit for fit in compared["--json",].document["fits"]}
+    assert fits["exact"]["log_evidence"] is not None
+    for method in ("nuts", "smc"):
+        assert [fits[method][name] for name in FIGURES] == [None] * len(FIGURES)
+        assert "log_evidence" not in fits[method]["facts"]
+        assert "log_evidence_gap" not in fits[method]["exact"]
+
+
+def test_comparison_says_why(compared):
+    said = compared[()]
+    assert "not converged" in said.out
+    assert "warning: nuts: moving chains: 1 (must be <= 0)\n" in said.err
+    assert "warning: smc: sd of log evidence between runs: " in said.err
+
+
+# Attempts
+
+
+def sampler_that_fails(times, edit=diverge):
+    """Return a sampler whose first runs are corrupted, and the list of settings that it was called with."""
+    settings_seen = []
+
+    def sample(problem, settings):
+        settings_seen.append(settings)
+        run = nuts._with_nutpie(problem, settings)
+        if len(settings_seen) <= times:
+            edit(run.tree)
+        return run
+
+    return sample, settings_seen
+
+
+def test_a_fit_that_needs_a_second_attempt_passes(monkeypatch):
+    sample, seen = sampler_that_fails(times=1)
+    monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
+    said = bayeszoo_command("fit", *PLACENTA, "--seed", 1, "--json")
+    assert said.code == 0
+    assert said.document["status"] == "ok"
+    assert said.document["facts"] == {"attempts": 2, "tune": 2000, "target_accept": 0.95}
+    assert said.document["parameters"]["theta"]["mean"] == pytest.approx(438 / 982, abs=0.002)
+    assert "attempt 1 did not pass: divergences 1 (must be <= 0)\n" in said.err
+    assert [(s.draws, s.tune, s.chains, s.target_accept) for s in seen] == [(1000, 1000, 4, 0.8), (2000, 2000, 4, 0.95)]
+
+
+def test_the_third_attempt_is_the_last(monkeypatch):
+    sample, seen = sampler_that_fails(times=9)
+    monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
+    arguments = ("--seed", 1, "--draws", 400, "--tune", 200, "--target-accept", 0.97, "--json")
+    said = bayeszoo_command("fit", *PLACENTA, *arguments)
+    assert said.code == 3
+    assert said.document["facts"]["attempts"] == 3
+    assert [(s.draws, s.tune, s.target_accept) for s in seen] == [(400, 200, 0.97), (800, 400, 0.97), (1600, 800, 0.99)]
+
+
+@pytest.mark.parametrize(("edit", "options"), [(stick, {}), (diverge, {"extend": False})], ids=["structural", "off"])
+def test_one_attempt_when_more_would_not_help_or_are_not_wanted(monkeypatch, edit, options):
+    sample, seen = sampler_that_fails(times=9, edit=edit)
+    monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
+    model = bz.find("beta_bernoulli")
+    tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, **options)
+    assert (tree.attrs["status"], nested(tree, "facts")["attempts"], len(seen)) == ("not converged", 1, 1)
+
+
+def test_a_gate_without_checks_is_not_ok(monkeypatch):
+    """Whatever a method forgets to check is not thereby trusted."""
+    monkeypatch.setattr(nuts, "gate", lambda _: [])
+    model = bz.find("beta_bernoulli")
+    tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
+    assert tree.attrs["status"] == "not converged"
+
+
+def test_a_failed_check_of_any_name_counts(monkeypatch):
+    monkeypatch.setattr(nuts, "gate", lambda _: [Check("a new one", False, None, "<= 0")])
+    model = bz.find("beta_bernoulli")
+    tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
+    assert tree.attrs["status"] == "not converged"

@@ -1,0 +1,275 @@
+"""The command line as its user meets it: what is printed where, the exit codes, and every message."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo import cli, terminal, zoo
+from bayeszoo.cli import main
+
+DOCUMENT = {
+    *("model", "method", "status", "seed", "seconds", "gate", "log_evidence", "elbo", "log_likelihood", "log_joint"),
+    *("parameters", "derived", "warnings"),
+}
+PARAMETER = {
+    *("dims", "coords", "mean", "sd", "q025", "median", "q975", "mcse_mean", "ess_bulk", "ess_tail", "r_hat"),
+}
+EXACT = ["--method", "exact", "--seed", "1"]
+
+
+@pytest.fixture
+def run(capsys):
+    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def coins(tmp_path):
+    """Eight tosses, six of them heads."""
+    path = tmp_path / "coins.csv"
+    path.write_text("y\n1\n0\n1\n1\n0\n1\n1\n1\n")
+    return path
+
+
+@pytest.fixture
+def zeros(tmp_path):
+    path = tmp_path / "zeros.csv"
+    path.write_text("y\n0\n0\n0\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """An exact fit of the eight tosses with a = b = 1: theta ~ Beta(7, 3)."""
+    tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1, 1, 0, 1, 1, 1], "exact", seed=1)
+    return bz.save(tree, tmp_path_factory.mktemp("fits") / "fit.nc")
+
+
+def strict(text):
+    """Parse one JSON document without NaN and Infinity, and nothing after it."""
+    return json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+# Each command
+
+
+def test_list_shows_every_model_and_what_it_can_do(run):
+    code, out, err = run("list")
+    assert (code, err) == (0, "")
+    assert all(word in out for word in ["beta_bernoulli", "Conjugate", "nuts", "paris_births"])
+
+
+def test_show_says_all_there_is_to_a_model(run):
+    code, out, err = run("show", "beta_bernoulli")
+    assert (code, err) == (0, "")
+    assert all(word in out for word in ["theta ~ Beta(a, b)", "prior a", "successes and trials", "theta --> y"])
+
+
+def test_simulate_writes_a_table_that_fit_reads_back(run, tmp_path):
+    code, out, err = run("simulate", "beta_bernoulli", "--size", 5, "--seed", 1, "--set", "a=2")
+    assert (code, out.split()[0], len(out.split())) == (0, "y", 6)
+    assert err.startswith('seed 1; drawn from the prior: {"theta": 0.')
+    table = tmp_path / "simulated.csv"
+    assert run("simulate", "beta_bernoulli", "--size", 5, "--seed", 1, "--set", "a=2", "-o", table)[:2] == (0, "")
+    assert table.read_text() == out
+    assert run("fit", "beta_bernoulli", table, *EXACT)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "given"),
+    [
+        ("exact", "exact", {"log_evidence"}),
+        ("mle", "point estimate", {"log_likelihood", "log_joint"}),
+        ("map", "point estimate", {"log_likelihood", "log_joint"}),
+        ("laplace", "approximate", {"log_evidence", "elbo"}),
+        ("advi", "approximate", {"elbo"}),
+        ("fullrank_advi", "approximate", {"elbo"}),
+        ("smc", "sampled", {"log_evidence"}),
+        ("nuts", "sampled", set()),
+    ],
+)
+def test_fit_prints_one_json_document(run, method, kind, given):
+    code, out, err = run(
+        "fit", "beta_bernoulli", "--example", "placenta_previa", "--method", method, "--seed", 1, "--json"
+    )
+    found = strict(out)
+    assert code == 0, err
+    assert found.keys() >= DOCUMENT
+    assert (found["model"], found["method"], found["kind"], found["status"]) == ("beta_bernoulli", method, kind, "ok")
+    assert found["parameters"]["theta"].keys() >= PARAMETER
+    assert found["parameters"]["theta"]["mean"] == pytest.approx(438 / 982, abs=1e-3)
+    single = ("log_evidence", "elbo", "log_likelihood", "log_joint")
+    assert {name for name in single if found[name] is not None} == given
+
+
+def test_fit_prints_the_closed_form_and_where_it_is_from(run, coins):
+    code, out, err = run("fit", "beta_bernoulli", coins, *EXACT)
+    assert (code, err) == (0, "")
+    assert "beta_bernoulli(a=1, b=1)  exact: closed form, exact" in out
+    assert "data coins.csv (" in out
+    assert re.search(r"theta +0\.7 +0\.13817 ", out)
+    assert "log evidence -5.529429088 (exact, of the ordered data)" in out
+
+
+def test_compare_prints_one_json_document(run, coins):
+    code, out, err = run("compare", "beta_bernoulli", coins, "--methods", "exact, map", "--seed", 1, "--json")
+    found = strict(out)
+    assert (code, err) == (0, "beta_bernoulli: exact\nbeta_bernoulli: map\n")
+    assert [fit["method"] for fit in found["fits"]] == [row["method"] for row in found["table"]] == ["exact", "map"]
+    assert found["table"][1]["mean"] == pytest.approx(0.75)
+    assert found["table"][0]["error_sd"] is None
+
+
+def test_check_prints_the_scorecard_of_every_model(run, monkeypatch):
+    monkeypatch.setattr(zoo, "builtin_names", lambda: ["beta_bernoulli"])  # the others have their turn in test_contract
+    code, out, err = run("check", "--all", "--no-sampler", "--json")
+    cards = strict(out)
+    assert code == 0, err
+    assert cards.keys() == set(bz.names())
+    assert all(card["passed"] for card in cards.values())
+    assert "beta_bernoulli: candidate_identity" in err
+
+
+def test_a_failed_check_gives_exit_code_3(run, monkeypatch):
+    wrong = bz.Check("candidate identity", False, 0.5, "<= 1e-09")
+    monkeypatch.setattr(sys.modules["bayeszoo.check"], "check", lambda *_, **__: [wrong])
+    code, out, _ = run("check", "beta_bernoulli")
+    assert code == 3
+    assert "FAILED   candidate identity" in out
+
+
+def test_predict_scores_the_rows_whose_outcome_is_known(run, saved, coins):
+    code, out, err = run("predict", saved, coins, "--json")
+    found = strict(out)
+    assert (code, err) == (0, "")
+    assert found["log_score"] == pytest.approx(6 * np.log(0.7) + 2 * np.log(0.3))
+    code, out, _ = run("predict", saved, "--rows", 2, "--json")
+    assert [row["mean"] for row in strict(out)["rows"]] == pytest.approx([0.7, 0.7])
+    assert strict(out)["log_score"] is None
+    assert "437" in run("predict", saved, "--example", "placenta_previa")[1]
+
+
+# Exit codes other than 0 and 2
+
+
+def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
+    fit = tmp_path / "short.nc"
+    code, out, err = run("fit", "beta_bernoulli", coins, "--draws", 10, "--seed", 1, "-o", fit)
+    assert code == 3
+    assert "withheld   withheld" in out
+    assert "status not converged" in out
+    assert "warning: draws: 10 (must be >= 400)" in err
+    code, out, err = run("predict", fit)
+    assert (code, out, err) == (3, "", "error: the fit is not converged: predictions from it are withheld\n")
+
+
+def test_a_posterior_without_a_mode_has_no_map(run, zeros):
+    half = ["--set", "a=0.5", "--set", "b=0.5"]
+    code, out, err = run("fit", "beta_bernoulli", zeros, "--method", "map", *half)
+    assert (code, out, err) == (4, "", "error: no mode: Beta(0.5, 3.5) is unbounded at theta = 0\n")
+    code, out, _ = run("compare", "beta_bernoulli", zeros, "--methods", "exact,map", *half)
+    assert code == 4
+    assert "withheld: no mode" in out
+
+
+def test_a_bug_is_one_line_and_debug_shows_where(run, coins, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr(cli, "fit", broken)
+    code, out, err = run("fit", "beta_bernoulli", coins)
+    assert (code, out, err) == (1, "", "bug: RuntimeError: first line\\nsecond line; run again with --debug\n")
+    code, _, err = run("fit", "beta_bernoulli", coins, "--debug")
+    assert code == 1
+    assert "Traceback (most recent call last)" in err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_is_said_and_has_its_own_exit_code(run, coins, monkeypatch, number, code):
+    monkeypatch.setattr(cli, "_received", [])
+    monkeypatch.setattr(cli, "fit", lambda *_, **__: os.kill(os.getpid(), number))
+    assert run("fit", "beta_bernoulli", coins) == (code, "", "interrupted; nothing was saved\n")
+
+
+# Options
+
+
+def test_set_does_not_swallow_the_table_after_it(run, coins):
+    code, out, _ = run("fit", "beta_bernoulli", "--set", "a=2", "--set", "b=3", coins, *EXACT, "--json")
+    assert (code, strict(out)["fields"]) == (0, {"a": 2.0, "b": 3.0})
+    assert strict(out)["data"]["source"] == "coins.csv"
+
+
+def test_the_command_is_stored_so_that_it_can_be_run_again(run, coins, tmp_path, monkeypatch):
+    fit = tmp_path / "a fit.nc"
+    monkeypatch.setattr(sys, "argv", ["bayeszoo", "fit", "beta_bernoulli", str(coins), *EXACT, "-o", str(fit)])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert bz.load(fit).attrs["command"].endswith(f"-o '{fit}'")
+
+
+# What is printed
+
+
+def test_control_characters_are_made_visible(run, tmp_path):
+    table = tmp_path / "evil\x1b[2J.csv"
+    table.write_text("won\x1b[31m,y\x07\n1,2\n")
+    code, out, err = run("fit", "beta_bernoulli", table, *EXACT)
+    assert (code, out) == (2, "")
+    assert err == "error: evil\\x1b[2J.csv has columns 'won\\x1b[31m', 'y\\x07'; say which with --column\n"
+    table.write_text("y\n1\n")
+    code, out, err = run("fit", "beta_bernoulli", table, *EXACT)
+    assert "\x1b" not in out + err
+    assert "data evil\\x1b[2J.csv" in out
+
+
+def test_markup_is_printed_as_it_is(run, tmp_path):
+    table = tmp_path / "[red]x.csv"
+    table.write_text("[bold]x\n[blink]yes\nno\n")
+    code, out, err = run("fit", "beta_bernoulli", table, *EXACT, "--positive", "[blink]yes")
+    assert code == 0
+    assert "data [red]x.csv" in out
+    assert "column '[bold]x': '[blink]yes' is 1, 'no' is 0" in err
+
+
+def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "WIDE", 30)
+    number = 123456.789012345
+    terminal.show(terminal.table(["method", "a", "b", "status"], [["nuts", number, -number, "not converged"]]))
+    terminal.show(terminal.table(["name"], [["[bold]x\x1b"]]))
+    out = capsys.readouterr().out
+    assert f" {number:.5g}   {-number:.5g} " in out
+    assert "[bold]x\\x1b" in out
+
+
+def heavy_modules_after(*arguments):
+    """Run a command in a process of its own; return what it printed and which slow libraries it imported."""
+    code = (
+        "import sys, bayeszoo\nassert 'pytensor' not in sys.modules\nfrom bayeszoo.cli import main\ntry: main()\n"
+        "except SystemExit: pass\nslow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba'}\n"
+        "print(sorted(slow & set(sys.modules)), file=sys.stderr)"
+    )
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["fit", "beta_bernoulli", "--method", "exact"], ["fit", "x"]])
+def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(arguments):
+    done = heavy_modules_after(*arguments)
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert "\x1b" not in done.stdout + done.stderr
+    assert max(map(len, done.stdout.splitlines() or [""])) <= terminal.WIDE

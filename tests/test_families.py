@@ -1,0 +1,55 @@
+"""Closed-form pieces against mpmath, which somebody else wrote and which has as many digits as one asks for."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayeszoo.families import Posterior, log_beta_ratio, log_binomial, log_rising
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mpmath.workdps(60):
+        yield
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.5, 1.0, 63.9, 64.0, 1e3, 1e9, 1e15])
+@pytest.mark.parametrize("n", [0, 1, 7, 12345, 10**7])
+def test_log_rising(a, n):
+    exact = mpmath.loggamma(mpmath.mpf(a) + n) - mpmath.loggamma(mpmath.mpf(a))
+    assert log_rising(a, n) == pytest.approx(float(exact), rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (0.5, 0.5), (2, 5), (1e-3, 1e3), (1e9, 1e9), (1e12, 3)])
+@pytest.mark.parametrize(("successes", "failures"), [(0, 0), (1, 0), (3, 2), (251527, 241945), (10**7, 10**6)])
+def test_log_beta_ratio(a, b, successes, failures):
+    exact = mpmath.log(mpmath.beta(mpmath.mpf(a) + successes, mpmath.mpf(b) + failures)) - mpmath.log(
+        mpmath.beta(mpmath.mpf(a), mpmath.mpf(b))
+    )
+    assert log_beta_ratio(a, b, successes, failures) == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+
+
+def test_naive_difference_of_log_gammas_would_fail():
+    """The reason that log_rising exists: the obvious formula loses the answer at a = 1e15."""
+    from scipy.special import gammaln
+
+    exact = float(mpmath.loggamma(mpmath.mpf(1e15) + 7) - mpmath.loggamma(mpmath.mpf(1e15)))
+    assert gammaln(1e15 + 7) - gammaln(1e15) != pytest.approx(exact, rel=1e-6)
+    assert log_rising(1e15, 7) == pytest.approx(exact, rel=1e-14)
+
+
+@pytest.mark.parametrize(("n", "k"), [([0], [0]), ([980], [437]), ([493472], [251527]), ([3, 4, 5], [0, 4, 2])])
+def test_log_binomial(n, k):
+    exact = sum(mpmath.log(mpmath.binomial(a, b)) for a, b in zip(n, k, strict=True))
+    assert log_binomial(np.array(n), np.array(k)) == pytest.approx(float(exact), rel=1e-11, abs=1e-14)
+
+
+def test_posterior_is_joint_and_by_name():
+    posterior = Posterior({"theta": stats.beta(2, 3), "mu": stats.norm(1, 2)})
+    draws = posterior.rvs((4, 500), np.random.default_rng(0))
+    assert {name: values.shape for name, values in draws.items()} == {"theta": (4, 500), "mu": (4, 500)}
+    point = {"theta": 0.3, "mu": 0.5}
+    assert posterior.logpdf(point) == stats.beta(2, 3).logpdf(0.3) + stats.norm(1, 2).logpdf(0.5)
+    assert set(posterior) == {"theta", "mu"}
+    assert posterior["mu"].std() == 2

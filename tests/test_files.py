@@ -1,0 +1,321 @@
+"""Fits on disk: whole or not at all, never over an old one by accident, and nothing from outside is trusted."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import arviz as az
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayeszoo as bz
+from bayeszoo import cli, files
+from bayeszoo.errors import InputError
+from bayeszoo.fit import METHODS
+
+ROOT = Path(__file__).resolve().parents[1]
+POINTS = {"mle", "map"}
+NOT_OURS = r"^{} is not a bayeszoo result \(or is damaged\)$"
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """One fit by every method of the 980 births with placenta previa."""
+    model = bz.find("beta_bernoulli")
+    data = bz.example(model, "placenta_previa")
+    return {method: bz.fit(model(), data, method, seed=1) for method in METHODS}
+
+
+@pytest.fixture
+def tree(fits):
+    return fits["exact"]
+
+
+@pytest.fixture
+def saved(tree, tmp_path):
+    return bz.save(tree, tmp_path / "fit.nc")
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Round trip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_loaded_is_what_was_saved(fits, method, tmp_path):
+    path = bz.save(fits[method], tmp_path / "fit.nc")
+    loaded = bz.load(path)
+    xr.testing.assert_identical(loaded, fits[method])
+    assert loaded.attrs["method"] == method
+    assert listing(tmp_path) == ["fit.nc"]
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - POINTS))
+def test_arviz_summarizes_what_is_loaded(fits, method, tmp_path):
+    summary = az.summary(bz.load(bz.save(fits[method], tmp_path / "fit.nc")), round_to="none")
+    assert summary.loc["theta", "mean"] == pytest.approx(438 / 982, abs=0.005)
+
+
+def test_a_loaded_fit_does_not_hold_its_file(saved, tree):
+    loaded = bz.load(saved)
+    saved.unlink()
+    xr.testing.assert_identical(loaded, tree)
+
+
+def test_saved_files_have_the_usual_permissions(saved):
+    saved.with_name("other").touch()
+    assert saved.stat().st_mode == saved.with_name("other").stat().st_mode
+
+
+# Overwriting
+
+
+def test_an_existing_file_is_kept_unless_asked(saved, fits):
+    before = saved.read_bytes()
+    with pytest.raises(InputError, match=r"fit\.nc exists; choose another name or use --overwrite$"):
+        bz.save(fits["nuts"], saved)
+    assert saved.read_bytes() == before
+    bz.save(fits["nuts"], saved, overwrite=True)
+    xr.testing.assert_identical(bz.load(saved), fits["nuts"])
+
+
+def raising(error):
+    def to_netcdf(self, *_, **__):
+        raise error
+
+    return to_netcdf
+
+
+def garbage(self, *_, **__):
+    return b"garbage"
+
+
+WRITERS = {
+    "OSError": (raising(OSError(28, "No space left on device")), OSError),
+    "RuntimeError": (raising(RuntimeError("HDF5 gave up")), RuntimeError),
+    "Ctrl-C": (raising(KeyboardInterrupt()), KeyboardInterrupt),
+    "garbage": (garbage, Exception),
+}
+
+
+@pytest.mark.parametrize(("writer", "error"), WRITERS.values(), ids=WRITERS.keys())
+def test_a_write_that_fails_leaves_the_old_file(saved, fits, monkeypatch, writer, error):
+    before = saved.read_bytes()
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", writer)
+    with pytest.raises(error):
+        bz.save(fits["nuts"], saved, overwrite=True)
+    assert saved.read_bytes() == before
+    assert listing(saved.parent) == ["fit.nc"]
+
+
+def test_what_was_written_is_compared_before_it_counts(saved, fits, monkeypatch):
+    before = saved.read_bytes()
+    another = fits["exact"].to_netcdf(engine=files.ENGINE)  # readable, and not what was to be saved
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", lambda *_, **__: another)
+    with pytest.raises(OSError, match="what was read back is not what was written"):
+        bz.save(fits["nuts"], saved, overwrite=True)
+    assert saved.read_bytes() == before
+    assert listing(saved.parent) == ["fit.nc"]
+
+
+FULL_DISK = """
+import resource, sys
+from bayeszoo.cli import main
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+main(["fit", "beta_bernoulli", "--example", "placenta_previa", "--method", "exact", "-o", "fit.nc", "--overwrite"])
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 4096, 50_000])
+def test_a_full_disk_leaves_the_old_file(saved, limit):
+    """HDF5 writing to the file itself would crash the process here (exit code 139)."""
+    before = saved.read_bytes()
+    assert len(before) > limit
+    command = [sys.executable, "-c", FULL_DISK, str(limit)]
+    done = subprocess.run(command, cwd=saved.parent, env=os.environ, capture_output=True, text=True)
+    assert done.returncode == 4
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: [Errno 27] writing failed: File too large")
+    assert saved.read_bytes() == before
+    assert listing(saved.parent) == ["fit.nc"]
+
+
+# Names that cannot be written, refused before any work
+
+NAMES = {
+    "exists.nc": "exists.nc exists; choose another name or use --overwrite",
+    "missing/fit.nc": "there is no folder 'missing'; make it first",
+    "exists.nc/fit.nc": "there is no folder 'exists.nc'; make it first",
+    "fit.csv": "fits are saved as netCDF: 'fit.csv' must end in .nc",
+    "fit": "fits are saved as netCDF: 'fit' must end in .nc",
+    ".": "fits are saved as netCDF: '' must end in .nc",
+    "folder.nc": "not a regular file: folder.nc",
+    "n" * 250 + ".nc": "cannot write in '.': File name too long",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), NAMES.items(), ids=range(len(NAMES)))
+def test_a_bad_name_is_refused_before_the_fit(name, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("exists.nc").write_bytes(b"old")
+    Path("folder.nc").mkdir()
+    monkeypatch.setattr(cli, "fit", lambda *_, **__: pytest.fail("fitted before the name was checked"))
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["fit", "beta_bernoulli", "-o", name])
+    assert ended.value.code == 2
+    assert capsys.readouterr() == ("", f"error: {message}\n")
+    assert listing(tmp_path) == ["exists.nc", "folder.nc"]
+    assert Path("exists.nc").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(("name", "message"), NAMES.items(), ids=range(len(NAMES)))
+def test_save_refuses_the_same_names(tree, name, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("exists.nc").write_bytes(b"old")
+    Path("folder.nc").mkdir()
+    with pytest.raises(InputError) as caught:
+        bz.save(tree, name)
+    assert str(caught.value) == message
+
+
+def test_a_folder_that_cannot_be_written_in(tree, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)  # the tests may run as root, who may write anywhere
+    with pytest.raises(InputError, match=r"^cannot write in '.*': Permission denied$"):
+        bz.save(tree, tmp_path / "fit.nc")
+
+
+# Files that are not ours
+
+
+def test_a_missing_file_or_a_folder(tmp_path):
+    for path in (tmp_path / "nothing.nc", tmp_path):
+        with pytest.raises(InputError, match=r"^not a regular file: "):
+            bz.load(path)
+
+
+def test_a_pipe_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "fit.nc")
+    with pytest.raises(InputError, match=r"^not a regular file: "):
+        bz.load(tmp_path / "fit.nc")
+
+
+GARBAGE = {
+    "nothing": b"",
+    "text": b"theta,0.5\n",
+    "netCDF 3": b"CDF\x01\0\0\0\0",
+    "only the signature": b"\x89HDF\r\n\x1a\n" + b"\0" * 200,
+    "signature and noise": b"\x89HDF\r\n\x1a\n" + bytes(range(256)) * 8,
+}
+
+
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage(tmp_path, content):
+    path = tmp_path / "fit.nc"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=NOT_OURS.format("fit.nc")):
+        bz.load(path)
+
+
+def test_somebody_elses_netcdf(tmp_path):
+    path = tmp_path / "theirs.nc"
+    xr.Dataset({"theta": ("draw", np.zeros(3))}).to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(InputError, match=NOT_OURS.format("theirs.nc")):
+        bz.load(path)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9, 0.999])
+def test_a_file_cut_short(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InputError, match=NOT_OURS.format("fit.nc")):
+        bz.load(saved)
+
+
+def test_a_file_larger_than_is_read(saved, tree, monkeypatch):
+    size = sum(group.to_dataset(inherit=False).nbytes for group in tree.subtree)
+    monkeypatch.setattr(files, "MAX_BYTES", size // 2)
+    with pytest.raises(InputError, match=r"^fit.nc declares \d+ bytes; at most \d+ are read$"):
+        bz.load(saved)
+    monkeypatch.setattr(files, "MAX_BYTES", 2 * size)
+    xr.testing.assert_identical(bz.load(saved), tree)
+
+
+def test_a_small_file_that_declares_much_is_not_read(saved):
+    """xarray reads coordinates while it opens a file: their size must be known before."""
+    with h5py.File(saved, "a") as file:
+        file.create_dataset("n", shape=(2**40,), dtype="i8", chunks=(2**20,))
+        file["n"].make_scale("n")
+    assert saved.stat().st_size < 1e6
+    with pytest.raises(InputError, match=r"^fit.nc declares 87960\d+ bytes; at most 4294967296 are read$"):
+        bz.load(saved)
+
+
+def with_link(file):
+    file["posterior/other"] = h5py.ExternalLink("secret.h5", "/theta")
+
+
+def with_soft_link(file):
+    file["posterior/other"] = h5py.SoftLink("/posterior/theta")
+
+
+def with_raw_bytes_of_another_file(file):
+    file.create_dataset("posterior/other", (4,), "i1", external=[("secret.h5", 0, 4)])
+
+
+def with_virtual_rows(file):
+    layout = h5py.VirtualLayout(shape=(4,), dtype="f8")
+    layout[:] = h5py.VirtualSource("secret.h5", "theta", shape=(4,))
+    file.create_virtual_dataset("posterior/other", layout)
+
+
+@pytest.mark.parametrize("edit", [with_link, with_soft_link, with_raw_bytes_of_another_file, with_virtual_rows])
+def test_a_file_may_not_lead_to_another(saved, edit, monkeypatch):
+    monkeypatch.chdir(saved.parent)
+    with h5py.File("secret.h5", "w") as secret:
+        secret["theta"] = np.arange(4.0)
+    with h5py.File(saved, "a") as file:
+        edit(file)
+    with pytest.raises(InputError, match=NOT_OURS.format("fit.nc")):
+        bz.load(saved)
+
+
+# No code from files
+
+
+def called_names(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from [(node.module or "").partition(".")[0], *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            yield "allow_pickle"
+
+
+FORBIDDEN = {
+    *("pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "read_pickle", "to_pickle"),
+    *("allow_pickle", "eval", "exec", "numexpr", "patsy", "query", "system", "popen"),
+}
+
+
+@pytest.mark.parametrize("path", [*ROOT.glob("bayeszoo/**/*.py"), *ROOT.glob("models/*.py")], ids=lambda p: p.name)
+def test_no_source_can_run_what_it_reads(path):
+    assert not FORBIDDEN & set(called_names(path))

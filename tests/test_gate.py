@@ -1,0 +1,253 @@
+"""Every threshold of the gate: one defect at a time in chains otherwise good (VERIFICATION.md, section 2.6)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytest
+import scipy
+import xarray as xr
+
+import bayeszoo as bz
+from bayeszoo.gate import Check, as_dict, at_least, at_most, check_hmc, passed
+
+NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
+MIXING = {"r_hat", "ess_bulk", "ess_tail"}
+UNCHECKED = {"finite draws", "moving chains", "distinct chains", *MIXING}
+
+
+def good(chains=4, draws=1000, seed=1, names="nutpie"):
+    """Independent draws of two quantities, and the statistics of a sampler in good health."""
+    rng, shape = np.random.default_rng(seed), (chains, draws)
+    depth, log_density = NAMES[names]
+    posterior = {"mu": rng.normal(size=shape), "beta": rng.normal(size=(*shape, 2))}
+    stats = {
+        "diverging": np.zeros(shape, bool),
+        "energy": rng.gamma(3, size=shape),
+        depth: np.zeros(shape, bool),
+        log_density: -rng.gamma(3, size=shape),
+    }
+    return posterior, stats
+
+
+def tree_of(posterior, stats):
+    groups = {
+        name: xr.Dataset({k: (("chain", "draw", "group")[: v.ndim], v) for k, v in values.items()})
+        for name, values in [("posterior", posterior), ("sample_stats", stats)]
+    }
+    return xr.DataTree.from_dict(groups)
+
+
+def failing(tree):
+    return {check.name for check in bz.gate(tree) if not check.passed}
+
+
+def put(where, value):
+    """Return an edit of ``mu`` that sets the draws at ``where``."""
+
+    def edit(mu):
+        mu[where] = value(mu) if callable(value) else value
+
+    return edit
+
+
+def autoregressive(mu):
+    mu[:] = scipy.signal.lfilter([1.0], [1.0, -0.9], mu, axis=1)
+
+
+def slow_tails(mu):
+    """Keep every sign independent, but let the size wax and wane: the tails are visited in clumps."""
+    mu *= np.exp(2 * np.sin(2 * np.pi * np.arange(mu.shape[1]) / 500))
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_good_chains_pass(names):
+    checks = bz.gate(tree_of(*good(names=names)))
+    assert [check for check in checks if not check.passed] == []
+    assert passed(checks)
+    assert as_dict(checks)["passed"]
+    assert len(checks) == 12
+
+
+def test_the_least_that_is_enough():
+    assert failing(tree_of(*good(chains=4, draws=400))) == set()
+
+
+@pytest.mark.parametrize(("size", "failed"), [((3, 1000), {"chains"}), ((4, 399), {"draws"})])
+def test_too_few(size, failed):
+    assert failing(tree_of(*good(*size))) == failed
+
+
+LIMITS = {
+    "chains": ">= 4",
+    "draws": ">= 400",
+    "finite draws": "<= 0",
+    "moving chains": "<= 0",
+    "distinct chains": "<= 0",
+    "r_hat": "<= 1.01",
+    "ess_bulk": ">= 500",  # 100 a chain
+    "ess_tail": ">= 500",
+    "divergences": "<= 0",
+    "e_bfmi": ">= 0.3",
+    "transitions at maximum tree depth": "<= 0",
+    "finite log density": "<= 0",
+}
+
+
+def test_the_limits_of_five_chains():
+    assert {check.name: check.limit for check in bz.gate(tree_of(*good(chains=5)))} == LIMITS
+
+
+DRAWS = {
+    "one NaN": (put((2, 17), np.nan), {"finite draws", *MIXING}),
+    "one infinity": (put((0, 0), -np.inf), {"finite draws", *MIXING}),
+    "one chain constant": (put(3, 0.1), {"moving chains", "r_hat"}),
+    "all chains constant, apart": (put(..., np.arange(4.0)[:, None]), {"moving chains", "r_hat", "ess_bulk"}),
+    "one chain shifted": (put(1, lambda mu: mu[1] + 0.5), {"r_hat"}),
+    "one chain wider": (put(1, lambda mu: mu[1] * 2), {"r_hat"}),  # same mean: only the folded R-hat sees it
+    "drifting": (put(..., lambda mu: mu + np.linspace(0, 1, mu.shape[1])), {"r_hat"}),
+    "autocorrelated": (autoregressive, {"ess_bulk"}),
+    "tails in clumps": (slow_tails, {"ess_tail"}),
+}
+
+
+@pytest.mark.parametrize(("edit", "failed"), DRAWS.values(), ids=DRAWS.keys())
+@pytest.mark.parametrize("where", ["parameter", "deterministic"])
+def test_one_bad_quantity_among_good_ones(edit, failed, where):
+    posterior, stats = good()
+    bad = posterior["mu"] if where == "parameter" else posterior["beta"][..., 1]
+    edit(bad)
+    assert failed <= failing(tree_of(posterior, stats)) <= failed | MIXING
+
+
+def test_all_chains_stuck_at_one_value():
+    """R-hat is NaN and ArviZ gives an effective sample size of 4000: NaN must not pass."""
+    posterior, stats = good()
+    posterior = {"mu": np.ones_like(posterior["mu"])}
+    assert {"moving chains", "distinct chains", "r_hat"} <= failing(tree_of(posterior, stats))
+
+
+def test_two_identical_chains():
+    posterior, stats = good()
+    for values in posterior.values():
+        values[3] = values[0]
+    checks = {check.name: check for check in bz.gate(tree_of(posterior, stats))}
+    assert {name for name, check in checks.items() if not check.passed} == {"distinct chains"}
+    assert checks["distinct chains"].value == 1
+
+
+def low_bfmi(energy):
+    energy[2] = np.cumsum(energy[2] - 3)  # momentum resampling moves it far too little
+
+
+STATS = {
+    "one divergence": ("diverging", put((1, 5), True), "divergences"),
+    "low E-BFMI in one chain": ("energy", low_bfmi, "e_bfmi"),
+    "constant energy in one chain": ("energy", put(0, 3.0), "e_bfmi"),
+    "NaN energy": ("energy", put((0, 0), np.nan), "e_bfmi"),
+    "maximum tree depth once": ("maxdepth_reached", put((3, 999), True), "transitions at maximum tree depth"),
+    "log density minus infinity": ("logp", put((0, 1), -np.inf), "finite log density"),
+    "log density NaN": ("logp", put((0, 1), np.nan), "finite log density"),
+}
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize(("stat", "edit", "failed"), STATS.values(), ids=STATS.keys())
+def test_one_bad_statistic(names, stat, edit, failed):
+    posterior, stats = good(names=names)
+    edit(stats[dict(zip(NAMES["nutpie"], NAMES[names], strict=True)).get(stat, stat)])
+    assert failing(tree_of(posterior, stats)) == {failed}
+
+
+MISSING = {
+    "diverging": "divergences",
+    "energy": "e_bfmi",
+    "maxdepth_reached": "transitions at maximum tree depth",
+    "logp": "finite log density",
+}
+
+
+@pytest.mark.parametrize(("stat", "failed"), MISSING.items())
+def test_a_missing_statistic_is_not_a_passed_one(stat, failed):
+    posterior, stats = good()
+    del stats[stat]
+    checks = {check.name: check for check in bz.gate(tree_of(posterior, stats)) if not check.passed}
+    assert list(checks) == [failed]
+    assert checks[failed].value is None
+    assert str(checks[failed]).startswith(f"{failed} not checked (must be ")
+
+
+def test_no_statistics_at_all():
+    tree = tree_of(*good())
+    del tree["sample_stats"]
+    assert failing(tree) == set(MISSING.values())
+    assert not passed(check_hmc(xr.Dataset()))
+
+
+EMPTY = {
+    "no group": lambda tree: tree.drop_nodes("posterior"),
+    "no variables": lambda tree: tree.assign(posterior=xr.DataTree(tree["posterior"].to_dataset()[[]])),
+    "no draws": lambda tree: tree.isel(draw=slice(0)),
+    "no elements": lambda tree: tree.assign(
+        posterior=xr.DataTree(tree["posterior"].to_dataset()[["beta"]].isel(group=[]))
+    ),
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY.keys())
+def test_a_posterior_without_a_number_is_not_checked(empty):
+    assert failing(empty(tree_of(*good()))) >= UNCHECKED
+
+
+def test_the_order_of_the_axes_does_not_matter():
+    posterior, stats = good()
+    low_bfmi(stats["energy"])
+    tree = tree_of(posterior, stats)
+    turned = xr.DataTree.from_dict({k: tree[k].to_dataset().transpose(..., "draw", "chain") for k in tree.children})
+    assert bz.gate(turned) == bz.gate(tree)
+
+
+BOUNDS = [
+    (at_most, 1.01, True),
+    (at_most, np.nextafter(1.01, 2), False),
+    (at_most, -np.inf, True),
+    (at_most, np.inf, False),
+    (at_least, 1.01, True),
+    (at_least, np.nextafter(1.01, 0), False),
+    (at_least, np.inf, True),
+    *[(bound, unknown, False) for bound in (at_most, at_least) for unknown in (None, np.nan)],
+]
+
+
+@pytest.mark.parametrize(("bound", "value", "expected"), BOUNDS)
+def test_bounds(bound, value, expected):
+    assert bound("r_hat", value, 1.01).passed is expected
+
+
+@pytest.mark.parametrize("bound", [at_most, at_least])
+def test_an_unknown_figure_is_none_and_said_to_be_unchecked(bound):
+    check = bound("r_hat", np.nan, 1.01)
+    assert check.value is None
+    assert str(check).startswith("r_hat not checked")
+
+
+def test_nothing_checked_is_not_passed():
+    assert passed([]) is False
+    assert passed(iter([])) is False
+    assert passed(iter([Check("draws", True, 400, ">= 400")])) is True
+
+
+@pytest.mark.parametrize("sampler", NAMES)
+def test_trees_of_the_samplers_themselves_pass(sampler):
+    """Not made by bayeszoo: what a user of PyMC has at hand."""
+    with pm.Model():
+        pm.Normal("mu", np.float64(0), np.float64(1))
+        tree = pm.sample(
+            draws=500, tune=500, chains=4, cores=1, random_seed=3, progressbar=False, quiet=True, nuts_sampler=sampler
+        )
+    assert failing(tree) == set()
+
+
+def test_false_alarms_are_rare():
+    alarms = [seed for seed in range(40) if failing(tree_of(*good(seed=seed)))]
+    assert len(alarms) <= 1

@@ -1,0 +1,181 @@
+"""Ctrl-C and SIGTERM, sent to a real process: what was drawn is kept beside the result, never in its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo import nuts
+from bayeszoo.errors import Interrupted
+from bayeszoo.problem import Problem, Reporter
+from bayeszoo.summary import HEADLINE
+
+COMMAND = Path(sys.executable).with_name("bayeszoo")
+LONG = ("fit", "beta_bernoulli", "--example", "placenta_previa", "--seed", "1", "--draws", "2000000")
+SECONDS = 10
+"""From the signal to the end, at most."""
+
+
+READY = "import sys; from bayeszoo.cli import main; print('ready', file=sys.stderr, flush=True); main(sys.argv[1:])"
+
+
+@contextmanager
+def running(*command, folder) -> Iterator[subprocess.Popen]:
+    process = subprocess.Popen(
+        command, cwd=folder, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_draws(process, least):
+    """Read progress lines until so many draws of all chains are done; return what was read."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        words = line.split()
+        if words[:1] == ["sampling:"] and int(words[1]) >= least:
+            return lines
+    raise AssertionError(f"it ended first: {''.join(lines)}")
+
+
+def end(process, number):
+    """Send a signal, and return exit code, stdout and stderr."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+STOPS = [(signal.SIGINT, "nutpie", 130), (signal.SIGTERM, "nutpie", 143), (signal.SIGINT, "pymc", 130)]
+
+
+@pytest.mark.parametrize(("number", "sampler", "code"), STOPS)
+def test_stopped_while_sampling(tmp_path, number, sampler, code):
+    (tmp_path / "fit.nc").write_bytes(b"an older fit")
+    arguments = (*LONG, "--sampler", sampler, "--json", "-o", "fit.nc", "--overwrite")
+    with running(COMMAND, *arguments, folder=tmp_path) as process:
+        wait_for_draws(process, 20_000)
+        found, out, err = end(process, number)
+
+    assert found == code
+    assert "Traceback" not in err
+    assert "wrote fit.nc.partial\n" in err
+    assert "warning: estimates are withheld: the run was interrupted\n" in err
+    document = json.loads(out)
+    assert document["status"] == "interrupted"
+    assert document["saved"] == "fit.nc.partial"
+    assert [document["parameters"]["theta"][name] for name in HEADLINE] == [None] * len(HEADLINE)
+
+    assert listing(tmp_path) == ["fit.nc", "fit.nc.partial"]
+    assert (tmp_path / "fit.nc").read_bytes() == b"an older fit"
+    tree = bz.load(tmp_path / "fit.nc.partial")
+    assert tree.attrs["status"] == "interrupted"
+    draws = tree["posterior"]["theta"].to_numpy()
+    assert draws.shape[0] == (4 if sampler == "nutpie" else 1)  # PyMC samples one chain after the other
+    assert 100 < draws.shape[1] < 2_000_000
+    assert np.isfinite(draws).all()
+    assert np.isfinite(tree["sample_stats"]["energy"]).all()
+
+
+def test_nothing_is_predicted_from_a_partial_fit(tmp_path):
+    model = bz.find("beta_bernoulli")
+    tree = bz.fit(model(), bz.example(model, "placenta_previa"), method="exact", seed=1)
+    tree.attrs["status"] = "interrupted"
+    bz.save(tree, tmp_path / "fit.nc.partial")
+    with pytest.raises(bz.Untrustworthy, match="the fit is interrupted"):
+        bz.predict(bz.load(tmp_path / "fit.nc.partial"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("seconds", [0.2, 0.8, 1.6])
+def test_stopped_before_the_first_draw(tmp_path, number, seconds):
+    """While PyMC is imported, the model compiled, or the chains warm up."""
+    arguments = (*LONG, "--tune", "2000000", "-o", "fit.nc")
+    with running(sys.executable, "-c", READY, *arguments, folder=tmp_path) as process:
+        assert process.stderr.readline() == "ready\n"
+        time.sleep(seconds)
+        code, out, err = end(process, number)
+    assert code == 128 + number
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "; nothing was " in err
+    assert listing(tmp_path) == []
+
+
+# What a signal at an awkward moment does, without one
+
+
+@pytest.fixture
+def problem():
+    model = bz.find("beta_bernoulli")
+    return Problem(model(), bz.example(model, "placenta_previa"), np.random.default_rng(1))
+
+
+class Finished:
+    """A sampler of nutpie's whose draws were being converted when Ctrl-C came."""
+
+    def wait(self):
+        raise KeyboardInterrupt
+
+    def abort(self):
+        raise ValueError("Sampler has no results to take")
+
+
+def test_stopped_while_draws_are_converted():
+    with pytest.raises(Interrupted, match="stopped while the draws were collected; nothing was kept"):
+        nuts._wait(Finished())
+
+
+def test_chains_are_cut_to_the_shortest(problem):
+    tree = nuts._with_nutpie(problem, nuts.Settings(100, 100, 4, 0.8)).tree
+    for group, name in (("posterior", "theta"), ("sample_stats", "energy")):
+        tree[group][name][2, 40:] = np.nan
+    cut = nuts._trim(tree)
+    assert dict(cut["posterior"].sizes) == {"chain": 4, "draw": 40}
+    assert np.isfinite(cut["posterior"]["theta"]).all()
+
+
+def interrupting(at):
+    """Return a reporter that stands in for Ctrl-C when so many draws are done."""
+
+    class Interrupting(Reporter):
+        def progress(self, what, done, total):
+            if done == at:
+                raise KeyboardInterrupt
+
+    return Interrupting()
+
+
+@pytest.mark.parametrize(("at", "chains", "draws"), [(300, 1, 200), (500, 1, 300), (900, 2, 300)])
+def test_pymc_stops_for_good_and_says_so(at, chains, draws):
+    """Ctrl-C ends only the chain that runs, and PyMC would sample all the others to the end."""
+    model = bz.find("beta_bernoulli")
+    data = bz.example(model, "placenta_previa")
+    options = {"sampler": "pymc", "draws": 300, "tune": 100}
+    tree = bz.fit(model(), data, seed=1, reporter=interrupting(at), **options)
+    assert tree.attrs["status"] == "interrupted"
+    assert dict(tree["posterior"].sizes) == {"chain": chains, "draw": draws}
+
+
+def test_pymc_stopped_during_warmup():
+    model = bz.find("beta_bernoulli")
+    with pytest.raises(Interrupted, match="stopped before any chain had a draw; nothing was kept"):
+        bz.fit(model(), seed=1, sampler="pymc", draws=300, tune=300, reporter=interrupting(200))

@@ -1,0 +1,234 @@
+"""Every method against the closed form."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import optimize, stats
+
+import bayeszoo as bz
+from bayeszoo import score
+from bayeszoo.approximation import Gaussian, assess, pareto_k
+from bayeszoo.compare import Withheld, compare, fit_each
+from bayeszoo.density import Density
+from bayeszoo.fit import METHODS
+from bayeszoo.optimize import maximize
+from bayeszoo.tree import fact, nested
+
+M = bz.find("beta_bernoulli")
+PLACENTA = {"successes": [437], "trials": [980]}
+
+
+def rows(successes, total):
+    return {"y": np.repeat([1, 0], [successes, total - successes])}
+
+
+@pytest.fixture(scope="module")
+def placenta():
+    """Return one fit by every method."""
+    return {method: bz.fit(M(2, 5), PLACENTA, method, seed=1) for method in METHODS}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_provenance(placenta, method):
+    tree = placenta[method]
+    assert tree.attrs["status"] == "ok"
+    assert tree.attrs["method"] == method
+    assert tree.attrs["seed"] == 1
+    assert tree.attrs["data_digest"] == bz.read(M, PLACENTA).digest
+    assert nested(tree, "fields") == {"a": 2.0, "b": 5.0}
+    assert set(nested(tree, "seconds")) == {"build", "compile", "run"}
+    assert {"bayeszoo", "pymc", "nutpie", "numpy", "python"} <= set(nested(tree, "versions"))
+    assert nested(tree, "gate")["passed"] is True
+    assert tree["observed_data"]["successes"].to_numpy().tolist() == [437]
+    assert tree["constant_data"]["trials"].to_numpy().tolist() == [980]
+
+
+def test_exact(placenta):
+    closed = stats.beta(2 + 437, 5 + 543)
+    exact = placenta["exact"]["exact"]["theta"]
+    for name, value in {"mean": closed.mean(), "sd": closed.std(), "q025": closed.ppf(0.025)}.items():
+        assert float(exact.sel(statistic=name)) == value
+    assert stats.kstest(placenta["exact"]["posterior"]["theta"].to_numpy().ravel(), closed.cdf).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("total", [1_000, 100_000])
+@pytest.mark.parametrize("method", ["advi", "fullrank_advi"])
+def test_advi_converges_at_its_defaults(method, total):
+    tree = bz.fit(M(), rows(3 * total // 10, total), method, seed=2)
+    found = bz.summarize(tree)["theta"]
+    closed = tree["exact"]["theta"]
+    mean, sd = (float(closed.sel(statistic=s)) for s in ("mean", "sd"))
+    assert tree.attrs["status"] == "ok"
+    assert abs(found["mean"] - mean) < 0.2 * sd
+    assert abs(found["sd"] / sd - 1) < 0.1
+    assert fact(tree, "k_hat") < 0.7
+    gap = tree["exact"].attrs["log_evidence"] - fact(tree, "elbo")
+    assert -3 * fact(tree, "elbo_se") < gap < 0.05
+
+
+def test_elbo_is_a_bound_and_laplace_is_close(placenta):
+    exact = placenta["exact"]["exact"].attrs["log_evidence"]
+    for method in ("advi", "fullrank_advi", "laplace"):
+        assert fact(placenta[method], "elbo") <= exact + 3 * fact(placenta[method], "elbo_se")
+    assert fact(placenta["laplace"], "log_evidence") == pytest.approx(exact, abs=0.01)
+
+
+def test_smc_estimates_the_evidence(placenta):
+    tree = placenta["smc"]
+    error = fact(tree, "log_evidence") - tree["exact"].attrs["log_evidence"]
+    assert abs(error) < 4.4 * max(fact(tree, "log_evidence_mcse"), 0.01)
+
+
+def test_point_estimates_are_the_closed_forms(placenta):
+    assert placenta["map"]["posterior"]["theta"].item() == (2 + 437 - 1) / (2 + 5 + 980 - 2)
+    assert placenta["mle"]["posterior"]["theta"].item() == 437 / 980
+    likelihood = 437 * math.log(437 / 980) + 543 * math.log(543 / 980)
+    assert fact(placenta["mle"], "log_likelihood") == pytest.approx(likelihood, rel=1e-12)
+    at_map = placenta["map"]["posterior"]["theta"].item()
+    joint = stats.beta(2, 5).logpdf(at_map) + 437 * math.log(at_map) + 543 * math.log1p(-at_map)
+    assert fact(placenta["map"], "log_joint") == pytest.approx(joint, rel=1e-12)
+    assert nested(placenta["map"], "facts")["mode_space"] == "constrained (no Jacobian)"
+    assert nested(placenta["laplace"], "facts")["mode_space"] == "unconstrained (with Jacobian)"
+
+
+@pytest.mark.parametrize(("successes", "total"), [(0, 7), (7, 7), (1, 1)])
+@pytest.mark.parametrize("method", ["map", "mle"])
+def test_point_estimates_at_the_edge(method, successes, total):
+    tree = bz.fit(M(), rows(successes, total), method)
+    assert tree.attrs["status"] == "ok"
+    assert tree["posterior"]["theta"].item() == successes / total
+
+
+def test_map_without_a_mode_is_withheld():
+    with pytest.raises(bz.NumericalError, match="unbounded at theta = 0"):
+        bz.fit(M(0.5, 0.5), rows(0, 3), "map")
+    found = fit_each(M(0.5, 0.5), rows(0, 3), ["exact", "map"])
+    assert found[1] == Withheld("map", "no mode: Beta(0.5, 3.5) is unbounded at theta = 0")
+    table = compare(found)
+    assert table["status"].tolist() == ["ok", "withheld: no mode: Beta(0.5, 3.5) is unbounded at theta = 0"]
+
+
+def test_a_wrong_closed_form_estimate_does_not_pass():
+    class Wrong(M):
+        def map(self, stats):
+            return self.mle(stats)
+
+    assert bz.fit(Wrong(20, 1), rows(3, 10), "map").attrs["status"] == "not converged"
+
+
+def test_optimizer_agrees_with_scipy():
+    """The route of models without closed forms: on PyMC's density, against SciPy on a density written by hand."""
+    density = Density(M(2, 5).declare(rows(30, 100)))
+    mode = maximize(density.constrained_joint, density.start)
+    by_hand = optimize.minimize_scalar(
+        lambda t: -(stats.beta(2, 5).logpdf(t) + 30 * math.log(t) + 70 * math.log1p(-t)),
+        bounds=(1e-9, 1 - 1e-9),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    assert float(density.constrain(mode.x)["theta"]) == pytest.approx(by_hand.x, abs=1e-6)
+    assert mode.value == pytest.approx(-by_hand.fun, rel=1e-12)
+    assert mode.distance < 1e-5
+
+
+def test_k_hat_is_computed_the_right_way():
+    """VERIFICATION 1.6: a normal whose weights have Pareto shape 1 - 1/s^2 exactly, s being the true sd over q's."""
+    rng = np.random.default_rng(0)
+    for s in (1.25, 1.5, 2.0):
+        x = rng.standard_normal(100_000)
+        log_weights = stats.norm(0, s).logpdf(x) - stats.norm.logpdf(x)
+        assert pareto_k(log_weights) == pytest.approx(1 - 1 / s**2, abs=0.15)
+    assert pareto_k(np.full(100, 3.0)) == -math.inf
+    assert math.isnan(pareto_k(np.array([0.0, np.nan, 1.0])))
+
+
+def test_elbo_has_every_constant():
+    """A Gaussian approximation to a Gaussian joint density: the ELBO is the log normalizer less a known divergence."""
+    joint = lambda x: (float(stats.norm(1, 2).logpdf(x).sum() + 5.0), -(x - 1) / 4)  # noqa: E731
+    exact = assess(Gaussian(np.array([1.0]), np.array([[2.0]])), joint, np.random.default_rng(0))
+    assert exact.elbo == pytest.approx(5.0, abs=1e-12)
+    assert exact.k_hat == -math.inf
+    narrow = assess(Gaussian(np.array([1.0]), np.array([[1.0]])), joint, np.random.default_rng(0))
+    divergence = math.log(2) + 1 / 8 - 1 / 2
+    assert narrow.elbo == pytest.approx(5.0 - divergence, abs=4.4 * narrow.elbo_se)
+
+
+def test_discrete_variables_are_refused():
+    with pm.Model() as model:
+        pm.Bernoulli("z", np.float64(0.5))
+    with pytest.raises(bz.InputError, match="z: discrete variables have no gradient; sum them out"):
+        Density(model)
+
+
+def test_seed_is_reproducible_and_may_be_a_generator():
+    first, second = (bz.fit(M(), PLACENTA, "exact", seed=7) for _ in range(2))
+    assert first["posterior"].identical(second["posterior"])
+    third = bz.fit(M(), PLACENTA, "exact", seed=np.random.default_rng(7))
+    again = bz.fit(M(), PLACENTA, "exact", seed=third.attrs["seed"])
+    assert third["posterior"].identical(again["posterior"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "there is no method 'magic'"),
+        ({"method": "exact", "tune": 5}, "method 'exact' has no option 'tune'"),
+        ({"method": "nuts", "draws": 0}, "draws must be a whole number >= 1, got 0"),
+        ({"method": "nuts", "chains": 2.5}, "chains must be a whole number >= 1, got 2.5"),
+        ({"method": "nuts", "target_accept": 1.0}, "target_accept must be between 0 and 1, got 1.0"),
+        ({"method": "exact", "seed": -1}, "seed must be a whole number >= 0, got -1"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_compiles(options, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.fit(M(), PLACENTA, **options)
+
+
+def test_compare(placenta):
+    table = compare(placenta.values()).set_index("method")
+    assert set(table["parameter"]) == {"theta"}
+    assert np.isnan(table.loc["exact", "error_mcse"])
+    assert abs(table.loc["nuts", "error_mcse"]) < 4.4
+    assert table.loc["smc", "evidence_gap"] == pytest.approx(0, abs=0.1)
+    # plug-in against integrated, by hand: leave one success, or one failure, out
+    integrated = (437 * math.log((2 + 436) / 986) + 543 * math.log((5 + 542) / 986)) / 980
+    plugged_in = (437 * math.log((2 + 435) / 984) + 543 * math.log((5 + 541) / 984)) / 980
+    assert table.loc["exact", "loo_score"] == pytest.approx(integrated, rel=1e-12)
+    assert table.loc["map", "loo_score"] == pytest.approx(plugged_in, rel=1e-12)
+    assert table.loc["nuts", "loo_score"] == pytest.approx(integrated, abs=1e-5)
+
+
+def test_monte_carlo_error_of_the_loo_score_is_calibrated():
+    """Twenty independent fits: errors against the closed form, in their own standard errors, are standard normal."""
+    data = bz.read(M, {"successes": [5], "trials": [20]})
+    exact = score.integrated(M(), data)
+    draws = [bz.fit(M(), data, "exact", seed=seed)["posterior"].to_dataset() for seed in range(20)]
+    found = [score.from_draws(M(), data, one) for one in draws]
+    z = np.array([(one.mean - exact.mean) / one.mcse for one in found])
+    assert np.abs(z).max() < 4.4
+    assert stats.chi2(20).cdf(np.sum(z**2)) == pytest.approx(0.5, abs=0.4999)
+
+
+def test_compare_refuses_different_data(placenta):
+    other = bz.fit(M(2, 5), rows(3, 10), "exact")
+    with pytest.raises(bz.InputError, match="the fits are of different data"):
+        compare([placenta["exact"], other])
+
+
+def test_log_evidence_of_counts_and_of_rows():
+    counts, ordered = bz.fit(M(), {"successes": [3], "trials": [10]}, "exact"), bz.fit(M(), rows(3, 10), "exact")
+    assert fact(counts, "log_evidence") == fact(ordered, "log_evidence")
+    # under a flat prior every number of successes out of 10 is equally likely
+    assert counts["exact"].attrs["log_evidence_counts"] == pytest.approx(-math.log(11), rel=1e-12)
+
+
+def test_ten_million_rows_and_streaming():
+    y = np.random.default_rng(0).integers(0, 2, 10_000_000)
+    whole = M(2, 3).updated(M(2, 3).statistics({"y": y}))
+    streamed = M(2, 3)
+    for batch in np.array_split(y, 7):
+        streamed = bz.update(streamed, batch)
+    assert streamed == whole
+    assert whole.a == 2 + y.sum()

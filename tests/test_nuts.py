@@ -1,0 +1,230 @@
+"""NUTS with either sampler: right answers, known seeds, options that are checked, labels that survive."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytest
+import scipy
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import bayeszoo as bz
+from bayeszoo import nuts, zoo
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model import Model
+from bayeszoo.summary import document
+from bayeszoo.tree import dumps, nested
+
+SAMPLERS = ("nutpie", "pymc")
+EXACT = scipy.stats.beta(438, 544)  # of 437 girls among 980 births, under a flat prior
+
+
+@pytest.fixture(scope="module")
+def births():
+    return bz.find("beta_bernoulli")(), bz.example(bz.find("beta_bernoulli"), "placenta_previa")
+
+
+@pytest.fixture(scope="module", params=SAMPLERS)
+def sampled(request, births):
+    return request.param, bz.fit(*births, seed=1, sampler=request.param)
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    """A model from outside the zoo, which the zoo is made to find."""
+    models = importlib.import_module(zoo.GROUP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "__path__", [*models.__path__, str(Path(__file__).parent / "bad_models")])
+        zoo.find.cache_clear()
+        yield bz.find("grouped")
+    zoo.find.cache_clear()
+
+
+# The answer
+
+FUNCTIONALS = {
+    "mean": ("mean", {}, EXACT.mean()),
+    "sd": ("sd", {}, EXACT.std()),
+    "2.5%": ("quantile", {"prob": 0.025}, EXACT.ppf(0.025)),
+    "median": ("median", {}, EXACT.median()),
+    "97.5%": ("quantile", {"prob": 0.975}, EXACT.ppf(0.975)),
+}
+
+
+@pytest.mark.parametrize(("method", "options", "exact"), FUNCTIONALS.values(), ids=FUNCTIONALS.keys())
+def test_draws_agree_with_the_exact_answer(sampled, method, options, exact):
+    _, tree = sampled
+    theta = tree["posterior"]["theta"]
+    found = {"mean": theta.mean, "sd": theta.std, "median": theta.median, "quantile": theta.quantile}[method]
+    estimate = float(found(**({"q": options["prob"]} if options else {})))
+    mcse = float(az.mcse(tree, method=method, **options)["theta"])
+    assert tree.attrs["status"] == "ok"
+    assert abs(estimate - exact) < 4.4 * mcse
+    assert mcse < 0.2 * EXACT.std()  # not passed by vagueness
+
+
+def test_the_sampler_is_recorded(sampled):
+    name, tree = sampled
+    assert tree.attrs["sampler"].startswith(f"{name} ")
+    assert nested(tree, "options") == {"sampler": name}
+    assert nested(tree, "facts") == {"attempts": 1, "tune": 1000, "target_accept": 0.8}
+    assert tree.attrs["declared_from"] == "sufficient statistics"
+
+
+def test_the_same_seed_gives_the_same_summary(sampled, births):
+    name, tree = sampled
+    again, other = (bz.fit(*births, seed=seed, sampler=name) for seed in (1, 2))
+    mean = bz.summarize(tree)["theta"]["mean"]
+    assert bz.summarize(again)["theta"]["mean"] == pytest.approx(mean, rel=1e-6)
+    assert bz.summarize(other)["theta"]["mean"] != pytest.approx(mean, rel=1e-6)
+
+
+def test_the_samplers_run_chains_of_their_own(sampled):
+    _, tree = sampled
+    starts = tree["posterior"]["theta"].isel(draw=0).to_numpy()
+    assert len(set(starts)) == 4
+
+
+# Options
+
+
+def refuse_to_sample(*_):
+    pytest.fail("sampled before the options were checked")
+
+
+OPTIONS = {
+    "sampler": ("stan", "there is no sampler 'stan'; use nutpie or pymc"),
+    "draws": (0, "draws must be a whole number >= 1, got 0"),
+    "chains": (-1, "chains must be a whole number >= 1, got -1"),
+    "tune": (-1, "tune must be a whole number >= 0, got -1"),
+    "target_accept": (1.0, "target_accept must be between 0 and 1, got 1.0"),
+    "steps": (5, "method 'nuts' has no option 'steps'; it takes draws, tune, chains, target_accept, sampler, extend"),
+}
+WRONG = [
+    *[(name, value, message) for name, (value, message) in OPTIONS.items()],
+    *[("tune", value, f"tune must be a whole number >= 0, got {value!r}") for value in (0.5, "10", True, None)],
+    *[
+        ("target_accept", value, f"target_accept must be between 0 and 1, got {value!r}")
+        for value in (0, float("nan"), "0.9", True)
+    ],
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), WRONG)
+def test_a_wrong_option_is_refused_before_sampling(births, monkeypatch, name, value, message):
+    for sampler in SAMPLERS:
+        monkeypatch.setitem(nuts.SAMPLERS, sampler, refuse_to_sample)
+    with pytest.raises(InputError) as caught:
+        bz.fit(*births, seed=1, **{name: value})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_options_reach_the_sampler(births, sampler):
+    options = {"draws": 450, "tune": 300, "chains": 5, "target_accept": 0.9}
+    tree = bz.fit(*births, seed=1, sampler=sampler, extend=False, **options)
+    assert dict(tree["posterior"].sizes) == {"chain": 5, "draw": 450}
+    assert nested(tree, "facts") == {"attempts": 1, "tune": 300, "target_accept": 0.9}
+
+
+LIBRARIES = {"nutpie": "nutpie.sample", "pymc": "pymc.sample"}
+
+
+@pytest.mark.parametrize(("sampler", "function"), LIBRARIES.items())
+def test_blas_has_one_thread_while_chains_run(births, monkeypatch, sampler, function):
+    module, name = function.split(".")
+    sample, seen = getattr(importlib.import_module(module), name), []
+
+    def spy(*arguments, **options):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return sample(*arguments, **options)
+
+    monkeypatch.setattr(function, spy)
+    with threadpool_limits(2, user_api="blas"):
+        bz.fit(*births, seed=1, sampler=sampler, draws=10, tune=10, extend=False)
+        after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert set(seen) == {1}
+    assert set(after) == {2}
+
+
+# Models of other shapes
+
+
+@pytest.fixture(scope="module", params=SAMPLERS)
+def labelled(request, grouped):
+    """Thirty rows in three groups whose names could not be those of variables."""
+    y = np.random.default_rng(5).normal(np.tile([-2.0, 0.0, 3.0], 10))
+    return y, bz.fit(grouped(), y, seed=1, sampler=request.param)
+
+
+def test_a_model_without_statistics_is_sampled_on_its_rows(labelled, grouped):
+    y, tree = labelled
+    assert tree.attrs["declared_from"] == "rows"
+    assert tree.attrs["status"] == "ok"
+    precision = 10 + grouped().width ** -2
+    exact = y.reshape(10, 3).sum(axis=0) / precision
+    found = bz.summarize(tree)
+    assert np.all(np.abs(found["mu"]["mean"] - exact) < 4.4 * found["mu"]["mcse_mean"])
+    assert found["mu"]["sd"] == pytest.approx(np.full(3, precision**-0.5), rel=0.1)
+
+
+def test_labels_survive(labelled, grouped, tmp_path):
+    _, tree = labelled
+    groups = ["km/h", "naïve group", "x1[0]"]
+    loaded = bz.load(bz.save(tree, tmp_path / "fit.nc"))
+    for one in (tree, loaded):
+        assert one["posterior"]["mu"].dims == ("chain", "draw", "group")
+        assert one["posterior"]["group"].to_numpy().tolist() == groups
+    found = json.loads(dumps(document(loaded)))["parameters"]
+    assert (found["mu"]["dims"], found["mu"]["coords"]) == (["group"], {"group": groups})
+    assert len(found["mu"]["mean"]) == 3
+    assert (found["largest"]["dims"], found["largest"]["coords"]) == ([], {})
+
+
+def test_labels_stay_with_their_values(labelled):
+    _, tree = labelled
+    means = tree["posterior"]["mu"].mean(("chain", "draw"))
+    order = [str(name) for name in means.sortby(means)["group"].to_numpy()]
+    assert order == ["km/h", "naïve group", "x1[0]"]
+    np.testing.assert_array_equal(tree["posterior"]["largest"], tree["posterior"]["mu"].max("group"))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(("where", "width"), [(1e5, 1e6), (0.0, 1e6), (-1e-7, 1e-8)])
+def test_a_posterior_far_from_the_start(grouped, sampler, where, width):
+    """From 1e5 standard deviations away; and where one group has no data, the whole width of the prior."""
+    y = where + np.array([1.0, -1.0])  # one row for each of the first two groups
+    tree = bz.fit(grouped(width=width), y, seed=1, sampler=sampler)
+    variance = 1 / (np.array([1, 1, 0]) + width**-2)
+    exact = variance * np.array([*y, 0])
+    found = bz.summarize(tree)["mu"]
+    assert tree.attrs["status"] == "ok"
+    assert np.all(np.abs(found["mean"] - exact) < 4.4 * found["mcse_mean"])
+    assert found["sd"] == pytest.approx(np.sqrt(variance), rel=0.1)
+
+
+class Nowhere(Model):
+    """A density that is zero everywhere."""
+
+    inputs = bz.find("beta_bernoulli").inputs
+
+    def simulate(self, rng, size=20):
+        return {}, {"y": rng.integers(0, 2, size)}
+
+    def declare(self, data):
+        with pm.Model() as model:
+            x = pm.Normal("x", np.float64(0), np.float64(1))
+            pm.Potential("impossible", pm.math.log(x * 0))
+        return model
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_density_that_is_finite_nowhere_is_a_numerical_failure(sampler):
+    with pytest.raises(NumericalError, match=f"^{sampler}: ") as caught:
+        bz.fit(Nowhere(), [0, 1], seed=1, sampler=sampler)
+    assert "\n" not in str(caught.value)
