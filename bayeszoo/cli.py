@@ -187,12 +187,14 @@ def fit_command(
     finally:
         reporter.close()
     tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
-    saved = _save(tree, output, overwrite)
-    described = {**document(tree), "prior": prior.prior, "saved": saved}
-    if as_json:
-        _print_json(described)
-    else:
-        terminal.show_fit(tree, described)
+    described = {**document(tree), "prior": prior.prior, "saved": None}
+    try:
+        described["saved"] = _save(tree, output, overwrite)
+    finally:  # a full disk must not take the printed result with it
+        if as_json:
+            _print_json(described)
+        else:
+            terminal.show_fit(tree, described)
     return _verdict([tree], described["warnings"])
 
 
@@ -374,7 +376,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     try:
         return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except KeyboardInterrupt:
-        terminal.note("interrupted; nothing was saved")
+        terminal.note("interrupted")
         return _signal_code()
     except CycloptsError as error:
         return _fail(error, f"error: {str(error).strip()} See `bayeszoo --help`.", InputError.exit_code, debug)

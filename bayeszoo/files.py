@@ -21,6 +21,8 @@ else:
     xr = lazy_loader.load("xarray")
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
+FORMAT = 1
+"""Version of the groups and attributes; changes when an old file can no longer be read."""
 MAX_BYTES = 4 * 2**30
 """Largest fit, in declared bytes, that `load` reads into memory."""
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -140,7 +142,10 @@ def load(path: str | Path) -> xr.DataTree:
     try:
         if (size := _declared_bytes(path)) > MAX_BYTES:
             raise InputError(f"{path.name} declares {size} bytes", hint=f"at most {MAX_BYTES} are read")
-        return xr.load_datatree(path, engine=ENGINE)
+        tree = xr.load_datatree(path, engine=ENGINE)
+        if tree.attrs["bayeszoo_format"] != FORMAT:
+            raise InputError(f"{path.name} is of another version of bayeszoo", hint="fit again, or use that version")
+        return tree
     except InputError:
         raise
     except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs

@@ -89,11 +89,11 @@ def fit(
     0.5097
     """
     run = _find(model, method)
-    _check_options(run, method, options)
+    effective = _with_defaults(run, method, options)
     seed = _as_seed(seed)
     problem = Problem(model, read(model, data), np.random.default_rng(seed), reporter or Reporter())
     outcome = run(problem, **options)
-    return assemble(problem, method, outcome, options, seed)
+    return assemble(problem, method, outcome, effective, seed)
 
 
 def methods_for(model: type[Model]) -> list[str]:
@@ -121,16 +121,20 @@ def _find(model: Model, method: str) -> Callable[..., Outcome]:
     return found
 
 
-def _check_options(run: Callable[..., Outcome], method: str, options: Mapping[str, Any]) -> None:
+def _with_defaults(run: Callable[..., Outcome], method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options given, and return them with the defaults of the others."""
     accepted = {name: p.default for name, p in inspect.signature(run).parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name, value in options.items():
         if name not in accepted:
             hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
             raise InputError(f"method {method!r} has no option {name!r}", hint=hint)
         _check_option(name, value, accepted[name])
+    return {**accepted, **options}
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:
+    if type(default) is bool and not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false, got {value!r}")
     if type(default) is int:
         least = 0 if name == "tune" else 1
         if isinstance(value, bool) or not isinstance(value, int) or value < least:

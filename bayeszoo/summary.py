@@ -107,7 +107,8 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
     attrs = tree.attrs
     single = {name: fact(tree, name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
     return {
-        **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status", "seed")},
+        **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status")},
+        "seed": int(attrs["seed"]),
         "fields": nested(tree, "fields"),
         "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
         "seconds": nested(tree, "seconds"),

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError
+from bayeszoo.files import FORMAT
 from bayeszoo.gate import as_dict, passed
 from bayeszoo.model import Conjugate, Model, fields_of
 from bayeszoo.problem import Outcome, Problem
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 else:
     xr = lazy_loader.load("xarray")
 
-FORMAT = 1
 QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
 LABELS = {"exact": "exact", "nuts": "sampled", "smc": "sampled", "map": "point estimate", "mle": "point estimate"}
 """What kind of answer each method gives; the others are approximations."""

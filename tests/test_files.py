@@ -143,7 +143,7 @@ def test_a_full_disk_leaves_the_old_file(saved, limit):
     command = [sys.executable, "-c", FULL_DISK, str(limit)]
     done = subprocess.run(command, cwd=saved.parent, env=os.environ, capture_output=True, text=True)
     assert done.returncode == 4
-    assert done.stdout == ""
+    assert "theta" in done.stdout, "the result is printed even if it cannot be saved"
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("error: [Errno 27] writing failed: File too large")
     assert saved.read_bytes() == before

@@ -178,7 +178,7 @@ def test_seed_is_reproducible_and_may_be_a_generator():
         ({"method": "nuts", "draws": 0}, "draws must be a whole number >= 1, got 0"),
         ({"method": "nuts", "chains": 2.5}, "chains must be a whole number >= 1, got 2.5"),
         ({"method": "nuts", "target_accept": 1.0}, "target_accept must be between 0 and 1, got 1.0"),
-        ({"method": "exact", "seed": -1}, "seed must be a whole number >= 0, got -1"),
+        ({"method": "exact", "seed": -1}, "seed must be a whole number from 0"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_compiles(options, message):
@@ -197,7 +197,8 @@ def test_compare(placenta):
     plugged_in = (437 * math.log((2 + 435) / 984) + 543 * math.log((5 + 541) / 984)) / 980
     assert table.loc["exact", "loo_score"] == pytest.approx(integrated, rel=1e-12)
     assert table.loc["map", "loo_score"] == pytest.approx(plugged_in, rel=1e-12)
-    assert table.loc["nuts", "loo_score"] == pytest.approx(integrated, abs=1e-5)
+    assert 0 < table.loc["nuts", "loo_mcse"] < 1e-4
+    assert abs(table.loc["nuts", "loo_score"] - integrated) < 4.4 * table.loc["nuts", "loo_mcse"]
 
 
 def test_monte_carlo_error_of_the_loo_score_is_calibrated():

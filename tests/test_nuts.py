@@ -9,6 +9,7 @@ from pathlib import Path
 import arviz as az
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -68,10 +69,30 @@ def test_draws_agree_with_the_exact_answer(sampled, method, options, exact):
     assert mcse < 0.2 * EXACT.std()  # not passed by vagueness
 
 
+def test_an_expensive_density_is_compiled_by_nutpie_itself(births, monkeypatch):
+    monkeypatch.setattr(
+        nuts, "_shared_function", lambda density: pytest.fail("Python's lock would serialize the chains")
+    )
+    monkeypatch.setattr(nuts, "SLOW_GRADIENT", 0.0)
+    tree = bz.fit(*births, seed=1)
+    theta = tree["posterior"]["theta"]
+    assert tree.attrs["status"] == "ok"
+    assert list(tree["posterior"].data_vars) == ["theta"]
+    assert abs(float(theta.mean()) - EXACT.mean()) < 4.4 * float(az.mcse(tree, method="mean")["theta"])
+
+
+def test_sampling_leaves_pytensor_as_it_was(births):
+    """A compilation inside nutpie's threads once left the whole process in PyTensor's slow mode."""
+    before = pytensor.config.mode
+    bz.fit(*births, seed=1)
+    assert pytensor.config.mode == before
+
+
 def test_the_sampler_is_recorded(sampled):
     name, tree = sampled
     assert tree.attrs["sampler"].startswith(f"{name} ")
-    assert nested(tree, "options") == {"sampler": name}
+    options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
+    assert nested(tree, "options") == options
     assert nested(tree, "facts") == {"attempts": 1, "tune": 1000, "target_accept": 0.8}
     assert tree.attrs["declared_from"] == "sufficient statistics"
 
