@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
+MCSE = ("mcse_mean", "mcse_sd", *(f"mcse_{name}" for name in QUANTILES))
 MEASURED = ("error_sd", "sd_ratio", "error_mcse")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
+_EMPTY: dict[str, np.ndarray | None] = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
 """Numbers about a fit as a whole, withheld together with its estimates."""
 
@@ -31,8 +32,9 @@ def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
     Returns
     -------
     dict
-        By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean``, ``ess_bulk``, ``ess_tail`` and
-        ``r_hat``, each an array of the parameter's shape, or None where it does not apply. The exact method gives
+        By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, the Monte Carlo standard error of each
+        (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), ``ess_bulk``, ``ess_tail`` and ``r_hat``, each an array of
+        the parameter's shape, or None where it does not apply. The exact method gives
         closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
         headline numbers are withheld (None) and the diagnostics remain.
     """
@@ -41,42 +43,52 @@ def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
     for name, variable in tree["posterior"].to_dataset().data_vars.items():
         values = variable.transpose("chain", "draw", ...).to_numpy()
         found = _closed_form(tree["exact"].to_dataset()[name]) if kind == "exact" else _of_draws(values, kind)
-        summaries[str(name)] = found if tree.attrs["status"] == "ok" else {**found, **dict.fromkeys(HEADLINE)}
+        summaries[str(name)] = (
+            found if tree.attrs["status"] == "ok" else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
+        )
     return summaries
 
 
 def _closed_form(exact: xr.DataArray) -> dict[str, np.ndarray | None]:
     closed = {name: exact.sel(statistic=name).to_numpy() for name in ("mean", "sd", *QUANTILES)}
-    return {**dict.fromkeys((*HEADLINE, *DIAGNOSTICS)), **closed}
+    return {**_EMPTY, **closed}
 
 
 def _of_draws(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
-    empty: dict[str, np.ndarray | None] = dict.fromkeys((*HEADLINE, *DIAGNOSTICS))
+    """Summarize draws of shape (chain, draw, ...)."""
     if kind == "point estimate":
-        return {**empty, "mean": values[0, 0]}
+        return {**_EMPTY, "mean": values[0, 0]}
     flat = values.reshape(-1, *values.shape[2:])
-    sd = flat.std(axis=0, ddof=1)
-    moments = {"mean": flat.mean(axis=0), "sd": sd}
+    moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0, ddof=1)}
     quantiles = dict(zip(QUANTILES, np.quantile(flat, list(QUANTILES.values()), axis=0), strict=True))
-    if kind == "approximate":  # independent draws
-        return {**empty, **moments, **quantiles, "mcse_mean": sd / math.sqrt(len(flat))}
-    return {**empty, **moments, **quantiles, **_diagnose(values)}
+    found = {**_EMPTY, **moments, **quantiles}
+    if values.shape[1] < 4 or not np.isfinite(values).all():  # ArviZ has no diagnostics of these
+        return found
+    return {**found, **_monte_carlo_errors(values), **(_diagnose(values) if kind == "sampled" else {})}
+
+
+def _monte_carlo_errors(values: np.ndarray) -> dict[str, np.ndarray | None]:
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+        moments = {f"mcse_{name}": array_stats.mcse(values, method=name, **axes) for name in ("mean", "sd")}
+        quantiles = {
+            f"mcse_{name}": array_stats.mcse(values, method="quantile", prob=prob, **axes)
+            for name, prob in QUANTILES.items()
+        }
+    return {name: np.asarray(value) for name, value in (moments | quantiles).items()}
 
 
 def _diagnose(values: np.ndarray) -> dict[str, np.ndarray | None]:
-    """Diagnose chains, shape (chain, draw, ...); None where ArviZ cannot."""
     from arviz_stats.base import array_stats
 
-    if values.shape[1] < 4 or not np.isfinite(values).all():
-        return {}
     axes = {"chain_axis": 0, "draw_axis": 1}
-    several = values.shape[0] > 1
     with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
         return {
-            "mcse_mean": np.asarray(array_stats.mcse(values, method="mean", **axes)),
             "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
             "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)),
-            "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if several else None,
+            "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if len(values) > 1 else None,
         }
 
 
