@@ -27,9 +27,12 @@ from bayeszoo.problem import Outcome, Problem
 MAX_MEAN_CHANGE = 0.05
 MAX_LOG_SD_CHANGE = 0.025
 """Two successive fits agree when means move less than this many sd, and sds less than this in logarithm."""
+MAX_DIVERGENCE = 0.05
+"""Nats between two successive fits, which sees correlations that means and sds do not."""
 MAX_ELBO_GAP = 0.1
 """Nats by which a fit from a distant start may differ."""
 MAX_LOG2_DRAWS = 13
+_LIMITS = (MAX_MEAN_CHANGE, MAX_LOG_SD_CHANGE, MAX_DIVERGENCE)
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,11 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
         moved = _change(family.member(before), family.member(eta))
         rows.append((2**log2_draws, *moved))
         problem.reporter.say(f"ADVI with {2**log2_draws} draws: means moved {moved[0]:.3f} sd, log sds {moved[1]:.3f}")
-        if moved[0] <= MAX_MEAN_CHANGE and moved[1] <= MAX_LOG_SD_CHANGE:
+        if all(found <= limit for found, limit in zip(moved, _LIMITS, strict=True)):
             break
     q = family.member(eta)
     rival = family.member(_fit(family, joint, _fixed_draws(log2_draws, family.size, rng), family.start(rng)))
-    trace = dict(zip(("fixed_draws", "mean_change", "log_sd_change"), np.array(rows).T, strict=True))
+    trace = dict(zip(("fixed_draws", "mean_change", "log_sd_change", "divergence"), np.array(rows).T, strict=True))
     return (
         q,
         trace,
@@ -129,10 +132,11 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
     )
 
 
-def _agreement(row: tuple[float, float, float]) -> list[Check]:
+def _agreement(row: tuple[float, ...]) -> list[Check]:
     return [
         at_most("change of means in sd", row[1], MAX_MEAN_CHANGE),
         at_most("change of log sds", row[2], MAX_LOG_SD_CHANGE),
+        at_most("divergence of the last two fits", row[3], MAX_DIVERGENCE),
     ]
 
 
@@ -143,14 +147,18 @@ def _elbo_gap(q: Gaussian, rival: Gaussian, joint: Gradient, rng: np.random.Gene
     return float(abs(first - second))
 
 
-def _change(before: Gaussian, after: Gaussian) -> tuple[float, float]:
-    mean = np.max(np.abs(after.mean - before.mean) / after.sd)
-    return float(mean), float(np.max(np.abs(np.log(after.sd / before.sd))))
+def _change(before: Gaussian, after: Gaussian) -> tuple[float, float, float]:
+    """Return the largest change of a mean in sd and of a log sd, and the divergence KL(before || after)."""
+    shift = after.mean - before.mean
+    ratio = scipy.linalg.solve_triangular(after.scale, np.column_stack([before.scale, shift]), lower=True)
+    divergence = 0.5 * (np.sum(np.square(ratio)) - len(shift)) + after.log_volume - before.log_volume
+    means, log_sds = np.abs(shift) / after.sd, np.abs(np.log(after.sd / before.sd))
+    return float(np.max(means)), float(np.max(log_sds)), float(divergence)
 
 
 def _fixed_draws(log2_draws: int, size: int, rng: np.random.Generator) -> np.ndarray:
     """Return standard-normal points of shape (2**log2_draws, size) with sample mean 0 and covariance I."""
-    z = scipy.stats.norm.ppf(scipy.stats.qmc.Sobol(size, rng=rng).random_base2(log2_draws))
+    z = scipy.stats.norm.ppf(scipy.stats.qmc.Sobol(size, rng=rng, bits=62).random_base2(log2_draws))
     z -= z.mean(axis=0)
     factor = np.linalg.cholesky(z.T @ z / len(z))
     return scipy.linalg.solve_triangular(factor, z.T, lower=True).T
@@ -159,6 +167,7 @@ def _fixed_draws(log2_draws: int, size: int, rng: np.random.Generator) -> np.nda
 def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Maximize the ELBO averaged over the fixed draws; returns eta."""
     d, below = family.size, family.below
+    centre = joint(family.base.mean)[0]  # the optimizer's tolerance is relative: a constant must not change the fit
 
     def negative_elbo(eta: np.ndarray) -> tuple[float, np.ndarray]:
         q = family.member(eta)
@@ -166,10 +175,11 @@ def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> n
         u = np.array(slopes) @ family.base.scale  # gradients in the base's coordinates, (draws, D)
         outer = u.T @ z / len(z)
         slope = np.concatenate([u.mean(axis=0), np.diag(outer) * np.exp(eta[d : 2 * d]) + 1, outer[below]])
-        value = np.mean(values) + q.log_volume
+        value = np.mean(values) - centre + q.log_volume
         return (-value, -slope) if math.isfinite(value) else (math.inf, np.zeros_like(eta))
 
     if not math.isfinite(negative_elbo(start)[0]):
         raise NumericalError("the log density is not finite around the starting point of ADVI")
-    found = scipy.optimize.minimize(negative_elbo, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6}
+    found = scipy.optimize.minimize(negative_elbo, start, jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x)

@@ -289,14 +289,15 @@ def check_command(
     as_json
         One JSON document on stdout, and nothing else.
     """
-    from bayeszoo.check import check
+    from bayeszoo.check import check, off_default
     from bayeszoo.gate import as_dict, passed
 
     if (name is None) == (not every):
         raise InputError("name a model, or use --all")
     names = zoo.builtin_names() if every else [str(name)]
     reporter = terminal.TerminalReporter()
-    cards = {one: check(zoo.find(one), seed=seed, sampler=sampler, reporter=reporter) for one in names}
+    models = [off_default(zoo.find(one)) for one in names]
+    cards = {str(model): check(model, seed=seed, sampler=sampler, reporter=reporter) for model in models}
     if as_json:
         _print_json({one: as_dict(card) for one, card in cards.items()})
     else:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 COLUMNS = (
+    "fit",
+    "model",
     "method",
     "parameter",
     "mean",
@@ -32,9 +34,11 @@ COLUMNS = (
     "error_sd",
     "sd_ratio",
     "log_evidence",
-    "elbo",
     "evidence_se",
     "evidence_gap",
+    "elbo",
+    "elbo_se",
+    "elbo_gap",
     "loo_score",
     "loo_se",
     "loo_mcse",
@@ -75,9 +79,11 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a method and scalar parameter. ``error_mcse`` is the error of the mean against the closed form in
-        Monte Carlo standard errors, ``error_sd`` in posterior standard deviations. ``evidence_gap`` is the exact log
-        evidence less the estimate or bound, whose Monte Carlo error is ``evidence_se``. ``loo_score`` is the mean
+        One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model and its fields where
+        these differ. ``error_mcse`` is the error of the mean against the closed form in Monte Carlo standard errors,
+        ``error_sd`` in posterior standard deviations. ``evidence_gap`` and ``elbo_gap`` are the exact log evidence
+        less the estimate and less the bound; ``evidence_se`` and ``elbo_se`` their Monte Carlo errors (0 where there
+        is none). ``loo_score`` is the mean
         leave-one-out log predictive density of one observation in nats: of the point estimate plugged in for ``map``
         and ``mle``, else integrated over the posterior; ``loo_se`` is its standard error over observations and
         ``loo_mcse`` its Monte Carlo error. What does not apply or is withheld is NaN.
@@ -93,7 +99,7 @@ def compare(
         fits = fit_each(fits, data, methods or methods_for(type(fits)), seed)
     fits = list(fits)
     _require_same_data(fits)
-    rows = [row for one in fits for row in _rows(one)]
+    rows = [{"fit": label, **row} for label, one in zip(_labels(fits), fits, strict=True) for row in _rows(one)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -122,10 +128,24 @@ def _require_same_data(fits: Iterable[xr.DataTree | Withheld]) -> None:
         raise InputError(f"the fits are of different data: {named}", hint="compare fits of the same data")
 
 
+def _labels(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
+    """Name each fit by its method, and by model and prior where the fits differ in these."""
+    models = {_model_label(one) for one in fits if not isinstance(one, Withheld)}
+    if len(models) < 2:
+        return [one.method if isinstance(one, Withheld) else one.attrs["method"] for one in fits]
+    return [one.method if isinstance(one, Withheld) else f"{one.attrs['method']} {_model_label(one)}" for one in fits]
+
+
+def _model_label(tree: xr.DataTree) -> str:
+    values = ", ".join(f"{name}={value:g}" for name, value in nested(tree, "fields").items())
+    return f"{tree.attrs['model']}({values})"
+
+
 def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
     if isinstance(one, Withheld):
         return [{"method": one.method, "status": f"withheld: {one.reason}"}]
     whole = {
+        "model": _model_label(one),
         "method": one.attrs["method"],
         "kind": one.attrs["kind"],
         "status": one.attrs["status"],
@@ -148,12 +168,16 @@ def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | Non
 
 
 def _evidence(tree: xr.DataTree) -> dict[str, float]:
-    found = {name: fact(tree, name) for name in ("log_evidence", "elbo")}
-    found["evidence_se"] = fact(tree, "log_evidence_mcse") or fact(tree, "elbo_se")
-    values = {name: value for name, value in found.items() if value is not None}
-    if values and tree.attrs["kind"] != "exact" and "exact" in tree.children:
-        values["evidence_gap"] = tree["exact"].attrs["log_evidence"] - values.get("log_evidence", values.get("elbo"))
-    return values
+    """Return log evidence and ELBO, each with its own Monte Carlo error and its own distance from the exact one."""
+    found: dict[str, float] = {}
+    for name, short, error in (("log_evidence", "evidence", "log_evidence_mcse"), ("elbo", "elbo", "elbo_se")):
+        value, se = fact(tree, name), fact(tree, error)
+        if value is None:
+            continue
+        found |= {name: value, f"{short}_se": 0.0 if se is None else se}
+        if tree.attrs["kind"] != "exact" and "exact" in tree.children:
+            found[f"{short}_gap"] = tree["exact"].attrs["log_evidence"] - value
+    return found
 
 
 def _loo(tree: xr.DataTree) -> dict[str, float]:

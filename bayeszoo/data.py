@@ -88,12 +88,16 @@ class Data(Mapping[str, np.ndarray]):
         The user's column for each role.
     notes : tuple of str
         Everything that was done to the data or is remarkable about them.
+    checked_for : tuple, optional
+        The inputs whose rules the arrays were checked by, and whether as rows to be predicted. Data made by hand, or
+        for another model, are checked again by `read`.
     """
 
     arrays: Mapping[str, np.ndarray]
     source: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    checked_for: tuple[Inputs, bool] | None = None
 
     def __post_init__(self) -> None:
         """Take copies that nobody can write to."""
@@ -168,7 +172,7 @@ def read(
     source : path, data frame, mapping or array-like, optional
         A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
         sequences; or one sequence, array or series of shape (n,) or (n, 1). The model's first example by default.
-        A `Data` is returned as it is.
+        A `Data` read for the same kind of model is returned as it is, any other is checked again.
     missing : {"refuse", "drop"}
         What to do with rows that lack a value in a column that is used.
     delimiter : str, optional
@@ -207,8 +211,9 @@ def read(
     >>> data.notes
     ("column 'won': 'no' is 0, 'yes' is 1",)
     """
+    checked = (model.inputs, new)
     if isinstance(source, Data):
-        return source
+        return source if source.checked_for == checked else _checked_again(source, model.inputs, new)
     if source is None:
         table, defaults = _example(model, None)
         options = {**defaults, **options}
@@ -216,7 +221,13 @@ def read(
         table = read_table(source, delimiter=delimiter, decimal=decimal, encoding=encoding, header=header)
     parse = model.inputs.parse_new if new else model.inputs.parse
     parsed = parse(table, missing, **options)
-    return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes)
+    return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes, checked)
+
+
+def _checked_again(data: Data, inputs: Inputs, new: bool) -> Data:
+    parse = inputs.parse_new if new else inputs.parse
+    parsed = parse(read_table(dict(data.arrays)))
+    return Data(parsed.arrays, data.source, data.columns, (*data.notes, *parsed.notes), (inputs, new))
 
 
 def example(model: HasInputs, name: str | None = None) -> Data:

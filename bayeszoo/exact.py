@@ -32,10 +32,5 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
 
 
 def _closed_forms(posterior: Posterior) -> list[np.ndarray]:
-    """Return every number that a summary of the posterior will print."""
-    quantiles = list(QUANTILES.values())
-    return [
-        np.asarray(value)
-        for marginal in posterior.values()
-        for value in (marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in quantiles))
-    ]
+    """Return the quantiles that a summary will print; moments may be infinite or undefined, and are printed as such."""
+    return [np.asarray(marginal.ppf(q)) for marginal in posterior.values() for q in QUANTILES.values()]

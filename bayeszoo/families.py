@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,28 @@ _LARGE = 64.0
 
 
 class Posterior(Mapping[str, Any]):
-    """A posterior (or prior) of independent blocks: marginals by name, joint draws and joint density.
+    """A posterior (or prior): marginals by name, joint draws and joint density.
 
     Parameters
     ----------
     marginals : mapping of str to frozen SciPy distribution
-        Each has ``mean()``, ``std()``, ``ppf(q)``, ``cdf(x)``, ``rvs(size, random_state)`` and ``logpdf(x)``.
+        Elementwise, of the parameter's shape: ``mean()``, ``std()``, ``ppf(q)``, ``cdf(x)``, and where the parameters
+        are independent also ``rvs(size, random_state)`` and ``logpdf(x)``.
+    draw : callable, optional
+        ``draw(size, rng) -> {name: array of shape (*size, *parameter shape)}``, jointly; by default the marginals are
+        drawn independently.
+    log_density : callable, optional
+        ``log_density(params) -> float``, jointly, with every constant; by default the marginals' densities multiply.
     """
 
-    def __init__(self, marginals: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        marginals: Mapping[str, Any],
+        draw: Callable[[tuple[int, ...], np.random.Generator], dict[str, np.ndarray]] | None = None,
+        log_density: Callable[[Mapping[str, Any]], float] | None = None,
+    ) -> None:
         self._marginals = dict(marginals)
+        self._draw, self._log_density = draw or self._independent_draws, log_density or self._product
 
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
@@ -36,10 +48,17 @@ class Posterior(Mapping[str, Any]):
 
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw independently: arrays of shape ``(*size, *parameter shape)``."""
-        return {name: marginal.rvs(size=size, random_state=rng) for name, marginal in self.items()}
+        return self._draw((size,) if isinstance(size, int) else size, rng)
 
     def logpdf(self, params: Mapping[str, Any]) -> float:
         """Log density at one point, with every constant."""
+        return self._log_density(params)
+
+    def _independent_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        shapes = {name: np.shape(marginal.mean()) for name, marginal in self.items()}
+        return {name: self[name].rvs(size=(*size, *shape), random_state=rng) for name, shape in shapes.items()}
+
+    def _product(self, params: Mapping[str, Any]) -> float:
         return math.fsum(float(np.sum(marginal.logpdf(params[name]))) for name, marginal in self.items())
 
 

@@ -25,18 +25,19 @@ class Method(NamedTuple):
 
     where: str
     needs: str | None
+    kind: str
     about: str
 
 
 METHODS: dict[str, Method] = {
-    "exact": Method("exact:run", "Conjugate", "closed-form posterior and evidence"),
-    "mle": Method("mode:run_mle", None, "maximum of the likelihood"),
-    "map": Method("mode:run_map", None, "mode of the posterior, constrained space"),
-    "laplace": Method("laplace:run", None, "Gaussian at the mode, unconstrained space"),
-    "advi": Method("advi:mean_field", None, "best independent Gaussians, unconstrained space"),
-    "fullrank_advi": Method("advi:full_rank", None, "best Gaussian, unconstrained space"),
-    "nuts": Method("nuts:run", None, "No-U-Turn sampler"),
-    "smc": Method("smc:run", None, "sequential Monte Carlo, with log evidence"),
+    "exact": Method("exact:run", "Conjugate", "exact", "closed-form posterior and evidence"),
+    "mle": Method("mode:run_mle", None, "point estimate", "maximum of the likelihood"),
+    "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
+    "laplace": Method("laplace:run", None, "approximate", "Gaussian at the mode, unconstrained space"),
+    "advi": Method("advi:mean_field", None, "approximate", "best independent Gaussians, unconstrained space"),
+    "fullrank_advi": Method("advi:full_rank", None, "approximate", "best Gaussian, unconstrained space"),
+    "nuts": Method("nuts:run", None, "sampled", "No-U-Turn sampler"),
+    "smc": Method("smc:run", None, "sampled", "sequential Monte Carlo, with log evidence"),
 }
 
 
@@ -93,7 +94,8 @@ def fit(
     seed = _as_seed(seed)
     problem = Problem(model, read(model, data), np.random.default_rng(seed), reporter or Reporter())
     outcome = run(problem, **options)
-    return assemble(problem, method, outcome, effective, seed)
+    how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
+    return assemble(problem, outcome, how, effective)
 
 
 def methods_for(model: type[Model]) -> list[str]:

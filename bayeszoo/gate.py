@@ -27,11 +27,16 @@ MIN_ESS_PER_CHAIN = 100
 MIN_BFMI = 0.3
 MAX_K_HAT = 0.7
 """Above it importance weights have no usable variance (Vehtari et al. 2024)."""
-STRUCTURAL = ("chains", "draws", "finite draws", "moving chains", "distinct chains")
+STRUCTURAL = ("chains", "draws", "non-finite draws", "stuck chains", "repeated chains")
 """Checks that a longer run cannot repair."""
 
 _MAXDEPTH = ("maxdepth_reached", "reached_max_treedepth")  # nutpie, PyMC
 _LOG_DENSITY = ("logp", "lp")  # nutpie, PyMC
+
+
+def k_hat_limit(draws: int) -> float:
+    """Return the Pareto shape above which importance sampling with so many draws fails (Vehtari et al. 2024)."""
+    return min(1 - 1 / math.log10(max(draws, 11)), MAX_K_HAT)
 
 
 @dataclass(frozen=True)
@@ -126,9 +131,9 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
     return [
         at_least("chains", chains, MIN_CHAINS),
         at_least("draws", length, MIN_DRAWS),
-        at_most("finite draws", broken, 0),
-        at_most("moving chains", _stuck(draws), 0),
-        at_most("distinct chains", _repeated(draws), 0),
+        at_most("non-finite draws", broken, 0),
+        at_most("stuck chains", _stuck(draws), 0),
+        at_most("repeated chains", _repeated(draws), 0),
         at_most("r_hat", r_hat, MAX_R_HAT),
         at_least("ess_bulk", bulk, MIN_ESS_PER_CHAIN * chains),
         at_least("ess_tail", tail, MIN_ESS_PER_CHAIN * chains),
@@ -170,11 +175,12 @@ def check_hmc(stats: xr.Dataset) -> list[Check]:
     """Check what Hamiltonian Monte Carlo says of itself, under nutpie's or PyMC's names."""
     log_density = _first(stats, _LOG_DENSITY)
     maxdepth, diverging = _first(stats, _MAXDEPTH), _first(stats, ("diverging",))
+    broken = None if log_density is None else float((~np.isfinite(log_density)).sum())
     return [
         at_most("divergences", None if diverging is None else float(diverging.sum()), 0),
         at_least("e_bfmi", _lowest_bfmi(stats), MIN_BFMI),
         at_most("transitions at maximum tree depth", None if maxdepth is None else float(maxdepth.sum()), 0),
-        at_most("finite log density", None if log_density is None else float((~np.isfinite(log_density)).sum()), 0),
+        at_most("non-finite log densities", broken, 0),
     ]
 
 

@@ -7,7 +7,7 @@ MAP of a rate is not the exponential of the MAP of its logarithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -46,17 +46,29 @@ def _closed_form(problem: Problem, estimate: Callable[[Any], Values], objective:
 
 
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
-    """Return the most that moving any one coordinate a little either way would gain; negative at a maximum."""
+    """Return the most that moving any one coordinate a little either way would gain; NaN when it cannot be told."""
     posterior = cast(Any, problem.model).posterior(problem.stats)
-    here, gains = objective(params), []
-    for name, value in params.items():
-        value, steps = np.asarray(value, dtype=np.float64), 1e-3 * np.asarray(posterior[name].std())
-        for i in range(value.size):
-            for sign in (-1.0, 1.0):
-                moved = value + sign * steps * (np.arange(value.size) == i).reshape(value.shape)
-                gains.append(objective({**params, name: moved}) - here)
-    # outside the support SciPy says NaN or -inf: no gain there
-    return max(-math.inf if math.isnan(gain) else gain for gain in gains)
+    gains = [
+        _gain(posterior, params, {**params, name: moved}, objective)
+        for name, value in params.items()
+        for moved in _moved(np.asarray(value, dtype=np.float64), posterior[name])
+    ]
+    return float(np.max(gains))
+
+
+def _moved(value: np.ndarray, marginal: Any) -> Iterator[np.ndarray]:
+    """Yield the value with each coordinate moved down and up; quantiles exist where a standard deviation may not."""
+    steps = 1e-3 * (np.asarray(marginal.ppf(0.84)) - np.asarray(marginal.ppf(0.16))) / 2
+    for i in range(value.size):
+        for sign in (-1.0, 1.0):
+            yield value + sign * steps * (np.arange(value.size) == i).reshape(value.shape)
+
+
+def _gain(posterior: Any, here: Values, there: Values, objective: Callable[[Values], float]) -> float:
+    if not math.isfinite(objective(here)):
+        return math.nan
+    outside = not math.isfinite(posterior.logpdf(there))  # of the support, where SciPy says NaN or -inf
+    return -math.inf if outside else objective(there) - objective(here)
 
 
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
@@ -64,7 +76,7 @@ def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
     likelihood = log_likelihood(problem.model, params, problem.data)
     if likelihood is None or not isinstance(problem.model, Conjugate):
         return {"log_likelihood": likelihood, "log_joint": None}
-    return {"log_likelihood": likelihood, "log_joint": likelihood + prior(problem.model).logpdf(params)}
+    return {"log_likelihood": likelihood, "log_joint": likelihood + prior(problem.model, problem.data).logpdf(params)}
 
 
 def _as_draws(params: Values) -> dict[str, np.ndarray]:

@@ -6,7 +6,6 @@ gives the reason for each of them.
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -46,10 +45,9 @@ def _hyperparameter(value: object, label: str, must_be_positive: bool) -> np.flo
     """Cast once to float64: PyTensor would read Python's ``3.0`` as float32 and ``3`` as int8 (pytensor#1073)."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(f"{label} must be a number, got {value!r}")
-    if not math.isfinite(value):
-        raise InputError(f"{label} must be finite, got {value:g}")
     if not -LARGEST <= value <= LARGEST:
-        raise InputError(f"{label} must be at most {LARGEST:g} in size, got {value:g}")
+        found = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
+        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {found}")
     if must_be_positive and value <= 0:
         raise InputError(f"{label} must be > 0, got {value:g}")
     return np.float64(value)
@@ -82,6 +80,10 @@ class Model(ABC):
             if "label" in f.metadata:
                 value = _hyperparameter(getattr(self, f.name), f.metadata["label"], f.metadata["positive"])
                 object.__setattr__(self, f.name, value)
+
+    def __str__(self) -> str:
+        """Name the model and its fields."""
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in fields_of(self).items())})"
 
     @classmethod
     def weak(cls, data: Values) -> Self:

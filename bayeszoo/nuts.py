@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import re
+import timeit
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import xarray as xr
@@ -34,6 +36,7 @@ class Settings:
     tune: int
     chains: int
     target_accept: float
+    density: str = "shared"
 
     @property
     def total(self) -> int:
@@ -63,6 +66,7 @@ def run(
     target_accept: float = 0.8,
     sampler: str = "nutpie",
     extend: bool = True,
+    density: str = "auto",
 ) -> Outcome:
     """Sample the posterior.
 
@@ -78,6 +82,9 @@ def run(
         Asked for by name, because the two differ in what they check.
     extend : bool
         Whether a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and 0.99.
+    density : {"auto", "shared", "nutpie"}
+        Which compiled density nutpie calls: the one that all methods share, ready at once but on one core; or one that
+        it compiles itself. ``auto`` goes by the time of a gradient, and the choice is recorded.
 
     Raises
     ------
@@ -88,12 +95,18 @@ def run(
     """
     if sampler not in SAMPLERS:
         raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
-    first = Settings(draws, tune, chains, target_accept)
+    if density not in ("auto", "shared", "nutpie"):
+        raise InputError(f"there is no density {density!r}", hint="use auto, shared or nutpie")
+    if sampler == "nutpie" and density == "auto":
+        density = "nutpie" if _seconds_a_gradient(problem) > SLOW_GRADIENT else "shared"
+    first = Settings(draws, tune, chains, target_accept, density)
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         settings = first.harder(factor, accept)
         try:
             found = SAMPLERS[sampler](problem, settings)
-        except RuntimeError as error:  # of either sampler, when the density is finite at no start
+        except RuntimeError as error:
+            if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
+                raise
             raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
         checks = gate(found.tree)
         if found.interrupted or passed(checks) or not _longer_may_help(checks):
@@ -115,7 +128,12 @@ def _outcome(
         {name: posterior[name].to_numpy() for name in problem.density.names},
         f"{sampler} {version(sampler)}",
         checks,
-        {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept},
+        {
+            "attempts": attempts,
+            "tune": settings.tune,
+            "target_accept": settings.target_accept,
+            "density": settings.density if sampler == "nutpie" else "pymc",
+        },
         sample_stats={name: stat for name, stat in kept.items() if stat.ndim == 2},
         dims=problem.density.dims,
         coords=problem.density.coords,
@@ -126,7 +144,9 @@ def _outcome(
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     import nutpie
 
-    compiled = _compile_for_nutpie(problem)
+    with problem.clock.phase("compile"):
+        shared = settings.density == "shared"
+        compiled = _shared_function(problem.density) if shared else _compiled_by_nutpie(problem)
     # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
     chains = {"chains": settings.chains, "cores": settings.chains}
 
@@ -177,18 +197,23 @@ def _trim(tree: xr.DataTree) -> xr.DataTree:
     return xr.DataTree.from_dict({name: group.isel(draw=slice(length)) for name, group in groups.items()})
 
 
-def _compile_for_nutpie(problem: Problem) -> Any:
-    """Hand nutpie the function that every method shares, or have it compile one of its own where that pays."""
+def _seconds_a_gradient(problem: Problem) -> float:
     density = problem.density
     with problem.clock.phase("compile"):
-        joint = density.joint
-        start = time.perf_counter()
-        joint(density.start)
-        if time.perf_counter() - start > SLOW_GRADIENT:
-            import nutpie
+        joint, x = density.joint, density.start
+    return min(timeit.repeat(lambda: joint(x), number=1, repeat=5))
 
-            return nutpie.compile_pymc_model(problem.declared)
-        return _shared_function(density)
+
+_COMPILED: WeakKeyDictionary[Problem, Any] = WeakKeyDictionary()
+"""What nutpie compiled, so that a second attempt does not wait for it again."""
+
+
+def _compiled_by_nutpie(problem: Problem) -> Any:
+    import nutpie
+
+    if problem not in _COMPILED:
+        _COMPILED[problem] = nutpie.compile_pymc_model(problem.declared)
+    return _COMPILED[problem]
 
 
 def _shared_function(density: Density) -> Any:

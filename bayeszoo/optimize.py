@@ -35,8 +35,8 @@ class Mode:
     gradient_norm : float
         Largest absolute component of the gradient there.
     distance : float
-        Largest component of the gradient over the square root of the curvature: how many standard deviations the next
-        Newton step would move; infinite where the curvature is not positive.
+        Newton decrement, sqrt(g' H^-1 g): how many standard deviations of the Gaussian with this curvature the next
+        Newton step would move; infinite where the curvature is not positive definite, as on a saddle.
     trace : ndarray of shape (iterations,)
         The log density after each iteration.
     """
@@ -70,7 +70,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
         raise NumericalError("the log density is not finite at the initial point")
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
     x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
-    mode = _describe(gradient, x, trace)
+    mode = describe(gradient, x, trace)
     for _ in range(5):
         if mode.distance < 1e-3 * MAX_DISTANCE:
             break
@@ -85,16 +85,19 @@ def _newton_step(gradient: Gradient, mode: Mode) -> Mode:
     except np.linalg.LinAlgError:
         return mode
     x = mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1])
-    moved = _describe(gradient, x, [*mode.trace, gradient(x)[0]])
+    moved = describe(gradient, x, [*mode.trace, gradient(x)[0]])
     climbed = moved.value >= mode.value - 1e-12 * abs(mode.value)
     return moved if climbed and moved.gradient_norm < mode.gradient_norm else mode
 
 
-def _describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float]) -> Mode:
+def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = ()) -> Mode:
+    """Measure how near ``x`` is to a maximum."""
     value, slope = gradient(x)
     precision = curvature(gradient, x)
-    diagonal = np.diag(precision)
-    distance = float(np.max(np.abs(slope) / np.sqrt(diagonal))) if (diagonal > 0).all() else math.inf
+    try:
+        distance = float(np.linalg.norm(scipy.linalg.solve(np.linalg.cholesky(precision), slope)))
+    except np.linalg.LinAlgError:
+        distance = math.inf
     return Mode(x, value, precision, float(np.max(np.abs(slope))), distance, np.array(trace))
 
 

@@ -150,7 +150,11 @@ class MethodOptions:
     sampler
         Which sampler (nuts).
     extend
-        Whether to run longer when the gate fails (nuts).
+        Whether to run longer when the gate fails (nuts, smc).
+    density
+        Which compiled density nutpie calls (nuts).
+    threshold
+        Effective share of particles that a tempering step keeps (smc).
     """
 
     draws: int | None = None
@@ -159,6 +163,8 @@ class MethodOptions:
     target_accept: float | None = None
     sampler: Literal["nutpie", "pymc"] | None = None
     extend: bool | None = None
+    density: Literal["auto", "shared", "nutpie"] | None = None
+    threshold: float | None = None
 
     @property
     def given(self) -> dict[str, Any]:

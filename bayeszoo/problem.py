@@ -47,7 +47,7 @@ class Clock:
             self.seconds[name] += time.perf_counter() - start
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A model, its data and a source of randomness.
 

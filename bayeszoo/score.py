@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.gate import MAX_K_HAT
+from bayeszoo.gate import k_hat_limit
 from bayeszoo.model import Conjugate, Model, Observable, PointEstimates, Values
 
 MAX_DISTINCT = 2000
@@ -42,9 +42,10 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     return math.fsum(np.ravel(terms)[seen] * weights[seen])
 
 
-def prior(model: Conjugate) -> Any:
-    """Return the prior of a conjugate model: the posterior of no data."""
-    return model.posterior(model.statistics(cast(Model, model).inputs.empty()))
+def prior(model: Conjugate, data: Values) -> Any:
+    """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
+    nothing, _ = cast(Model, model).inputs.split(data, 0)
+    return model.posterior(model.statistics(nothing))
 
 
 def integrated(model: Model, data: Values) -> Score | None:
@@ -74,7 +75,7 @@ def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values],
             distribution = predictive(rest, row)
         except NumericalError:  # there is no estimate without this observation
             return None
-        terms.append(float(np.ravel(log_density(distribution, model.inputs.outcome(row)))[0]))
+        terms.append(log_density(distribution, model.inputs.outcome(row)).item())
     return _weighted(np.array(terms), weights)
 
 
@@ -95,7 +96,7 @@ def _weighted(terms: np.ndarray, weights: np.ndarray) -> Score:
 def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
 
-    Withheld (None) when an importance weight's Pareto shape exceeds 0.7.
+    Withheld (None) when an importance weight's Pareto shape exceeds `k_hat_limit`.
     """
     from arviz_stats.base import array_stats
 
@@ -106,10 +107,13 @@ def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
     terms, influence = np.zeros(len(weights)), np.zeros(())
     for i, row in enumerate(_single_rows(rows, len(weights))):
         log_p = log_density(model.likelihood(draws, row), model.inputs.outcome(row))[..., 0]  # (chain, draw)
-        log_weights, k_hat = array_stats.psislw(log_p.ravel())
-        if weights[i] > 0 and not k_hat <= MAX_K_HAT:
-            return None
-        terms[i] = np.logaddexp.reduce(log_weights + log_p.ravel())
+        if np.ptp(log_p) < 1e-9:  # the parameters say nothing about this row: no weights to smooth
+            terms[i] = log_p.mean()
+        else:
+            log_weights, k_hat = array_stats.psislw(log_p.ravel())
+            if weights[i] > 0 and not k_hat <= k_hat_limit(log_p.size):
+                return None
+            terms[i] = np.logaddexp.reduce(log_weights + log_p.ravel())
         influence = influence - weights[i] * np.exp(terms[i] - log_p)
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
     mcse = array_stats.mcse(influence, method="mean", chain_axis=0, draw_axis=1)

@@ -49,6 +49,7 @@ class TerminalReporter(Reporter):
     def say(self, line: str) -> None:
         """Print the line, above the bar if there is one."""
         self.close()
+        self._last = time.monotonic()
         note(line)
 
     def progress(self, what: str, done: int, total: int) -> None:
@@ -133,7 +134,7 @@ def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
     """Print the predictive of each new row."""
     show(table([str(c) for c in frame.columns], [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)]))
     if not math.isnan(score):
-        out().print(f"log predictive density of the table {score:.6g} ({kind})")
+        out().print(f"log predictive density of the table {score:.6g} ({escaped(kind)})")
 
 
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
@@ -228,9 +229,11 @@ _COMPARISON = {
     },
     "Evidence": {
         "log_evidence": "log evidence",
-        "elbo": "ELBO",
         "evidence_se": "error",
         "evidence_gap": "exact less it",
+        "elbo": "ELBO",
+        "elbo_se": "error",
+        "elbo_gap": "exact less it",
     },
     "Prediction and cost": {
         "loo_score": "LOO score",
@@ -247,7 +250,7 @@ _COMPARISON = {
 def show_comparison(frame: pd.DataFrame) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
     for title, heads in _COMPARISON.items():
-        keys = ["method", "parameter"] if title == "Estimates" else ["method"]
+        keys = ["fit", "parameter"] if title == "Estimates" else ["fit"]
         cells = _cells(frame[[*keys, *heads]].drop_duplicates(keys))
         show(table([*keys, *heads.values()], cells, title=title, words=["parameter", "kind", "status"]))
     console = out()

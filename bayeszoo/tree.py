@@ -26,12 +26,10 @@ else:
     xr = lazy_loader.load("xarray")
 
 QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
-LABELS = {"exact": "exact", "nuts": "sampled", "smc": "sampled", "map": "point estimate", "mle": "point estimate"}
-"""What kind of answer each method gives; the others are approximations."""
-_PACKAGES = ("bayeszoo", "arviz", "numpy", "nutpie", "pymc", "pytensor", "scipy", "xarray")
+_PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "pymc", "pytensor", "scipy", "xarray")
 
 
-def assemble(problem: Problem, method: str, outcome: Outcome, options: Mapping[str, Any], seed: int) -> xr.DataTree:
+def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), outcome.dims, outcome.coords),
@@ -42,7 +40,7 @@ def assemble(problem: Problem, method: str, outcome: Outcome, options: Mapping[s
     if isinstance(problem.model, Conjugate):
         groups["exact"] = _exact(problem.model, problem.stats)
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.data_vars})
-    tree.attrs.update(_provenance(problem, method, outcome, options, seed))
+    tree.attrs.update(_provenance(problem, outcome, how, options))
     return tree
 
 
@@ -87,18 +85,16 @@ def _exact(model: Conjugate, stats: Any) -> xr.Dataset:
 
 
 def _provenance(
-    problem: Problem, method: str, outcome: Outcome, options: Mapping[str, Any], seed: int
+    problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, str | int | float]:
     ok = "ok" if passed(outcome.checks) else "not converged"
     plain: dict[str, str | int | float] = {
         "bayeszoo_format": FORMAT,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": problem.model.name,
-        "method": method,
-        "kind": LABELS.get(method, "approximate"),
+        **how,
         "sampler": outcome.sampler,
         "status": "interrupted" if outcome.interrupted else ok,
-        "seed": seed,
         "data_digest": problem.data.digest,
         "data_source": problem.data.source,
         "declared_from": problem.declared_from,

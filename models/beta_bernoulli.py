@@ -9,7 +9,7 @@ Gelman et al., BDA3, sections 2.1-2.4; Bishop, PRML, section 2.1.1; CS725 lectur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lazy_loader
@@ -115,7 +115,7 @@ class BetaBernoulli(Model):
 
     def updated(self, stats: Counts) -> BetaBernoulli:
         """Return the model whose prior is this posterior."""
-        return BetaBernoulli(a=self.a + stats.successes, b=self.b + stats.failures)
+        return replace(self, a=self.a + stats.successes, b=self.b + stats.failures)
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Bernoulli or binomial distribution; theta of shape (...,) gives (..., rows)."""

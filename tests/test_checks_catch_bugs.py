@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from bayeszoo import source
-from bayeszoo.check import applicable, case_of, largest_z, run_identity
+from bayeszoo.check import applicable, case_of, check, largest_z, off_default, run_identity
 from bayeszoo.families import Posterior
 from bayeszoo.zoo import find
 
@@ -113,7 +113,36 @@ class WeakIsAnother(BetaBernoulli):
         return BetaBernoulli()
 
 
+class UpdatedToNothing(BetaBernoulli):
+    def updated(self, stats):
+        other = super().updated(stats)
+        object.__setattr__(other, "a", np.float64(np.nan))
+        return other
+
+
+class DoesNotTakeAway(type(BetaBernoulli().statistics({"y": np.array([1])}))):
+    def __sub__(self, other):
+        return self
+
+
+class ForgetsCoefficient(DoesNotTakeAway.__base__):
+    def __add__(self, other):
+        return replace(super().__add__(other), log_coefficient=0.0)
+
+
+class StatsDoNotTakeAway(BetaBernoulli):
+    def statistics(self, data):
+        return DoesNotTakeAway(**vars(super().statistics(data)))
+
+
+class StatsForgetCoefficient(BetaBernoulli):
+    def statistics(self, data):
+        return ForgetsCoefficient(**vars(super().statistics(data)))
+
+
 BUGS = [
+    (UpdatedToNothing, "batches"),
+    (StatsDoNotTakeAway, "batches"),
     (OneForAllRows, "predictive_shape"),
     (OneForAllRows, "likelihood_shape"),
     (WeakIsAnother, "weak_defaults"),
@@ -145,16 +174,21 @@ def identity(name):
     return next(one for one in applicable(BetaBernoulli) if one.function == name)
 
 
-@pytest.mark.parametrize(("bug", "check"), BUGS, ids=lambda p: p if isinstance(p, str) else p.__name__)
-def test_bug_is_caught(bug, check):
+@pytest.mark.parametrize(("bug", "function"), BUGS, ids=lambda p: p if isinstance(p, str) else p.__name__)
+def test_bug_is_caught(bug, function):
     case = case_of(bug(2.0, 5.0), {"y": [1, 0, 0, 1, 1, 0, 1, 0, 0, 0]})
-    assert not run_identity(identity(check), case).passed
+    assert not run_identity(identity(function), case).passed
 
 
-@pytest.mark.parametrize("check", ["compressed_density", "chain_rule", "candidate_identity"])
-def test_forgotten_coefficient_is_caught_on_counts(check):
-    assert run_identity(identity(check), case_of(BetaBernoulli(2.0, 5.0), COUNTS)).passed
-    assert not run_identity(identity(check), case_of(CoefficientForgotten(2.0, 5.0), COUNTS)).passed
+def test_statistics_that_forget_the_coefficient_are_caught_on_counts():
+    assert run_identity(identity("batches"), case_of(BetaBernoulli(2.0, 5.0), COUNTS)).passed
+    assert not run_identity(identity("batches"), case_of(StatsForgetCoefficient(2.0, 5.0), COUNTS)).passed
+
+
+@pytest.mark.parametrize("function", ["compressed_density", "chain_rule", "candidate_identity"])
+def test_forgotten_coefficient_is_caught_on_counts(function):
+    assert run_identity(identity(function), case_of(BetaBernoulli(2.0, 5.0), COUNTS)).passed
+    assert not run_identity(identity(function), case_of(CoefficientForgotten(2.0, 5.0), COUNTS)).passed
 
 
 def test_wrong_jacobian_and_gradient_are_caught():
@@ -162,12 +196,33 @@ def test_wrong_jacobian_and_gradient_are_caught():
     joint = case.declared.joint
     case.declared.__dict__["joint"] = lambda x: (joint(x)[0] + 1e-6 * float(x.sum()), joint(x)[1])
     assert not run_identity(identity("jacobian"), case).passed
-    case.declared.__dict__["joint"] = lambda x: (joint(x)[0], joint(x)[1] * (1 + 1e-3))
-    assert not run_identity(identity("gradient"), case).passed
+    for factor in (1 + 1e-3, np.nan):
+        case.declared.__dict__["joint"] = lambda x, factor=factor: (joint(x)[0], joint(x)[1] * factor)
+        assert not run_identity(identity("gradient"), case).passed
+
+
+def test_a_model_that_raises_gets_a_scorecard():
+    class Raises(BetaBernoulli):
+        def declare(self, data):
+            raise RuntimeError("not today")
+
+    card = check(Raises(), sampler=False)
+    failed = {one.name: one for one in card if not one.passed}
+    assert "not today" in failed["source"].limit
+    assert failed["candidate_identity"].value is None
+
+
+def test_fields_are_moved_off_their_defaults_because_equal_ones_hide_a_swap():
+    model = off_default(BetaBernoulli)
+    assert len({float(model.a), float(model.b), 1.0}) == 3
+    swapped = case_of(PriorSwapped(1.0, 1.0), {"y": [1, 0, 0]})
+    assert run_identity(identity("candidate_identity"), swapped).passed
+    swapped = case_of(off_default(PriorSwapped), {"y": [1, 0, 0]})
+    assert not run_identity(identity("candidate_identity"), swapped).passed
 
 
 def test_every_identity_has_a_seeded_bug():
-    seeded = {check for _, check in BUGS} | {"compressed_density", "jacobian", "gradient"}
+    seeded = {function for _, function in BUGS} | {"compressed_density", "jacobian", "gradient"}
     assert {one.function for one in applicable(BetaBernoulli)} <= seeded
 
 

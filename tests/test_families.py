@@ -45,6 +45,27 @@ def test_log_binomial(n, k):
     assert log_binomial(np.array(n), np.array(k)) == pytest.approx(float(exact), rel=1e-11, abs=1e-14)
 
 
+def test_posterior_of_vectors():
+    posterior = Posterior({"w": stats.norm(np.array([0.0, 1.0, 2.0]), 1.0), "s": stats.gamma(2.0)})
+    draws = posterior.rvs((4, 500), np.random.default_rng(0))
+    assert {name: values.shape for name, values in draws.items()} == {"w": (4, 500, 3), "s": (4, 500)}
+    point = {"w": np.array([0.1, 0.2, 0.3]), "s": 1.5}
+    expected = stats.norm([0.0, 1.0, 2.0], 1.0).logpdf(point["w"]).sum() + stats.gamma(2.0).logpdf(1.5)
+    assert posterior.logpdf(point) == pytest.approx(expected, rel=1e-15)
+
+
+def test_posterior_may_be_joint():
+    joint = stats.multivariate_normal([0.0, 1.0], [[1.0, 0.9], [0.9, 1.0]])
+
+    def draw(size, rng):
+        return {"w": joint.rvs(size=size, random_state=rng)}
+
+    posterior = Posterior({"w": stats.norm([0.0, 1.0], 1.0)}, draw, lambda params: joint.logpdf(params["w"]))
+    draws = posterior.rvs(2000, np.random.default_rng(0))["w"]
+    assert np.corrcoef(draws.T)[0, 1] == pytest.approx(0.9, abs=0.03)
+    assert posterior.logpdf({"w": [0.3, 0.4]}) == joint.logpdf([0.3, 0.4])
+
+
 def test_posterior_is_joint_and_by_name():
     posterior = Posterior({"theta": stats.beta(2, 3), "mu": stats.norm(1, 2)})
     draws = posterior.rvs((4, 500), np.random.default_rng(0))

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
+import scipy
 from scipy import optimize, stats
 
 import bayeszoo as bz
@@ -12,8 +14,10 @@ from bayeszoo import score
 from bayeszoo.approximation import Gaussian, assess, pareto_k
 from bayeszoo.compare import Withheld, compare, fit_each
 from bayeszoo.density import Density
+from bayeszoo.families import Posterior
 from bayeszoo.fit import METHODS
-from bayeszoo.optimize import maximize
+from bayeszoo.inputs import Real
+from bayeszoo.optimize import describe, maximize
 from bayeszoo.tree import fact, nested
 
 M = bz.find("beta_bernoulli")
@@ -131,6 +135,79 @@ def test_optimizer_agrees_with_scipy():
     assert float(density.constrain(mode.x)["theta"]) == pytest.approx(by_hand.x, abs=1e-6)
     assert mode.value == pytest.approx(-by_hand.fun, rel=1e-12)
     assert mode.distance < 1e-5
+
+
+def saddle(x):
+    """Return a density whose curvature at the origin is (3, -1) with a positive diagonal after a rotation."""
+    curvature = np.array([[1.0, 2.0], [2.0, 1.0]])
+    return float(-x @ curvature @ x / 2), -curvature @ x
+
+
+def test_a_saddle_is_not_a_maximum():
+    assert describe(saddle, np.zeros(2)).distance == math.inf
+
+
+def test_distance_is_the_newton_decrement():
+    precision = np.linalg.inv(np.array([[1.0, 0.999], [0.999, 1.0]]))
+    joint = lambda x: (float(-x @ precision @ x / 2), -precision @ x)  # noqa: E731
+    x = np.array([0.01, -0.01])
+    assert describe(joint, x).distance == pytest.approx(math.sqrt(x @ precision @ x), rel=1e-6)
+
+
+@pytest.mark.parametrize("constant", [0.0, -1e8])
+def test_advi_does_not_depend_on_a_constant(constant):
+    class Shifted(M):
+        def compressed(self, stats):
+            model = super().compressed(stats)
+            with model:
+                pm.Potential("shift", pt.as_tensor(np.float64(constant)))
+            return model
+
+    tree = bz.fit(Shifted(2, 5), PLACENTA, "advi", seed=1)
+    assert tree.attrs["status"] == "ok"
+    assert bz.summarize(tree)["theta"]["mean"] == pytest.approx(stats.beta(439, 548).mean(), abs=1e-3)
+
+
+def test_data_of_another_model_are_checked_again():
+    class Measured(M):
+        inputs = Real("y")
+        examples = ()
+
+    real = bz.read(Measured, [0.7, 1.9, -3.0])
+    for data in (real, bz.Data({"y": np.array([0.6, 0.9, 1.9])})):
+        with pytest.raises(bz.InputError, match="is neither 0 nor 1"):
+            bz.fit(M(), data, "exact")
+    assert bz.read(M, bz.Data({"y": np.array([0.0, 1.0])}))["y"].tolist() == [0, 1]
+
+
+def test_fits_under_different_priors_are_told_apart():
+    table = compare([bz.fit(M(), PLACENTA, "exact"), bz.fit(M(20, 5), PLACENTA, "exact")])
+    assert table["fit"].tolist() == ["exact beta_bernoulli(a=1, b=1)", "exact beta_bernoulli(a=20, b=5)"]
+
+
+def test_infinite_moments_are_not_a_failure():
+    class Heavy(M):
+        def posterior(self, stats):
+            return Posterior({"theta": scipy.stats.t(2)})
+
+    tree = bz.fit(Heavy(), PLACENTA, "exact")
+    assert tree.attrs["status"] == "ok"
+    assert bz.summarize(tree)["theta"]["sd"] == math.inf
+
+
+def test_leave_one_out_of_a_row_that_says_nothing():
+    class Constant(M):
+        def likelihood(self, params, data):
+            return scipy.stats.binom(1, np.full((*np.shape(params["theta"]), len(data["y"])), 0.25))
+
+    data = bz.read(M, PLACENTA)
+    found = score.from_draws(Constant(), data, bz.fit(M(), data, "exact")["posterior"].to_dataset())
+    assert found.mean == pytest.approx((437 * math.log(0.25) + 543 * math.log(0.75)) / 980)
+
+
+def test_flat_posterior_has_no_mode():
+    with pytest.raises(bz.NumericalError, match="the posterior of theta is flat"):
+        M().map(M().statistics({"y": np.array([], dtype=int)}))
 
 
 def test_k_hat_is_computed_the_right_way():

@@ -38,19 +38,21 @@ class Moments(Stats):
 
     def __add__(self, other: Self) -> Self:
         n = self.n + other.n
+        coefficient = self.log_coefficient + other.log_coefficient
         if n == 0:
-            return self
+            return type(self)(log_coefficient=coefficient)
         shift = other.mean - self.mean
         squares = self.squares + other.squares + shift**2 * (self.n * other.n / n)
-        return type(self)(n, self.mean + shift * (other.n / n), squares)
+        return type(self)(n, self.mean + shift * (other.n / n), squares, log_coefficient=coefficient)
 
     def __sub__(self, other: Self) -> Self:
-        n = self.n - other.n
+        n, coefficient = self.n - other.n, self.log_coefficient - other.log_coefficient
         if n == 0:
-            return type(self)()
+            return type(self)(log_coefficient=coefficient)
         shift = (other.mean - self.mean) * (self.n / n)  # of the data taken away against those that remain
         squares = self.squares - other.squares - shift**2 * (n * other.n / self.n)
-        return type(self)(n, self.mean - shift * (other.n / self.n), max(squares, 0.0))
+        mean = self.mean - shift * (other.n / self.n)
+        return type(self)(n, mean, max(squares, 0.0), log_coefficient=coefficient)
 
 
 @dataclass(frozen=True)
