@@ -6,23 +6,25 @@ Exit codes: 0 ok; 2 input or usage; 3 the result may not be trusted; 4 numerical
 
 from __future__ import annotations
 
+import io
+import os
 import shlex
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from bayeszoo import files, terminal, zoo
+from bayeszoo.describe import in_brief, in_full
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit, methods_for
-from bayeszoo.model import Model, capabilities
 from bayeszoo.options import FieldOptions, MethodOptions, PriorOptions, TableOptions
 from bayeszoo.tree import dumps
 
@@ -47,7 +49,7 @@ _received: list[int] = []
 @app.command(name="list")
 def list_models(*, as_json: Json = False) -> None:
     """List the models, what each can do, and its data."""
-    rows = [_describe(zoo.find(name)) for name in zoo.builtin_names()]
+    rows = [in_brief(zoo.find(name)) for name in zoo.builtin_names()]
     plugins = {name: point.value for name, point in zoo.plugins().items()}
     if as_json:
         _print_json({"models": rows, "plugins": plugins})
@@ -55,47 +57,14 @@ def list_models(*, as_json: Json = False) -> None:
         terminal.show_models(rows, plugins)
 
 
-def _describe(model: type[Model]) -> dict[str, Any]:
-    return {
-        "name": model.name,
-        "about": _notation(model).partition("\n")[0],
-        "capabilities": list(capabilities(model)),
-        "methods": methods_for(model),
-        "data": [item.name for item in model.examples],
-    }
-
-
-def _notation(model: type[Model]) -> str:
-    return (sys.modules[model.__module__].__doc__ or "").strip()
-
-
 @app.command
 def show(name: str, /, *, as_json: Json = False) -> None:
     """Show a model: its notation, fields, inputs, data and graph."""
-    model = zoo.find(name)
-    described = {
-        **_describe(model),
-        "notation": _notation(model),
-        "fields": [
-            {"field": f.name, "is": f.metadata.get("label", ""), "default": f.default} for f in fields(cast(Any, model))
-        ],
-        "inputs": model.inputs.describe(),
-        "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
-        "graph": _graph(model),
-    }
+    described = in_full(zoo.find(name))
     if as_json:
         _print_json(described)
     else:
         terminal.show_model(described)
-
-
-def _graph(model: type[Model]) -> str:
-    """Return the graph of the textbook declaration in Mermaid, which needs no program to be installed."""
-    import numpy as np
-    import pymc as pm
-
-    instance = model()
-    return str(pm.model_to_mermaid(instance.declare(instance.simulate(np.random.default_rng(0), 3)[1])))
 
 
 @app.command
@@ -259,7 +228,9 @@ def compare_command(
     trees = [one for one in found if not isinstance(one, Withheld)]
     frame = compare(found)
     if as_json:
-        _print_json({"fits": [document(tree) for tree in trees], "table": frame.to_dict("records")})
+        withheld = [asdict(one) for one in found if isinstance(one, Withheld)]
+        fits = [document(tree) for tree in trees]
+        _print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
     else:
         terminal.show_comparison(frame)
     code = _verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
@@ -297,12 +268,12 @@ def check_command(
     names = zoo.builtin_names() if every else [str(name)]
     reporter = terminal.TerminalReporter()
     models = [off_default(zoo.find(one)) for one in names]
-    cards = {str(model): check(model, seed=seed, sampler=sampler, reporter=reporter) for model in models}
+    cards = {model: check(model, seed=seed, sampler=sampler, reporter=reporter) for model in models}
     if as_json:
-        _print_json({one: as_dict(card) for one, card in cards.items()})
+        _print_json({model.name: as_dict(card) for model, card in cards.items()})
     else:
-        for one, card in cards.items():
-            terminal.show_scorecard(card, one)
+        for model, card in cards.items():
+            terminal.show_scorecard(card, str(model))
     return 0 if all(passed(card) for card in cards.values()) else Untrustworthy.exit_code
 
 
@@ -347,7 +318,7 @@ def predict_command(
     whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
     score = float(frame["log_score"].sum(skipna=False))
     if as_json:
-        _print_json({**whole, "log_score": score, "rows": frame.to_dict("records")})
+        _print_json({**whole, "sum_of_log_scores": score, "rows": frame.to_dict("records")})
     else:
         terminal.show_prediction(frame, score, tree.attrs["kind"])
 
@@ -370,12 +341,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     signal.signal(signal.SIGTERM, _on_terminate)
+    _mend_streams()
     sys.exit(_run([argument for argument in given if argument != "--debug"], debug))
+
+
+def _mend_streams() -> None:
+    """Replace closed streams, and write what an encoding lacks as escapes: neither is the user's mistake."""
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _reader_left() -> int:
+    """End quietly when a pipe was closed, as by ``| head``: the code is that of SIGPIPE."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
 
 
 def _run(arguments: list[str], debug: bool) -> int:
     try:
-        return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         terminal.note("interrupted")
         return _signal_code()
@@ -385,6 +373,8 @@ def _run(arguments: list[str], debug: bool) -> int:
         return _fail(error, f"error: {error}", error.exit_code, debug)
     except Interrupted as error:
         return _fail(error, f"error: {error}", _signal_code(), debug)
+    except BrokenPipeError:
+        return _reader_left()
     except OSError as error:
         return _fail(error, f"error: {error}", NumericalError.exit_code, debug)
     except Exception as error:  # the last resort, so that a bug ends in one line and code 1

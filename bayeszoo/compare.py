@@ -30,6 +30,7 @@ COLUMNS = (
     "sd",
     "q025",
     "q975",
+    "mcse_mean",
     "error_mcse",
     "error_sd",
     "sd_ratio",
@@ -158,7 +159,7 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
 def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
     shape = tree["posterior"][name].shape[2:]
-    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975")} | errors(tree, name, found)
+    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, found)
     rows = []
     for index in np.ndindex(shape):
         label = f"{name}[{', '.join(str(i) for i in index)}]" if index else name

@@ -11,6 +11,8 @@ from bayeszoo.gate import at_most
 from bayeszoo.problem import Outcome, Problem
 from bayeszoo.tree import QUANTILES
 
+MAX_QUANTILE_ERROR = 1e-6
+
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """Draw independently from the closed-form posterior and compute the evidence.
@@ -26,11 +28,19 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     with problem.clock.phase("run"):
         sample = model.posterior(problem.stats).rvs((chains, draws), problem.rng)
         log_evidence = model.log_evidence(problem.stats)
-        numbers = [log_evidence, *sample.values(), *_closed_forms(model.posterior(problem.stats))]
-    broken = sum(int((~np.isfinite(values)).sum()) for values in numbers)
-    return Outcome(sample, "closed form", [at_most("numbers not finite", broken, 0)], {"log_evidence": log_evidence})
+        inversion = _inversion_error(model.posterior(problem.stats))
+    broken = sum(int((~np.isfinite(values)).sum()) for values in (log_evidence, *sample.values()))
+    checks = [
+        at_most("numbers not finite", broken, 0),
+        at_most("largest error of a quantile in probability", inversion, MAX_QUANTILE_ERROR),
+    ]
+    return Outcome(sample, "closed form", checks, {"log_evidence": log_evidence})
 
 
-def _closed_forms(posterior: Posterior) -> list[np.ndarray]:
-    """Return the quantiles that a summary will print; moments may be infinite or undefined, and are printed as such."""
-    return [np.asarray(marginal.ppf(q)) for marginal in posterior.values() for q in QUANTILES.values()]
+def _inversion_error(posterior: Posterior) -> float:
+    """Return the largest |cdf(ppf(q)) - q|: a quantile below the smallest double comes back as that double.
+
+    Moments are not checked: they may be infinite or undefined, and are printed as such.
+    """
+    errors = [marginal.cdf(marginal.ppf(q)) - q for marginal in posterior.values() for q in QUANTILES.values()]
+    return float(np.max(np.abs(np.concatenate([np.ravel(error) for error in errors]))))

@@ -62,39 +62,144 @@ class Posterior(Mapping[str, Any]):
         return math.fsum(float(np.sum(marginal.logpdf(params[name]))) for name, marginal in self.items())
 
 
-def _stirling_remainder(x: float) -> float:
+def _stirling_remainder(x: np.ndarray) -> np.ndarray:
     """Return log Gamma(x) less the leading terms (x - 1/2) log x - x + log(2 pi)/2, for large x."""
     return (1 / 12 - (1 / 360 - 1 / (1260 * x * x)) / (x * x)) / x
 
 
-def log_rising(a: float, n: float) -> float:
+def log_rising(a: Any, n: Any) -> np.ndarray:
     """Log of the rising factorial, log Gamma(a + n) - log Gamma(a), without cancellation when a is large.
 
     Parameters
     ----------
-    a : float
+    a : array_like
         Positive base.
-    n : float
+    n : array_like
         Non-negative number of factors.
+
+    Returns
+    -------
+    ndarray
+        Of the broadcast shape.
 
     Notes
     -----
     The difference of two log gammas at a = 1e9 loses six digits; the difference of their Stirling series, taken term
     by term, loses none (checked against mpmath).
     """
-    if a < _LARGE:
-        return float(scipy.special.gammaln(a + n) - scipy.special.gammaln(a))
-    leading = (a - 0.5) * math.log1p(n / a) + n * math.log(a + n) - n
-    return leading + _stirling_remainder(a + n) - _stirling_remainder(a)
+    a, n = np.asarray(a, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    small = scipy.special.gammaln(a + n) - scipy.special.gammaln(a)
+    base = np.maximum(a, _LARGE)
+    leading = (base - 0.5) * np.log1p(n / base) + n * np.log(base + n) - n
+    return np.where(a < _LARGE, small, leading + _stirling_remainder(base + n) - _stirling_remainder(base))
 
 
-def log_beta_ratio(a: float, b: float, successes: float, failures: float) -> float:
-    """Log of B(a + successes, b + failures) / B(a, b): the evidence of a Beta prior and ordered binary data."""
-    terms = log_rising(a, successes), log_rising(b, failures), -log_rising(a + b, successes + failures)
-    return math.fsum(terms)
+def log_beta(x: Any, y: Any) -> np.ndarray:
+    """Log of the Beta function, accurate relative to its size for any positive arguments.
+
+    Notes
+    -----
+    The three log gammas of the definition are each of size x log x and cancel; here every term has the sign of the sum.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    low, high = np.minimum(x, y), np.maximum(x, y)
+    small = scipy.special.gammaln(low) - log_rising(high, low)
+    low, high = np.maximum(low, _LARGE), np.maximum(high, _LARGE)
+    total = low + high
+    leading = low * np.log(low / total) - high * np.log1p(low / high) + 0.5 * np.log(2 * np.pi * total / (low * high))
+    large = leading + _stirling_remainder(low) + _stirling_remainder(high) - _stirling_remainder(total)
+    return np.where(np.minimum(x, y) < _LARGE, small, large)
 
 
-def log_binomial(n: np.ndarray, k: np.ndarray) -> float:
-    """Sum over rows of log binomial coefficients, log C(n, k): the number of orders that give the same counts."""
+def log_beta_ratio(a: Any, b: Any, successes: Any, failures: Any) -> np.ndarray:
+    """Log of B(a + successes, b + failures) / B(a, b): the evidence of a Beta prior and ordered binary data.
+
+    Notes
+    -----
+    With a strong prior and few data the two Beta functions are nearly equal, and the series of their quotient is taken
+    term by term; otherwise they are not, and their logarithms are subtracted.
+    """
+    a, b, s, f = (np.asarray(value, dtype=np.float64) for value in (a, b, successes, failures))
+    before = log_beta(a, b)
+    weak = log_beta(a + s, b + f) - before  # loses eps * |before|, the series below eps * (s + f)
+    use_weak = (np.minimum(a, b) <= _LARGE) | (s + f > np.abs(before))
+    a, b = np.maximum(a, _LARGE), np.maximum(b, _LARGE)
+    strong = _log_beta_ratio_of_large(a, b, s, f)
+    return np.where(use_weak, weak, strong)
+
+
+def _log_beta_ratio_of_large(a: np.ndarray, b: np.ndarray, s: np.ndarray, f: np.ndarray) -> np.ndarray:
+    total, n = a + b, s + f
+    shares = (a + s) / (total + n), (b + f) / (total + n)
+    # log of a share near one comes from the other, small share
+    log_first = np.where(shares[0] < 0.5, np.log(shares[0]), np.log1p(-shares[1]))
+    log_second = np.where(shares[1] < 0.5, np.log(shares[1]), np.log1p(-shares[0]))
+    powers = (a - 0.5) * np.log1p(s / a) + (b - 0.5) * np.log1p(f / b) - (total - 0.5) * np.log1p(n / total)
+    after = _stirling_remainder(a + s) + _stirling_remainder(b + f) - _stirling_remainder(total + n)
+    before = _stirling_remainder(a) + _stirling_remainder(b) - _stirling_remainder(total)
+    return powers + s * log_first + f * log_second + after - before
+
+
+def log_binomial(n: Any, k: Any) -> np.ndarray:
+    """Log binomial coefficients, log C(n, k): the number of orders that give the same counts."""
     n, k = np.asarray(n, dtype=np.float64), np.asarray(k, dtype=np.float64)
-    return math.fsum(np.ravel(-scipy.special.betaln(k + 1, n - k + 1) - np.log1p(n)))
+    return -log_beta(k + 1, n - k + 1) - np.log1p(n)
+
+
+def sum_or_nan(first: float, second: float, tolerance: float = 1e-9) -> float:
+    """Add two numbers that may cancel; NaN when rounding alone could exceed ``tolerance`` relative to max(1, |sum|)."""
+    total = first + second
+    lost = 4 * np.finfo(np.float64).eps * max(abs(first), abs(second))
+    return total if lost <= tolerance * max(1.0, abs(total)) else math.nan
+
+
+class BetaBinomial:
+    """The number of successes in new trials: a frozen beta-binomial distribution, one entry a row.
+
+    SciPy's loses its digits when a and b are large (with a = b = 5e14 every quantile of 10 trials is 10).
+
+    Parameters
+    ----------
+    trials : array_like of int
+        Shape (rows,).
+    a, b : float
+        Shape parameters of the Beta distribution of the probability.
+    """
+
+    MAX_SUMMED = 100_000
+    """Trials up to which quantiles are found by summing the mass function; above it they are NaN, withheld."""
+
+    def __init__(self, trials: Any, a: float, b: float) -> None:
+        self.trials, self.a, self.b = np.asarray(trials), float(a), float(b)
+
+    def mean(self) -> np.ndarray:
+        """Trials times the mean probability."""
+        return self.trials * (self.a / (self.a + self.b))
+
+    def var(self) -> np.ndarray:
+        """Return the variance."""
+        total = self.a + self.b
+        share = (self.a / total) * (self.b / total)
+        return self.trials * share * ((total + self.trials) / (total + 1))
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation."""
+        return np.sqrt(self.var())
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at ``k`` successes; -inf outside 0..trials."""
+        k = np.asarray(k, dtype=np.float64)
+        inside = (k >= 0) & (k <= self.trials) & (k == np.floor(k))
+        safe = np.where(inside, k, 0.0)
+        log_mass = log_binomial(self.trials, safe) + log_beta_ratio(self.a, self.b, safe, self.trials - safe)
+        return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the smallest count whose cumulative mass reaches ``q``."""
+        return np.array([self._quantile(int(n), q) for n in np.ravel(self.trials)]).reshape(np.shape(self.trials))
+
+    def _quantile(self, trials: int, q: float) -> float:
+        if trials > self.MAX_SUMMED:
+            return math.nan
+        mass = np.exp(BetaBinomial(trials, self.a, self.b).logpmf(np.arange(trials + 1)))
+        return min(float(np.searchsorted(np.cumsum(mass), q * (1 - 1e-12))), float(trials))

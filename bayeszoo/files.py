@@ -6,12 +6,15 @@ A fit is netCDF-4 (HDF5) through h5netcdf. No pickle is read or written.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import lazy_loader
+import numpy as np
 
 from bayeszoo.errors import InputError
 
@@ -21,6 +24,7 @@ else:
     xr = lazy_loader.load("xarray")
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
+DIGEST = "content_digest"
 FORMAT = 1
 """Version of the groups and attributes; changes when an old file can no longer be read."""
 MAX_BYTES = 4 * 2**30
@@ -79,6 +83,8 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
         When writing fails, for example on a full disk; an existing file is untouched.
     """
     path = probe(path, overwrite)
+    tree = tree.copy()
+    tree.attrs[DIGEST] = digest(tree)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
     os.close(handle)
     temporary = Path(name)
@@ -131,7 +137,7 @@ def load(path: str | Path) -> xr.DataTree:
     Raises
     ------
     InputError
-        When the file is missing, not a bayeszoo result, damaged, or larger than `MAX_BYTES`.
+        When the file is missing, not a bayeszoo result, damaged, changed since, or larger than `MAX_BYTES`.
     """
     path = Path(path)
     if not path.is_file():
@@ -145,11 +151,28 @@ def load(path: str | Path) -> xr.DataTree:
         tree = xr.load_datatree(path, engine=ENGINE)
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(f"{path.name} is of another version of bayeszoo", hint="fit again, or use that version")
+        if tree.attrs.pop(DIGEST, None) != digest(tree):
+            raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
         return tree
     except InputError:
         raise
     except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs
         raise _damaged(path) from None
+
+
+def digest(tree: xr.DataTree) -> str:
+    """Return the SHA-256 of everything that a fit holds: it shows accidents and edits, not forgery."""
+    state = hashlib.sha256()
+    for node in sorted(tree.subtree, key=lambda node: node.path):
+        attrs = {str(name): str(value) for name, value in node.attrs.items() if name != DIGEST}
+        state.update(json.dumps([node.path, attrs], sort_keys=True).encode())
+        for name, variable in sorted(node.to_dataset().variables.items(), key=lambda item: str(item[0])):
+            values = variable.to_numpy()
+            plain = values.astype(str) if values.dtype.kind in "OUS" else values
+            kind = "text" if plain.dtype.kind == "U" else plain.dtype.str
+            state.update(f"{name}\0{variable.dims}\0{kind}\0{plain.shape}\0".encode())
+            state.update("\0".join(plain.ravel()).encode() if kind == "text" else np.ascontiguousarray(plain).tobytes())
+    return state.hexdigest()
 
 
 def _declared_bytes(path: Path) -> int:

@@ -114,6 +114,10 @@ class Inputs(ABC):
     def unseen(self, rows: int) -> dict[str, np.ndarray]:
         """Return `rows` further single observations whose outcome is not known; the values stand for nothing."""
 
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return the same observations in the other forms that a table may take, for the checks of a model."""
+        return []
+
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(self.outcome(arrays))
@@ -198,6 +202,16 @@ class Binary(Inputs):
     def has_outcome(self, arrays: Arrays) -> bool:
         """Say whether the rows hold more than trials."""
         return set(arrays) != {"trials"}
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return counts of one, two, three, ... of the rows at a time."""
+        if "trials" in arrays:
+            return []
+        starts = np.arange(self.size(arrays))
+        starts = starts * (starts + 1) // 2
+        starts = starts[starts < self.size(arrays)]
+        trials = np.diff(np.append(starts, self.size(arrays)))
+        return [{"successes": np.add.reduceat(self.outcome(arrays), starts), "trials": trials}]
 
     def unseen(self, rows: int) -> dict[str, np.ndarray]:
         """Return further observations."""
@@ -336,7 +350,7 @@ def _parse_successes(successes: Column, trials: Column, table: Table, missing: s
         row = above[0]
         raise successes.error(f"successes are more than {shown(trials.values[row])} trials", above)
     (first, second), dropped = complete(columns, counts, missing)
-    _refuse_large_sum(trials, second)
+    _refuse_sum(trials, second)
     arrays = {"successes": first.astype(np.int64), "trials": second.astype(np.int64)}
     return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, (*table.notes, *dropped))
 
@@ -344,7 +358,7 @@ def _parse_successes(successes: Column, trials: Column, table: Table, missing: s
 def _parse_counted(column: Column, count: Column, positive: str | None, table: Table, missing: str) -> Parsed:
     outcomes, notes = _outcomes(column, positive)
     (outcomes, counts), dropped = complete([column, count], [outcomes, to_counts(count)], missing)
-    _refuse_large_sum(count, counts)
+    _refuse_sum(count, counts)
     totals = counts[outcomes == 1].sum(), counts.sum()
     arrays = {
         name: np.array([total], dtype=np.int64) for name, total in zip(("successes", "trials"), totals, strict=True)
@@ -352,6 +366,11 @@ def _parse_counted(column: Column, count: Column, positive: str | None, table: T
     return Parsed(arrays, {"column": column.name, "count": count.name}, (*table.notes, *notes, *dropped))
 
 
-def _refuse_large_sum(column: Column, counts: np.ndarray) -> None:
-    if counts.sum() > LARGEST_COUNT:
+def _refuse_sum(column: Column, counts: np.ndarray) -> None:
+    """Refuse counts that add up to nothing, or to more than float64 can count."""
+    fits = len(counts) * counts.max(initial=0) < 2**62  # or else the sum of int64 could wrap
+    total = int(counts.astype(np.int64).sum()) if fits else sum(map(int, counts))
+    if total == 0:
+        raise column.error("adds up to 0: there are no observations")
+    if not 0 < total <= LARGEST_COUNT:
         raise column.error("has a sum above 2**53")

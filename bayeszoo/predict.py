@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.approximation import pareto_k
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.gate import k_hat_limit
 from bayeszoo.model import Conjugate, Model, Observable
 from bayeszoo.score import log_density
 from bayeszoo.tree import QUANTILES, data_of, model_of
@@ -16,6 +19,10 @@ from bayeszoo.tree import QUANTILES, data_of, model_of
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+
+_TINY = -1e300
+"""In place of log 0, which the fit of a tail cannot take."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Predictive:
     quantiles: np.ndarray
     mcse_mean: np.ndarray | None
     log_score: np.ndarray
+    mcse_log_score: np.ndarray
 
 
 def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: Any) -> pd.DataFrame:
@@ -48,7 +56,8 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     -------
     pandas.DataFrame
         One row a new row: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` (NaN where there is no Monte
-        Carlo error), ``observed`` and ``log_score`` (NaN where the outcome is not known).
+        Carlo error), ``observed``, ``log_score`` (NaN where the outcome is not known, or so far from the draws that
+        their average says nothing: Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``.
 
     Notes
     -----
@@ -78,6 +87,7 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     columns["mcse_mean"] = unknown if found.mcse_mean is None else found.mcse_mean
     columns["observed"] = unknown if observed is None else observed
     columns["log_score"] = found.log_score
+    columns["mcse_log_score"] = found.mcse_log_score
     return pd.DataFrame(columns, index=pd.RangeIndex(1, len(unknown) + 1, name="row"))
 
 
@@ -100,7 +110,7 @@ def _closed_form(
     distribution = model.predictive(model.statistics(data_of(tree)), data)
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
     scores = _nan_like(distribution.mean()) if observed is None else log_density(distribution, observed)
-    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores)
+    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores, np.zeros_like(scores))
 
 
 def _averaged(
@@ -121,8 +131,8 @@ def _averaged(
         drawn = given.rvs(size=conditional.shape, random_state=np.random.default_rng(seed))
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
-    scores = _nan_like(mean) if observed is None else _log_mean(log_density(given, observed))
-    return Predictive(mean, sd, quantiles, mcse, scores)
+    scores = (_nan_like(mean), _nan_like(mean)) if observed is None else _log_mean(log_density(given, observed))
+    return Predictive(mean, sd, quantiles, mcse, *scores)
 
 
 def _mcse(conditional: np.ndarray) -> np.ndarray:
@@ -131,8 +141,27 @@ def _mcse(conditional: np.ndarray) -> np.ndarray:
     return np.asarray(array_stats.mcse(conditional, method="mean", chain_axis=0, draw_axis=1))
 
 
-def _log_mean(values: np.ndarray) -> np.ndarray:
-    return np.asarray(np.logaddexp.reduce(values.reshape(-1, values.shape[-1]), axis=0) - np.log(values[..., 0].size))
+def _log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the mean over draws and its Monte Carlo error; both NaN where few draws carry the mean.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (chain, draw, row)
+    """
+    found = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
+    return np.array([mean for mean, _ in found]), np.array([mcse for _, mcse in found])
+
+
+def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
+    from arviz_stats.base import array_stats
+
+    if np.ptp(log_p) < 1e-9:
+        return float(log_p.mean()), 0.0
+    if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):
+        return math.nan, math.nan
+    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
+    ratio = np.exp(log_p - log_mean)
+    return log_mean, float(array_stats.mcse(ratio, method="mean", chain_axis=0, draw_axis=1))
 
 
 def _nan_like(values: Any) -> np.ndarray:

@@ -69,7 +69,10 @@ def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values],
         return None
     everything = model.statistics(data)
     terms = []
-    for row in _single_rows(rows, len(weights)):
+    for row, weight in zip(_single_rows(rows, len(weights)), weights, strict=True):
+        if weight == 0:
+            terms.append(0.0)
+            continue
         rest = everything - model.statistics(row)
         try:
             distribution = predictive(rest, row)
@@ -88,7 +91,7 @@ def _weighted(terms: np.ndarray, weights: np.ndarray) -> Score:
     seen, total = weights > 0, float(weights.sum())
     terms, weights = terms[seen], weights[seen]
     mean = float(np.sum(terms * weights) / total)
-    if not math.isfinite(mean):
+    if not math.isfinite(mean) or total < 2:
         return Score(mean, math.nan)
     return Score(mean, math.sqrt(float(np.sum(weights * np.square(terms - mean))) / total / total))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.gate import STRUCTURAL, at_most, check_draws, failures, passed
 from bayeszoo.problem import Outcome, Problem
 
@@ -29,7 +30,8 @@ def run(
     draws : int
         Particles of each run.
     chains : int
-        Independent runs; their scatter is the error of the log evidence.
+        Independent runs, made at two thresholds; their scatter and the change between the two are the error of the log
+        evidence.
     threshold : float
         Effective share of the particles that each tempering step keeps; higher is slower and more exact.
     extend : bool
@@ -48,21 +50,37 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float) -> Out
     with problem.clock.phase("compile"):
         names = problem.density.names
     with problem.clock.phase("run"), threadpool_limits(1):
-        tree = _sample(declared, draws, chains, threshold, problem.seed())
+        coarse = _sample(declared, draws, chains, threshold, problem.seed())
+        tree = _sample(declared, draws, chains, _finer(threshold), problem.seed())
     posterior = tree["posterior"].to_dataset()
-    evidence = _last_of_each_run(tree["sample_stats"]["log_marginal_likelihood"].to_numpy())
+    evidence, before = _log_evidence(tree), _log_evidence(coarse)
     spread = float(evidence.std(ddof=1)) if chains > 1 else math.nan
+    shift = _log_mean(evidence) - _log_mean(before)
     return Outcome(
         {name: posterior[name].to_numpy() for name in names},
         f"PyMC SMC {version('pymc')}",
         [
             *check_draws(posterior[names]),
             at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD),
+            at_most("change of log evidence under finer tempering", abs(shift), MAX_EVIDENCE_SD),
         ],
-        {"log_evidence": _log_mean(evidence), "log_evidence_mcse": spread / math.sqrt(chains), "particles": draws},
+        {
+            "log_evidence": _log_mean(evidence),
+            "log_evidence_mcse": math.hypot(spread / math.sqrt(chains), shift),
+            "particles": draws,
+        },
         dims=problem.density.dims,
         coords=problem.density.coords,
     )
+
+
+def _finer(threshold: float) -> float:
+    """Return a threshold that loses a quarter of the particles at each step.
+
+    All runs at one threshold share a bias that their scatter does not show (0.2 nats at 1 success in a million, with a
+    scatter of 0.02); how much the answer moves under finer tempering shows it.
+    """
+    return 1 - (1 - threshold) / 4
 
 
 def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int) -> Any:
@@ -75,12 +93,15 @@ def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int)
         return pm.sample_smc(
             draws, chains=chains, cores=1, threshold=threshold, random_seed=seed, progressbar=False, model=declared
         )
+    except ValueError as error:  # of a density that is not finite at some particles
+        raise NumericalError(f"PyMC's SMC failed: {error}") from error
     finally:
         logger.setLevel(level)
 
 
-def _last_of_each_run(stages: np.ndarray) -> np.ndarray:
+def _log_evidence(tree: Any) -> np.ndarray:
     """Return each run's final log evidence; PyMC stores ragged object arrays padded with NaN, which cannot be saved."""
+    stages = tree["sample_stats"]["log_marginal_likelihood"].to_numpy()
     runs = [[float(value) for value in np.atleast_1d(run)] for run in stages]
     return np.array([[value for value in run if not math.isnan(value)][-1] for run in runs])
 

@@ -76,8 +76,9 @@ def _from_memory(source: Any, decimal: str) -> Table:
 def _from_mapping(source: Mapping[Any, Any], decimal: str) -> Table:
     refuse_duplicates([str(name) for name in source])
     columns = {str(name): _column(str(name), values, decimal) for name, values in source.items()}
-    # Only pandas objects have an index that can be compared; the method `index` of a list cannot.
-    indexes = {str(name): values.index for name, values in source.items() if hasattr(values, "reindex")}
+    # only pandas objects have an index that can be compared: a list's `index` is a method, xarray has `indexes`
+    indexed = {str(name): values for name, values in source.items() if hasattr(values, "reindex")}
+    indexes = {name: values.index for name, values in indexed.items() if hasattr(values, "index")}
     first, *others = indexes or [""]
     differ = next((name for name in others if not indexes[name].equals(indexes[first])), None)
     if differ is None:

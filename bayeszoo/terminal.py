@@ -134,7 +134,7 @@ def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
     """Print the predictive of each new row."""
     show(table([str(c) for c in frame.columns], [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)]))
     if not math.isnan(score):
-        out().print(f"log predictive density of the table {score:.6g} ({escaped(kind)})")
+        out().print(f"sum of the rows' log predictive densities {score:.6g} ({escaped(kind)})")
 
 
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
@@ -223,6 +223,7 @@ _COMPARISON = {
         "sd": "sd",
         "q025": "2.5%",
         "q975": "97.5%",
+        "mcse_mean": "MCSE",
         "error_mcse": "error/MCSE",
         "error_sd": "error/sd",
         "sd_ratio": "sd ratio",

@@ -18,7 +18,7 @@ import scipy
 
 from bayeszoo.data import Example
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_beta_ratio, log_binomial
+from bayeszoo.families import BetaBinomial, Posterior, log_beta_ratio, log_binomial, sum_or_nan
 from bayeszoo.inputs import Binary
 from bayeszoo.model import Model, Stats, Values, positive
 
@@ -84,7 +84,8 @@ class BetaBernoulli(Model):
             successes = int(np.sum(data["y"]))
             return Counts(successes, len(data["y"]) - successes)
         successes, trials = int(np.sum(data["successes"])), int(np.sum(data["trials"]))
-        return Counts(successes, trials - successes, log_coefficient=log_binomial(data["trials"], data["successes"]))
+        coefficient = float(np.sum(log_binomial(data["trials"], data["successes"])))
+        return Counts(successes, trials - successes, log_coefficient=coefficient)
 
     def compressed(self, stats: Counts) -> Any:
         """Declare the density of the ordered observations from the two counts."""
@@ -101,17 +102,17 @@ class BetaBernoulli(Model):
 
     def log_evidence(self, stats: Counts) -> float:
         """Return log B(a + successes, b + failures) - log B(a, b), of the ordered observations."""
-        return log_beta_ratio(self.a, self.b, stats.successes, stats.failures)
+        return float(log_beta_ratio(self.a, self.b, stats.successes, stats.failures))
 
     def log_evidence_counts(self, stats: Counts) -> float:
-        """Return the log evidence of the table's counts, whatever the order of the trials within a row."""
-        return self.log_evidence(stats) + stats.log_coefficient
+        """Return the log evidence of the counts, in whatever order; NaN where the two terms cancel."""
+        return sum_or_nan(self.log_evidence(stats), stats.log_coefficient)
 
     def predictive(self, stats: Counts, data: Values) -> Any:
-        """Return each row's predictive: Bernoulli for a row of ``y``, beta-binomial for a row of ``trials``."""
+        """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""
         a, b = self.a + stats.successes, self.b + stats.failures
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
-        return scipy.stats.betabinom(trials, a, b)
+        return BetaBinomial(trials, a, b)
 
     def updated(self, stats: Counts) -> BetaBernoulli:
         """Return the model whose prior is this posterior."""

@@ -110,8 +110,8 @@ class Bad:
 SIX = {
     "funnel": Bad(("funnel", "y.csv", "--draws", "400", "--tune", "400"), {"r_hat", "e_bfmi"}, 3),
     "two far modes": Bad(("two_modes", "y.csv", "--no-extend"), {"r_hat", "ess_bulk"}, 1),
-    "stuck chain": Bad(PLACENTA, {"moving chains", "r_hat"}, 1, corrupted(stick)),
-    "NaN draws": Bad(PLACENTA, {"finite draws", "r_hat"}, 1, corrupted(poison)),
+    "stuck chain": Bad(PLACENTA, {"stuck chains", "r_hat"}, 1, corrupted(stick)),
+    "NaN draws": Bad(PLACENTA, {"non-finite draws", "r_hat"}, 1, corrupted(poison)),
     "one chain": Bad((*PLACENTA, "--chains", "1"), {"chains", "r_hat"}, 1),
     "ten draws": Bad((*PLACENTA, "--draws", "10"), {"draws"}, 1),
 }
@@ -224,7 +224,7 @@ def test_comparison_withholds_estimates_and_evidence(compared):
     for method in ("nuts", "smc"):
         assert rows[method]["status"] == "not converged"
         kept = {name for name, value in rows[method].items() if value is not None}
-        assert kept == {"method", "parameter", "seconds", "kind", "status"}
+        assert kept == {"fit", "model", "method", "parameter", "seconds", "kind", "status"}
 
 
 def test_comparison_withholds_in_each_document_too(compared):
@@ -239,7 +239,7 @@ def test_comparison_withholds_in_each_document_too(compared):
 def test_comparison_says_why(compared):
     said = compared[()]
     assert "not converged" in said.out
-    assert "warning: nuts: moving chains: 1 (must be <= 0)\n" in said.err
+    assert "warning: nuts: stuck chains: 1 (must be <= 0)\n" in said.err
     assert "warning: smc: sd of log evidence between runs: " in said.err
 
 
@@ -266,7 +266,7 @@ def test_a_fit_that_needs_a_second_attempt_passes(monkeypatch):
     said = bayeszoo_command("fit", *PLACENTA, "--seed", 1, "--json")
     assert said.code == 0
     assert said.document["status"] == "ok"
-    assert said.document["facts"] == {"attempts": 2, "tune": 2000, "target_accept": 0.95}
+    assert said.document["facts"] == {"attempts": 2, "tune": 2000, "target_accept": 0.95, "density": "shared"}
     assert said.document["parameters"]["theta"]["mean"] == pytest.approx(438 / 982, abs=0.002)
     assert "attempt 1 did not pass: divergences 1 (must be <= 0)\n" in said.err
     assert [(s.draws, s.tune, s.chains, s.target_accept) for s in seen] == [(1000, 1000, 4, 0.8), (2000, 2000, 4, 0.95)]

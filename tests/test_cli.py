@@ -157,10 +157,10 @@ def test_predict_scores_the_rows_whose_outcome_is_known(run, saved, coins):
     code, out, err = run("predict", saved, coins, "--json")
     found = strict(out)
     assert (code, err) == (0, "")
-    assert found["log_score"] == pytest.approx(6 * np.log(0.7) + 2 * np.log(0.3))
+    assert found["sum_of_log_scores"] == pytest.approx(6 * np.log(0.7) + 2 * np.log(0.3))
     code, out, _ = run("predict", saved, "--rows", 2, "--json")
     assert [row["mean"] for row in strict(out)["rows"]] == pytest.approx([0.7, 0.7])
-    assert strict(out)["log_score"] is None
+    assert strict(out)["sum_of_log_scores"] is None
     assert "437" in run("predict", saved, "--example", "placenta_previa")[1]
 
 

@@ -60,7 +60,7 @@ def fit(tmp_path_factory):
         ([*FIT, "--set", "a=" + "[" * 100_000], "the value is not JSON"),
         ([*FIT, "--set", "a=0"], "prior a must be > 0, got 0"),
         ([*FIT, "--set", "a=-1"], "prior a must be > 0, got -1"),
-        ([*FIT, "--set", "a=NaN"], "prior a must be finite, got nan"),
+        ([*FIT, "--set", "a=NaN"], "prior a must be finite and at most 1e+100 in size, got nan"),
         ([*FIT, "--set", "a=true"], "prior a must be a number, got True"),
         ([*FIT, "--set", 'a="x"'], "prior a must be a number, got 'x'"),
         ([*FIT, "--set", "a=[1,2]"], "prior a must be a number, got [1, 2]"),

@@ -13,7 +13,7 @@ from bayeszoo.gate import Check, as_dict, at_least, at_most, check_hmc, passed
 
 NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
 MIXING = {"r_hat", "ess_bulk", "ess_tail"}
-UNCHECKED = {"finite draws", "moving chains", "distinct chains", *MIXING}
+UNCHECKED = {"non-finite draws", "stuck chains", "repeated chains", *MIXING}
 
 
 def good(chains=4, draws=1000, seed=1, names="nutpie"):
@@ -81,16 +81,16 @@ def test_too_few(size, failed):
 LIMITS = {
     "chains": ">= 4",
     "draws": ">= 400",
-    "finite draws": "<= 0",
-    "moving chains": "<= 0",
-    "distinct chains": "<= 0",
+    "non-finite draws": "<= 0",
+    "stuck chains": "<= 0",
+    "repeated chains": "<= 0",
     "r_hat": "<= 1.01",
     "ess_bulk": ">= 500",  # 100 a chain
     "ess_tail": ">= 500",
     "divergences": "<= 0",
     "e_bfmi": ">= 0.3",
     "transitions at maximum tree depth": "<= 0",
-    "finite log density": "<= 0",
+    "non-finite log densities": "<= 0",
 }
 
 
@@ -99,10 +99,10 @@ def test_the_limits_of_five_chains():
 
 
 DRAWS = {
-    "one NaN": (put((2, 17), np.nan), {"finite draws", *MIXING}),
-    "one infinity": (put((0, 0), -np.inf), {"finite draws", *MIXING}),
-    "one chain constant": (put(3, 0.1), {"moving chains", "r_hat"}),
-    "all chains constant, apart": (put(..., np.arange(4.0)[:, None]), {"moving chains", "r_hat", "ess_bulk"}),
+    "one NaN": (put((2, 17), np.nan), {"non-finite draws", *MIXING}),
+    "one infinity": (put((0, 0), -np.inf), {"non-finite draws", *MIXING}),
+    "one chain constant": (put(3, 0.1), {"stuck chains", "r_hat"}),
+    "all chains constant, apart": (put(..., np.arange(4.0)[:, None]), {"stuck chains", "r_hat", "ess_bulk"}),
     "one chain shifted": (put(1, lambda mu: mu[1] + 0.5), {"r_hat"}),
     "one chain wider": (put(1, lambda mu: mu[1] * 2), {"r_hat"}),  # same mean: only the folded R-hat sees it
     "drifting": (put(..., lambda mu: mu + np.linspace(0, 1, mu.shape[1])), {"r_hat"}),
@@ -124,7 +124,7 @@ def test_all_chains_stuck_at_one_value():
     """R-hat is NaN and ArviZ gives an effective sample size of 4000: NaN must not pass."""
     posterior, stats = good()
     posterior = {"mu": np.ones_like(posterior["mu"])}
-    assert {"moving chains", "distinct chains", "r_hat"} <= failing(tree_of(posterior, stats))
+    assert {"stuck chains", "repeated chains", "r_hat"} <= failing(tree_of(posterior, stats))
 
 
 def test_two_identical_chains():
@@ -132,8 +132,8 @@ def test_two_identical_chains():
     for values in posterior.values():
         values[3] = values[0]
     checks = {check.name: check for check in bz.gate(tree_of(posterior, stats))}
-    assert {name for name, check in checks.items() if not check.passed} == {"distinct chains"}
-    assert checks["distinct chains"].value == 1
+    assert {name for name, check in checks.items() if not check.passed} == {"repeated chains"}
+    assert checks["repeated chains"].value == 1
 
 
 def low_bfmi(energy):
@@ -146,8 +146,8 @@ STATS = {
     "constant energy in one chain": ("energy", put(0, 3.0), "e_bfmi"),
     "NaN energy": ("energy", put((0, 0), np.nan), "e_bfmi"),
     "maximum tree depth once": ("maxdepth_reached", put((3, 999), True), "transitions at maximum tree depth"),
-    "log density minus infinity": ("logp", put((0, 1), -np.inf), "finite log density"),
-    "log density NaN": ("logp", put((0, 1), np.nan), "finite log density"),
+    "log density minus infinity": ("logp", put((0, 1), -np.inf), "non-finite log densities"),
+    "log density NaN": ("logp", put((0, 1), np.nan), "non-finite log densities"),
 }
 
 
@@ -163,7 +163,7 @@ MISSING = {
     "diverging": "divergences",
     "energy": "e_bfmi",
     "maxdepth_reached": "transitions at maximum tree depth",
-    "logp": "finite log density",
+    "logp": "non-finite log densities",
 }
 
 

@@ -92,6 +92,7 @@ def test_the_sampler_is_recorded(sampled):
     name, tree = sampled
     assert tree.attrs["sampler"].startswith(f"{name} ")
     options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
+    options["density"] = "auto"
     assert nested(tree, "options") == options
     assert nested(tree, "facts") == {"attempts": 1, "tune": 1000, "target_accept": 0.8}
     assert tree.attrs["declared_from"] == "sufficient statistics"
@@ -124,7 +125,10 @@ OPTIONS = {
     "chains": (-1, "chains must be a whole number >= 1, got -1"),
     "tune": (-1, "tune must be a whole number >= 0, got -1"),
     "target_accept": (1.0, "target_accept must be between 0 and 1, got 1.0"),
-    "steps": (5, "method 'nuts' has no option 'steps'; it takes draws, tune, chains, target_accept, sampler, extend"),
+    "steps": (
+        5,
+        "method 'nuts' has no option 'steps'; it takes draws, tune, chains, target_accept, sampler, extend, density",
+    ),
 }
 WRONG = [
     *[(name, value, message) for name, (value, message) in OPTIONS.items()],
@@ -150,7 +154,8 @@ def test_options_reach_the_sampler(births, sampler):
     options = {"draws": 450, "tune": 300, "chains": 5, "target_accept": 0.9}
     tree = bz.fit(*births, seed=1, sampler=sampler, extend=False, **options)
     assert dict(tree["posterior"].sizes) == {"chain": 5, "draw": 450}
-    assert nested(tree, "facts") == {"attempts": 1, "tune": 300, "target_accept": 0.9}
+    density = {"nutpie": "shared", "pymc": "pymc"}[sampler]
+    assert nested(tree, "facts") == {"attempts": 1, "tune": 300, "target_accept": 0.9, "density": density}
 
 
 LIBRARIES = {"nutpie": "nutpie.sample", "pymc": "pymc.sample"}

@@ -1,0 +1,48 @@
+"""A model in words: what ``bayeszoo list`` and ``bayeszoo show`` print."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from typing import Any, cast
+
+from bayeszoo.fit import methods_for
+from bayeszoo.model import Model, capabilities
+
+
+def in_brief(model: type[Model]) -> dict[str, Any]:
+    """Return a model's name, first line, capabilities, methods and data sets."""
+    return {
+        "name": model.name,
+        "about": _notation(model).partition("\n")[0],
+        "capabilities": list(capabilities(model)),
+        "methods": methods_for(model),
+        "data": [item.name for item in model.examples],
+    }
+
+
+def in_full(model: type[Model]) -> dict[str, Any]:
+    """Return also its notation, fields, inputs, data and graph."""
+    return {
+        **in_brief(model),
+        "notation": _notation(model),
+        "fields": [
+            {"field": f.name, "is": f.metadata.get("label", ""), "default": f.default} for f in fields(cast(Any, model))
+        ],
+        "inputs": model.inputs.describe(),
+        "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
+        "graph": _graph(model),
+    }
+
+
+def _notation(model: type[Model]) -> str:
+    return (sys.modules[model.__module__].__doc__ or "").strip()
+
+
+def _graph(model: type[Model]) -> str:
+    """Return the graph of the textbook declaration in Mermaid, which needs no program to be installed."""
+    import numpy as np
+    import pymc as pm
+
+    instance = model()
+    return str(pm.model_to_mermaid(instance.declare(instance.simulate(np.random.default_rng(0), 3)[1])))
