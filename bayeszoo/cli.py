@@ -327,7 +327,7 @@ def _print_json(value: Any) -> None:
     sys.stdout.write(dumps(value) + "\n")
 
 
-def _on_terminate(number: int, _: FrameType | None) -> None:
+def _on_signal(number: int, _: FrameType | None) -> None:
     _received.append(number)
     raise KeyboardInterrupt
 
@@ -340,7 +340,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    signal.signal(signal.SIGTERM, _on_terminate)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _on_signal)
     _mend_streams()
     sys.exit(_run([argument for argument in given if argument != "--debug"], debug))
 
@@ -378,6 +379,8 @@ def _run(arguments: list[str], debug: bool) -> int:
     except OSError as error:
         return _fail(error, f"error: {error}", NumericalError.exit_code, debug)
     except Exception as error:  # the last resort, so that a bug ends in one line and code 1
+        if _received:  # compiled code may turn an interrupt into an error of its own
+            return _fail(error, "interrupted", _signal_code(), debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
 
 

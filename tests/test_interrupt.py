@@ -64,7 +64,11 @@ def listing(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-STOPS = [(signal.SIGINT, "nutpie", 130), (signal.SIGTERM, "nutpie", 143), (signal.SIGINT, "pymc", 130)]
+STOPS = [
+    (signal.SIGINT, "nutpie", 130),
+    (signal.SIGTERM, "nutpie", 143),
+    pytest.param(signal.SIGINT, "pymc", 130, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("number", "sampler", "code"), STOPS)
@@ -75,7 +79,7 @@ def test_stopped_while_sampling(tmp_path, number, sampler, code):
         wait_for_draws(process, 20_000)
         found, out, err = end(process, number)
 
-    assert found == code
+    assert found == code, err
     assert "Traceback" not in err
     assert "wrote fit.nc.partial\n" in err
     assert "warning: estimates are withheld: the run was interrupted\n" in err

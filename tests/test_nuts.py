@@ -94,7 +94,8 @@ def test_the_sampler_is_recorded(sampled):
     options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
     options["density"] = "auto"
     assert nested(tree, "options") == options
-    assert nested(tree, "facts") == {"attempts": 1, "tune": 1000, "target_accept": 0.8}
+    density = {"nutpie": "shared", "pymc": "pymc"}[name]
+    assert nested(tree, "facts") == {"attempts": 1, "tune": 1000, "target_accept": 0.8, "density": density}
     assert tree.attrs["declared_from"] == "sufficient statistics"
 
 
