@@ -247,12 +247,16 @@ def no_data(case: Case) -> Check:
 
 
 def simulator(case: Case) -> Check:
-    """L1k: parameters drawn by ``simulate`` are uniform in rank under the posterior of the data drawn with them."""
+    """L1k: parameters drawn by ``simulate`` are uniform in rank under the prior, and under the posterior of their data.
+
+    The first sees a wrong prior, which 20 rows of data hide from the second; the second sees data that do not follow
+    from the parameters.
+    """
     rng, ranks = case.rng, []
     for _ in range(2000):
         params, data = case.model.simulate(rng, 20)
-        posterior = case.model.posterior(case.model.statistics(data))
-        ranks.append(np.concatenate([np.ravel(posterior[name].cdf(value)) for name, value in params.items()]))
+        families = case.prior, case.model.posterior(case.model.statistics(data))
+        ranks.append(np.concatenate([np.ravel(f[name].cdf(value)) for f in families for name, value in params.items()]))
     return at_least("simulator (KS p)", _lowest_ks(np.array(ranks)), 1e-5)
 
 

@@ -10,6 +10,7 @@ import scipy
 from bayeszoo import source
 from bayeszoo.check import applicable, case_of, check, largest_z, off_default, run_identity
 from bayeszoo.families import Posterior
+from bayeszoo.gate import passed
 from bayeszoo.zoo import find
 
 BetaBernoulli = find("beta_bernoulli")
@@ -82,6 +83,11 @@ class LikelihoodOfFailures(BetaBernoulli):
 class SimulatesFromAnotherPrior(BetaBernoulli):
     def simulate(self, rng, size=20):
         return BetaBernoulli(2 * self.a, self.b).simulate(rng, size)
+
+
+class SimulatesFromASwappedPrior(BetaBernoulli):
+    def simulate(self, rng, size=20):
+        return BetaBernoulli(self.b, self.b).simulate(rng, size)
 
 
 class SimulatesUnrelatedData(BetaBernoulli):
@@ -164,6 +170,7 @@ BUGS = [
     (UpdatedTwice, "batches"),
     (LikelihoodOfFailures, "independent_density"),
     (SimulatesFromAnotherPrior, "simulator"),
+    (SimulatesFromASwappedPrior, "simulator"),
     (SimulatesUnrelatedData, "simulator"),
     (MapIsTheMean, "map_is_the_maximum"),
     (MleIsTheMap, "mle_is_the_maximum"),
@@ -189,6 +196,36 @@ def test_statistics_that_forget_the_coefficient_are_caught_on_counts():
 def test_forgotten_coefficient_is_caught_on_counts(function):
     assert run_identity(identity(function), case_of(BetaBernoulli(2.0, 5.0), COUNTS)).passed
     assert not run_identity(identity(function), case_of(CoefficientForgotten(2.0, 5.0), COUNTS)).passed
+
+
+class CountsSwapped(BetaBernoulli):
+    def statistics(self, data):
+        stats = super().statistics(data)
+        return stats if "y" in data else replace(stats, successes=stats.failures, failures=stats.successes)
+
+
+class CountsOfFailures(BetaBernoulli):
+    def declare(self, data):
+        if "y" not in data:
+            data = {**data, "successes": data["trials"] - data["successes"]}
+        return super().declare(data)
+
+
+class PredictsOneTrial(BetaBernoulli):
+    def predictive(self, stats, data):
+        return super().predictive(stats, {"y": next(iter(data.values()))})
+
+
+class CoefficientSubtracted(BetaBernoulli):
+    def log_evidence_counts(self, stats):
+        return self.log_evidence(stats) - stats.log_coefficient
+
+
+@pytest.mark.parametrize(
+    "bug", [CountsSwapped, CountsOfFailures, PredictsOneTrial, CoefficientForgotten, CoefficientSubtracted]
+)
+def test_bugs_in_the_form_of_counts_are_caught_without_being_asked(bug):
+    assert not passed(check(bug(2.0, 5.0), sampler=False))
 
 
 def test_wrong_jacobian_and_gradient_are_caught():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo.families import Posterior, log_beta_ratio, log_binomial, log_rising
+from bayeszoo.families import BetaBinomial, Posterior, log_beta_ratio, log_binomial, log_rising, sum_or_nan
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,15 @@ def test_log_rising(a, n):
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (0.5, 0.5), (2, 5), (1e-3, 1e3), (1e9, 1e9), (1e12, 3)])
-@pytest.mark.parametrize(("successes", "failures"), [(0, 0), (1, 0), (3, 2), (251527, 241945), (10**7, 10**6)])
+@pytest.mark.parametrize(
+    ("successes", "failures"),
+    [(0, 0), (1, 0), (3, 2), (251527, 241945), (10**7, 10**6), (1, 10**15 - 1), (0, 10**12), (5 * 10**14, 5 * 10**14)],
+)
 def test_log_beta_ratio(a, b, successes, failures):
     exact = mpmath.log(mpmath.beta(mpmath.mpf(a) + successes, mpmath.mpf(b) + failures)) - mpmath.log(
         mpmath.beta(mpmath.mpf(a), mpmath.mpf(b))
     )
-    assert log_beta_ratio(a, b, successes, failures) == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+    assert log_beta_ratio(a, b, successes, failures) == pytest.approx(float(exact), rel=1e-11, abs=1e-11)
 
 
 def test_naive_difference_of_log_gammas_would_fail():
@@ -43,6 +46,35 @@ def test_naive_difference_of_log_gammas_would_fail():
 def test_log_binomial(n, k):
     exact = sum(mpmath.log(mpmath.binomial(a, b)) for a, b in zip(n, k, strict=True))
     assert float(np.sum(log_binomial(np.array(n), np.array(k)))) == pytest.approx(float(exact), rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize(("n", "k"), [(10**15, 1), (10**15, 5 * 10**14), (10**12, 0), (130, 64)])
+def test_log_binomial_of_large_counts(n, k):
+    assert float(log_binomial(n, k)) == pytest.approx(float(mpmath.log(mpmath.binomial(n, k))), rel=1e-12)
+
+
+def test_beta_binomial_is_scipys_where_scipy_is_right():
+    trials = np.array([10, 1, 100, 0])
+    ours, scipys = BetaBinomial(trials, 3.5, 2.0), stats.betabinom(trials, 3.5, 2.0)
+    for k in (np.array([5, 1, 40, 0]), np.array([11, -1, 100, 0]), np.array([2.5, 0, 0, 0])):
+        assert np.allclose(ours.logpmf(k), scipys.logpmf(k), rtol=1e-11, atol=1e-11)
+    assert np.allclose(ours.mean(), scipys.mean(), rtol=1e-13)
+    assert np.allclose(ours.std(), scipys.std(), rtol=1e-12)
+    for q in (0.025, 0.5, 0.975):
+        assert ours.ppf(q).tolist() == scipys.ppf(q).tolist()
+
+
+def test_beta_binomial_of_a_known_coin_is_binomial():
+    """SciPy's says that every quantile is 10."""
+    coin = BetaBinomial(np.array([10]), 5e14, 5e14)
+    assert [float(coin.ppf(q)[0]) for q in (0.025, 0.5, 0.975)] == [2, 5, 8]
+    assert coin.logpmf([5])[0] == pytest.approx(stats.binom(10, 0.5).logpmf(5), rel=1e-12)
+    assert np.isnan(BetaBinomial([10**9], 3.0, 2.0).ppf(0.5)).all()
+
+
+def test_a_sum_that_cancels_is_withheld():
+    assert sum_or_nan(-3.0, 1.0) == -2.0
+    assert np.isnan(sum_or_nan(-6.9e14, 6.9e14))
 
 
 def test_posterior_of_vectors():

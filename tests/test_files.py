@@ -126,6 +126,30 @@ def test_what_was_written_is_compared_before_it_counts(saved, fits, monkeypatch)
     assert listing(saved.parent) == ["fit.nc"]
 
 
+def halve_the_draws(file):
+    file["posterior/theta"][...] = file["posterior/theta"][...] / 2
+
+
+def change_the_prior(file):
+    file.attrs["fields"] = '{"a": 50.0, "b": 1.0}'
+
+
+def call_it_sampled(file):
+    file.attrs["kind"] = "sampled"
+
+
+def drop_the_gate(file):
+    del file.attrs["gate"]
+
+
+@pytest.mark.parametrize("edit", [halve_the_draws, change_the_prior, call_it_sampled, drop_the_gate])
+def test_an_edited_file_is_refused(saved, edit):
+    with h5py.File(saved, "r+") as file:
+        edit(file)
+    with pytest.raises(bz.InputError, match=r"fit\.nc was changed after bayeszoo wrote it; fit again"):
+        bz.load(saved)
+
+
 FULL_DISK = """
 import resource, sys
 from bayeszoo.cli import main

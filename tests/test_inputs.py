@@ -276,6 +276,18 @@ def test_counts_that_are_refused(successes, trials, message):
     assert str(refusal(Binary(), {"successes": successes, "trials": trials}, missing=missing)) == message
 
 
+@pytest.mark.parametrize("table", [{"successes": [0, 0], "trials": [0, 0]}])
+def test_a_table_without_an_observation_is_refused(table):
+    with pytest.raises(InputError, match="column 'trials' adds up to 0: there are no observations"):
+        Binary().parse(read_table(table))
+
+
+def test_rows_in_the_form_of_counts():
+    (counts,) = Binary().other_forms({"y": np.array([1, 0, 1, 1, 1, 0, 0])})
+    assert counts["trials"].tolist() == [1, 2, 3, 1]
+    assert counts["successes"].tolist() == [1, 1, 2, 0]
+
+
 def test_counts_by_row():
     parsed = Binary().parse(read_table({"successes": [1, 0, None], "trials": [2**53, 0, 3]}), missing="drop")
     assert parsed.arrays["successes"].tolist() == [1, 0]

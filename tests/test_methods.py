@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -302,6 +303,49 @@ def test_log_evidence_of_counts_and_of_rows():
     assert counts["exact"].attrs["log_evidence_counts"] == pytest.approx(-math.log(11), rel=1e-12)
 
 
+@pytest.mark.parametrize(("successes", "trials"), [(1, 10**15), (5 * 10**11, 10**12), (333333333, 10**12)])
+def test_huge_counts_are_exact_or_withheld(successes, trials):
+    tree = bz.fit(M(), {"successes": [successes], "trials": [trials]}, "exact")
+    with mpmath.workdps(60):
+        evidence = mpmath.log(mpmath.beta(1 + successes, 1 + trials - successes))
+        counts = evidence + mpmath.log(mpmath.binomial(trials, successes))
+        shares = [(count, mpmath.mpf(count) / (trials + 1)) for count in (successes, trials - successes)]
+        loo = sum(count * mpmath.log(share) for count, share in shares) / trials
+    assert fact(tree, "log_evidence") == pytest.approx(float(evidence), rel=1e-12)
+    assert compare([tree])["loo_score"][0] == pytest.approx(float(loo), rel=1e-9)
+    found = tree["exact"].attrs["log_evidence_counts"]
+    assert np.isnan(found) or found == pytest.approx(float(counts), rel=1e-9)
+    assert np.isnan(found) == (successes > 1)  # where the two terms of 1e9 nats and more would cancel
+
+
+def test_prediction_far_from_the_draws_is_withheld(placenta):
+    new = {"successes": [3, 600_000], "trials": [10, 1_000_000]}
+    exact, sampled = bz.predict(placenta["exact"], new), bz.predict(placenta["nuts"], new)
+    error = (sampled["log_score"] - exact["log_score"])[1]
+    assert abs(error) < 4.4 * sampled["mcse_log_score"][1]
+    assert np.isnan(sampled["log_score"][2])
+    assert exact["log_score"][2] < -50
+
+
+def test_a_quantile_below_the_smallest_double_is_withheld():
+    tree = bz.fit(M(1e-3, 1e-3), rows(0, 10), "exact")
+    assert tree.attrs["status"] == "not converged"
+    assert bz.summarize(tree)["theta"]["q025"] is None
+
+
+def test_one_observation_has_no_standard_error():
+    assert math.isnan(score.integrated(M(), bz.read(M, [1])).se)
+
+
+@pytest.mark.slow
+def test_smc_sees_its_own_bias():
+    """Runs at one threshold scatter by 0.02 and are all off by 0.2: the error beside the number must cover that."""
+    for seed in range(4):
+        tree = bz.fit(M(), {"successes": [1], "trials": [10**6]}, "smc", seed=seed)
+        error = abs(fact(tree, "log_evidence") - tree["exact"].attrs["log_evidence"])
+        assert tree.attrs["status"] != "ok" or error < 4.4 * fact(tree, "log_evidence_mcse")
+
+
 def test_ten_million_rows_and_streaming():
     y = np.random.default_rng(0).integers(0, 2, 10_000_000)
     whole = M(2, 3).updated(M(2, 3).statistics({"y": y}))
@@ -310,3 +354,10 @@ def test_ten_million_rows_and_streaming():
         streamed = bz.update(streamed, batch)
     assert streamed == whole
     assert whole.a == 2 + y.sum()
+
+
+def test_quantiles_that_scipy_gets_wrong_are_withheld():
+    """Of Beta(5e14, 5e14) the cdf at SciPy's 2.5% quantile is 2.3%."""
+    tree = bz.fit(M(), {"successes": [5 * 10**14], "trials": [10**15]}, "exact")
+    assert tree.attrs["status"] == "not converged"
+    assert bz.summarize(tree)["theta"]["mean"] is None
