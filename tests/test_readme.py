@@ -29,8 +29,11 @@ def example_model(monkeypatch):
 def test_the_python_runs():
     import matplotlib.pyplot as plt
 
-    exec(PYTHON, {})
+    names: dict = {}
+    exec(PYTHON, names)
     plt.close("all")
+    assert names["tree"].attrs["status"] == "ok"
+    assert names["posterior"] == names["Coin"](a=2 + 3, b=2 + 2)
 
 
 def test_the_model_is_the_one_that_passes_the_contract():
