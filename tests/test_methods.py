@@ -340,7 +340,7 @@ def test_one_observation_has_no_standard_error():
 @pytest.mark.slow
 def test_smc_sees_its_own_bias():
     """Runs at one threshold scatter by 0.02 and are all off by 0.2: the error beside the number must cover that."""
-    for seed in range(4):
+    for seed in range(2):
         tree = bz.fit(M(), {"successes": [1], "trials": [10**6]}, "smc", seed=seed)
         error = abs(fact(tree, "log_evidence") - tree["exact"].attrs["log_evidence"])
         assert tree.attrs["status"] != "ok" or error < 4.4 * fact(tree, "log_evidence_mcse")
