@@ -11,13 +11,15 @@ Importing it imports neither PyMC nor ArviZ.
 from bayeszoo.check import check
 from bayeszoo.compare import compare
 from bayeszoo.data import Data, Example, example, read
+from bayeszoo.empirical import empirical_bayes
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.files import load, save
 from bayeszoo.fit import fit
 from bayeszoo.gate import Check, gate
 from bayeszoo.predict import predict
+from bayeszoo.select import select
 from bayeszoo.summary import summarize
-from bayeszoo.update import update
+from bayeszoo.update import stream, update
 from bayeszoo.zoo import find, names
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "Untrustworthy",
     "check",
     "compare",
+    "empirical_bayes",
     "example",
     "find",
     "fit",
@@ -39,6 +42,8 @@ __all__ = [
     "predict",
     "read",
     "save",
+    "select",
+    "stream",
     "summarize",
     "update",
 ]

@@ -24,6 +24,8 @@ fitted lies beyond it, the Pareto shape describes two populations: a fit to 980 
 10% of each other has k-hat 3.5 with 4,000 draws and 0.2 with 64,000.
 """
 
+_EVIDENCE = {"log_evidence", "elbo", "elbo_se"}
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -141,16 +143,31 @@ class Approximation:
     trace: Mapping[str, np.ndarray]
 
     def outcome(self, problem: Problem, shape: tuple[int, int]) -> Outcome:
-        """Draw from q, map the draws to the model's parameters, and add how good q is."""
+        """Draw from q, map the draws to the model's parameters, and add how good q is.
+
+        Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
+        """
         density = problem.density
         quality = assess(self.q, density.joint, problem.rng)
         found = {"elbo": quality.elbo, "elbo_se": quality.elbo_se, "k_hat": quality.k_hat, "k_hat_draws": quality.draws}
+        facts = _without_evidence({**found, **self.facts}, problem)
         return Outcome(
             density.constrain(self.q.at(problem.rng.standard_normal((*shape, density.size)))),
             self.sampler,
             [*self.checks, at_most("k_hat", quality.k_hat, MAX_K_HAT)],
-            {**found, **self.facts},
+            facts,
             optimization=self.trace,
             dims=density.dims,
             coords=density.coords,
         )
+
+
+def _without_evidence(facts: dict[str, Any], problem: Problem) -> dict[str, Any]:
+    """Return the facts; where the model has no evidence, without it and its bound, and with the reason."""
+    from bayeszoo.density import no_evidence
+
+    undefined = no_evidence(problem.declared)
+    if undefined is None:
+        return facts
+    problem.reporter.say(undefined)
+    return {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}

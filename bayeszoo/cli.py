@@ -23,9 +23,11 @@ from cyclopts.validators import Number
 
 from bayeszoo import files, terminal, zoo
 from bayeszoo.describe import in_brief, in_full
+from bayeszoo.empirical_command import empirical_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.options import FieldOptions, MethodOptions, PriorOptions, TableOptions
+from bayeszoo.select_command import select_command
 from bayeszoo.tree import dumps
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
+app.command(empirical_command, name="empirical")
+app.command(select_command, name="select")
 
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
@@ -316,7 +320,7 @@ def predict_command(
         raise InputError("--rows goes without a table")
     frame = predict(tree, new, seed=seed).reset_index()
     whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
-    score = float(frame["log_score"].sum(skipna=False))
+    score = float(frame.groupby("row")["log_score"].first().sum(skipna=False))
     if as_json:
         _print_json({**whole, "sum_of_log_scores": score, "rows": frame.to_dict("records")})
     else:

@@ -11,6 +11,7 @@ import numpy as np
 from bayeszoo import score
 from bayeszoo.data import read
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.fields import text
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.model import Model
 from bayeszoo.problem import Reporter
@@ -99,7 +100,8 @@ def compare(
     if isinstance(fits, Model):
         fits = fit_each(fits, data, methods or methods_for(type(fits)), seed)
     fits = list(fits)
-    _require_same_data(fits)
+    trees = [one for one in fits if not isinstance(one, Withheld)]
+    require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
     rows = [{"fit": label, **row} for label, one in zip(_labels(fits), fits, strict=True) for row in _rows(one)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -122,23 +124,25 @@ def fit_each(
     return found
 
 
-def _require_same_data(fits: Iterable[xr.DataTree | Withheld]) -> None:
-    digests = {one.attrs["data_digest"]: one for one in fits if not isinstance(one, Withheld)}
+def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:
+    """Raise `InputError` unless all digests agree; ``sources`` are pairs of digest and source of the ``what``."""
+    digests = dict(sources)
     if len(digests) > 1:
-        named = ", ".join(f"{one.attrs['data_source']} ({digest[:8]})" for digest, one in digests.items())
-        raise InputError(f"the fits are of different data: {named}", hint="compare fits of the same data")
+        named = ", ".join(f"{source} ({digest[:8]})" for digest, source in digests.items())
+        raise InputError(f"the {what} are of different data: {named}", hint=f"compare {what} of the same data")
 
 
 def _labels(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
     """Name each fit by its method, and by model and prior where the fits differ in these."""
-    models = {_model_label(one) for one in fits if not isinstance(one, Withheld)}
+    models = {model_label(one) for one in fits if not isinstance(one, Withheld)}
     if len(models) < 2:
         return [one.method if isinstance(one, Withheld) else one.attrs["method"] for one in fits]
-    return [one.method if isinstance(one, Withheld) else f"{one.attrs['method']} {_model_label(one)}" for one in fits]
+    return [one.method if isinstance(one, Withheld) else f"{one.attrs['method']} {model_label(one)}" for one in fits]
 
 
-def _model_label(tree: xr.DataTree) -> str:
-    values = ", ".join(f"{name}={value:g}" for name, value in nested(tree, "fields").items())
+def model_label(tree: xr.DataTree) -> str:
+    """Name a fit's model with its fields."""
+    values = ", ".join(f"{name}={text(value)}" for name, value in nested(tree, "fields").items())
     return f"{tree.attrs['model']}({values})"
 
 
@@ -146,7 +150,7 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
     if isinstance(one, Withheld):
         return [{"method": one.method, "status": f"withheld: {one.reason}"}]
     whole = {
-        "model": _model_label(one),
+        "model": model_label(one),
         "method": one.attrs["method"],
         "kind": one.attrs["kind"],
         "status": one.attrs["status"],

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Inputs
+from bayeszoo.inputs import Arrays, Inputs, Parsed
 from bayeszoo.sources import read_table
 from bayeszoo.table import Table, shown
 
@@ -34,7 +34,7 @@ class Example:
         What it is, in a sentence.
     source : str
         Where it was published.
-    options : mapping of str to str
+    options : mapping of str to str or list
         The options of `read` that its columns need.
 
     Raises
@@ -46,7 +46,7 @@ class Example:
     file: str
     about: str
     source: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the name, so that no example can lead out of its folder."""
@@ -75,13 +75,14 @@ class HasInputs(Protocol):
 class Data(Mapping[str, np.ndarray]):
     """Arrays that a model accepts, and where they come from.
 
-    A mapping of names to read-only arrays with one row per data row. The arrays are copies: changing the user's
-    own afterwards changes nothing. Two data are equal when their digests are.
+    A mapping of names to read-only arrays with one row per data row, but for the coordinates, which label another axis.
+    The arrays are copies: changing the user's own afterwards changes nothing. Two data are equal when their digests
+    are.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-        The arrays, under the names the model gives them.
+        The arrays, under the names the model gives them, the outcome first.
     source : str
         The base name of the file, or the kind of object, that they come from.
     columns : mapping of str to str
@@ -150,6 +151,7 @@ class Data(Mapping[str, np.ndarray]):
 def read(
     model: HasInputs,
     source: Any = None,
+    /,  # some inputs have an option that is called source
     *,
     missing: str = "refuse",
     delimiter: str | None = None,
@@ -157,7 +159,8 @@ def read(
     encoding: str = "utf-8",
     header: bool = True,
     new: bool = False,
-    **options: str | None,
+    like: Arrays | None = None,
+    **options: Any,
 ) -> Data:
     r"""Read and check the data for a model.
 
@@ -171,8 +174,10 @@ def read(
         The model, or its class: its `inputs` say what the table must hold.
     source : path, data frame, mapping or array-like, optional
         A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
-        sequences; or one sequence, array or series of shape (n,) or (n, 1). The model's first example by default.
-        A `Data` read for the same kind of model is returned as it is, any other is checked again.
+        sequences; one sequence, array or series of shape (n,) or (n, 1); or a two-dimensional array or list of rows,
+        whose columns are called ``1``, ``2``, ... The model's first example by default. A mapping of canonical arrays
+        and their coordinates, as ``simulate`` makes them, is checked as strictly. A `Data` read for the same kind of
+        model is returned as it is, any other is checked again.
     missing : {"refuse", "drop"}
         What to do with rows that lack a value in a column that is used.
     delimiter : str, optional
@@ -185,7 +190,9 @@ def read(
         Whether the first line of a text file names the columns.
     new : bool
         Whether these are rows to be predicted, whose outcome may be absent.
-    **options : str
+    like : mapping of str to ndarray, optional
+        The data of the fit that rows are to be predicted from: labels get the codes that they have there.
+    **options : str or list of str
         Those of ``model.inputs.options``: which columns to use, and what their values mean.
 
     Returns
@@ -211,23 +218,42 @@ def read(
     >>> data.notes
     ("column 'won': 'no' is 0, 'yes' is 1",)
     """
-    checked = (model.inputs, new)
+    inputs = model.inputs
     if isinstance(source, Data):
-        return source if source.checked_for == checked else _checked_again(source, model.inputs, new)
+        return _checked_again(source, inputs, new, like)
+    if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
+        parsed = inputs.canonical(source, missing)
+        data = Data(parsed.arrays, type(source).__name__, parsed.columns, parsed.notes, (inputs, new))
+        return _checked_again(data, inputs, new, like)
     if source is None:
         table, defaults = _example(model, None)
         options = {**defaults, **options}
     else:
-        table = read_table(source, delimiter=delimiter, decimal=decimal, encoding=encoding, header=header)
-    parse = model.inputs.parse_new if new else model.inputs.parse
-    parsed = parse(table, missing, **options)
-    return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes, checked)
+        table = inputs.own_table(source, decimal) or read_table(
+            source, delimiter=delimiter, decimal=decimal, encoding=encoding, header=header
+        )
+    parsed = _parsed(inputs, table, new, like, missing=missing, **options)
+    return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes, (inputs, new))
 
 
-def _checked_again(data: Data, inputs: Inputs, new: bool) -> Data:
-    parse = inputs.parse_new if new else inputs.parse
-    parsed = parse(read_table(dict(data.arrays)))
-    return Data(parsed.arrays, data.source, data.columns, (*data.notes, *parsed.notes), (inputs, new))
+def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **options: Any) -> Parsed:
+    return inputs.parse_new(table, like, **options) if new else inputs.parse(table, **options)
+
+
+def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
+    """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
+    alike = like is None or all(np.array_equal(like[name], data.get(name, ())) for name in inputs.coords)
+    if alike and data.checked_for == (inputs, new):
+        return data
+    if alike and inputs.is_canonical(data):
+        parsed = inputs.canonical(data.arrays)
+    else:
+        # as the table they came from: codes mean nothing to another kind of inputs
+        made_by = data.checked_for[0] if data.checked_for else inputs
+        table = read_table(made_by.table(data.arrays))
+        parsed = _parsed(inputs, table, new, like)
+    notes = dict.fromkeys((*data.notes, *parsed.notes))
+    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new))
 
 
 def example(model: HasInputs, name: str | None = None) -> Data:

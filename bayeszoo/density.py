@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytensor
@@ -23,6 +23,23 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
+def improper(model: pm.Model) -> list[str]:
+    """Name the free variables with a flat prior, `pm.Flat` or `pm.HalfFlat`, which does not integrate to one.
+
+    Other improper priors (of a `pm.Potential` or a `pm.CustomDist`) are not seen.
+    """
+    import pymc as pm
+
+    flat = pm.Flat.rv_type, pm.HalfFlat.rv_type
+    return [variable.name for variable in model.free_RVs if isinstance(variable.owner.op, flat)]
+
+
+def no_evidence(model: pm.Model) -> str | None:
+    """Say why a model has no evidence; None when it has one."""
+    flat = improper(model)
+    return f"log evidence is undefined under a flat prior ({', '.join(flat)})" if flat else None
+
+
 class Density:
     """A PyMC model as functions of a flat unconstrained point.
 
@@ -30,6 +47,8 @@ class Density:
     ----------
     model : pymc.Model
         Free variables must be continuous.
+    mode : str
+        PyTensor's way of compiling: numba's, which is fast to run, or ``"FAST_COMPILE"``, which is fast to compile.
 
     Attributes
     ----------
@@ -42,10 +61,10 @@ class Density:
         When a free variable is discrete.
     """
 
-    def __init__(self, model: pm.Model) -> None:
+    def __init__(self, model: pm.Model, mode: str = "NUMBA") -> None:
         if discrete := [v.name for v in model.free_RVs if v.dtype.startswith(("int", "uint", "bool"))]:
             raise InputError(f"{', '.join(discrete)}: discrete variables have no gradient", hint="sum them out")
-        self.model = model
+        self.model, self._mode = model, mode
         self._start = model.initial_point()
         self._flat = pt.dvector("flat")
         self.size = sum(int(np.size(value)) for value in self._start.values())
@@ -63,7 +82,9 @@ class Density:
 
     def _compile(self, outputs: Iterable[Any]) -> Callable[[np.ndarray], Any]:
         graph = clone_replace(list(outputs), self._parts)
-        function = pytensor.function([self._flat], graph, mode="NUMBA", on_unused_input="ignore", trust_input=True)
+        function = pytensor.function([self._flat], graph, mode=self._mode, on_unused_input="ignore", trust_input=True)
+        if self._mode != "NUMBA":
+            return cast(Callable[[np.ndarray], Any], function)
         function(self.start)  # numba compiles at the first call
         jitted, shared = function.vm.jit_fn, [variable.get_value(borrow=True) for variable in function.get_shared()]
         return lambda x: jitted(x, *shared)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any, cast
 
+from bayeszoo.fields import Hyperparameter, hyperparameters, text
 from bayeszoo.fit import methods_for
 from bayeszoo.model import Model, capabilities
 
@@ -26,13 +27,18 @@ def in_full(model: type[Model]) -> dict[str, Any]:
     return {
         **in_brief(model),
         "notation": _notation(model),
-        "fields": [
-            {"field": f.name, "is": f.metadata.get("label", ""), "default": f.default} for f in fields(cast(Any, model))
-        ],
+        "fields": [_field(f, hyperparameters(model)) for f in fields(cast(Any, model))],
         "inputs": model.inputs.describe(),
         "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
         "graph": _graph(model),
     }
+
+
+def _field(f: Field[Any], known: dict[str, Hyperparameter]) -> dict[str, Any]:
+    """Return name, meaning and default, and the axes along which it may have an entry for each label."""
+    about = known.get(f.name)
+    along = f"; along {', '.join(about.axes)}" if about and about.axes else ""
+    return {"field": f.name, "is": about.label + along if about else "", "default": text(f.default)}
 
 
 def _notation(model: type[Model]) -> str:

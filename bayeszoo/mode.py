@@ -19,6 +19,10 @@ from bayeszoo.problem import Outcome, Problem
 from bayeszoo.score import log_likelihood, prior
 
 SPACE = "constrained (no Jacobian)"
+STEPS = 32
+"""Steps of either kind that a closed-form mode is tried by."""
+MAX_ROWS = 10_000
+"""Distinct rows up to which the likelihood of a step is taken row by row."""
 
 
 def run_map(problem: Problem) -> Outcome:
@@ -31,44 +35,51 @@ def run_map(problem: Problem) -> Outcome:
 
 def run_mle(problem: Problem) -> Outcome:
     """Find the maximum-likelihood point; the prior plays no part."""
-    model = problem.model
-    if isinstance(model, PointEstimates) and isinstance(model, Conjugate):
-        return _closed_form(problem, model.mle, lambda p: cast(float, log_likelihood(problem.model, p, problem.data)))
+    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Conjugate):
+        return _closed_form(problem, problem.model.mle, _likelihood(problem))
     return _optimized(problem, lambda density: density.likelihood)
+
+
+def _likelihood(problem: Problem) -> Callable[[Values], float]:
+    """Return the log likelihood: of the rows, or when they are many by Bayes' theorem, up to a constant."""
+    model, data = cast(Any, problem.model), problem.data
+    if len(model.inputs.observations(data)[1]) <= MAX_ROWS:
+        return lambda params: cast(float, log_likelihood(model, params, data))
+    posterior, before = model.posterior(problem.stats), prior(model, data)
+    return lambda params: posterior.logpdf(params) - before.logpdf(params)
 
 
 def _closed_form(problem: Problem, estimate: Callable[[Any], Values], objective: Callable[[Values], float]) -> Outcome:
     with problem.clock.phase("run"):
         params = estimate(problem.stats)
         facts = {"mode_space": SPACE, **_heights(problem, params)}
-        checks = [at_most("gain of a step of 0.001 sd", _nearby_gain(problem, params, objective), 0.0)]
+        checks = [at_most("gain of a small step", _nearby_gain(problem, params, objective), 0.0)]
     return Outcome(_as_draws(params), "closed form", checks, facts)
 
 
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
-    """Return the most that moving any one coordinate a little either way would gain; NaN when it cannot be told."""
+    """Return the most that any of some small steps would gain, beyond rounding; NaN when it cannot be told."""
     posterior = cast(Any, problem.model).posterior(problem.stats)
-    gains = [
-        _gain(posterior, params, {**params, name: moved}, objective)
-        for name, value in params.items()
-        for moved in _moved(np.asarray(value, dtype=np.float64), posterior[name])
-    ]
-    return float(np.max(gains))
-
-
-def _moved(value: np.ndarray, marginal: Any) -> Iterator[np.ndarray]:
-    """Yield the value with each coordinate moved down and up; quantiles exist where a standard deviation may not."""
-    steps = 1e-3 * (np.asarray(marginal.ppf(0.84)) - np.asarray(marginal.ppf(0.16))) / 2
-    for i in range(value.size):
-        for sign in (-1.0, 1.0):
-            yield value + sign * steps * (np.arange(value.size) == i).reshape(value.shape)
-
-
-def _gain(posterior: Any, here: Values, there: Values, objective: Callable[[Values], float]) -> float:
-    if not math.isfinite(objective(here)):
+    height = objective(params)
+    if not math.isfinite(height):
         return math.nan
-    outside = not math.isfinite(posterior.logpdf(there))  # of the support, where SciPy says NaN or -inf
-    return -math.inf if outside else objective(there) - objective(here)
+    rounding = 16 * np.finfo(np.float64).eps * max(1.0, abs(height))
+    # outside the support SciPy says NaN or -inf
+    inside = [there for there in _nearby(params, posterior) if math.isfinite(posterior.logpdf(there))]
+    return float(np.max([objective(there) - height - rounding for there in inside])) if inside else math.nan
+
+
+def _nearby(params: Values, posterior: Any) -> Iterator[dict[str, np.ndarray]]:
+    """Yield points a thousandth of the posterior's width away, on every side of the point.
+
+    Parameter spaces are convex (numbers, simplexes, covariances): a step towards a draw stays inside, and so does one
+    along the difference of two draws unless the point is on the edge.
+    """
+    draws = posterior.rvs(STEPS + 1, np.random.default_rng(0))
+    here = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
+    for i in range(STEPS):
+        yield {name: value + 1e-3 * (draws[name][i] - value) for name, value in here.items()}
+        yield {name: value + 1e-3 * (draws[name][i] - draws[name][i + 1]) for name, value in here.items()}
 
 
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:

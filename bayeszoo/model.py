@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_c
 import numpy as np
 
 from bayeszoo.errors import InputError
+from bayeszoo.fields import hyperparameters, text
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -26,31 +27,8 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]
 """Named arrays: parameters, or the canonical arrays of a data set."""
 
-
-LARGEST = 1e100
-"""Largest hyperparameter, so that products and squares of several stay finite."""
-
-
-def positive(default: float, label: str) -> float:
-    """Declare a hyperparameter field that must be finite and > 0; ``label`` names it in messages."""
-    return field(default=default, metadata={"label": label, "positive": True})
-
-
-def real(default: float, label: str) -> float:
-    """Declare a hyperparameter field that must be a finite real number; ``label`` names it in messages."""
-    return field(default=default, metadata={"label": label, "positive": False})
-
-
-def _hyperparameter(value: object, label: str, must_be_positive: bool) -> np.float64:
-    """Cast once to float64: PyTensor would read Python's ``3.0`` as float32 and ``3`` as int8 (pytensor#1073)."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(f"{label} must be a number, got {value!r}")
-    if not -LARGEST <= value <= LARGEST:
-        found = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
-        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {found}")
-    if must_be_positive and value <= 0:
-        raise InputError(f"{label} must be > 0, got {value:g}")
-    return np.float64(value)
+Axes = Mapping[str, tuple[str, ...]]
+"""Names of the axes of named arrays."""
 
 
 class Model(ABC):
@@ -64,11 +42,14 @@ class Model(ABC):
         What a user's table must hold.
     examples : tuple of Example
         Real data sets that come with the model; the first is its default.
+    dims : mapping of str to tuple of str
+        The axes of each parameter that has any.
     """
 
     name: ClassVar[str]
     inputs: ClassVar[Inputs]
     examples: ClassVar[tuple[Example, ...]] = ()
+    dims: ClassVar[Axes] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -76,14 +57,40 @@ class Model(ABC):
         cls.name = "_".join(word.lower() for word in words)
 
     def __post_init__(self) -> None:
-        for f in fields(cast(Any, self)):
-            if "label" in f.metadata:
-                value = _hyperparameter(getattr(self, f.name), f.metadata["label"], f.metadata["positive"])
-                object.__setattr__(self, f.name, value)
+        for name, hyperparameter in hyperparameters(self).items():
+            object.__setattr__(self, name, hyperparameter.cast(getattr(self, name)))
 
     def __str__(self) -> str:
         """Name the model and its fields."""
-        return f"{self.name}({', '.join(f'{name}={value}' for name, value in fields_of(self).items())})"
+        return f"{self.name}({', '.join(f'{name}={text(value)}' for name, value in fields_of(self).items())})"
+
+    def entries(self, name: str, size: int | tuple[int, ...]) -> np.ndarray:
+        """Return a hyperparameter with one entry for each label of its axes: its own, or those that stand for all.
+
+        Parameters
+        ----------
+        name : str
+            The field.
+        size : int or tuple of int
+            How many labels the data have along its axes.
+
+        Raises
+        ------
+        InputError
+            When it has another number of entries.
+        """
+        values, shape = np.asarray(getattr(self, name), dtype=np.float64), np.atleast_1d(size)
+        own = values.shape
+        if own != tuple(shape[len(shape) - len(own) :]):
+            what, given = hyperparameters(self)[name], " x ".join(map(str, own))
+            raise InputError(
+                f"{what.label} has {given} entries, the data {' x '.join(map(str, shape))} of {' and '.join(what.axes)}"
+            )
+        return np.array(np.broadcast_to(values, shape))
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the labels along the axes of the parameters: those of the data."""
+        return {name: data[name] for name in self.inputs.coords}
 
     @classmethod
     def weak(cls, data: Values) -> Self:
@@ -119,6 +126,10 @@ class Stats:
     def __sub__(self, other: Self) -> Self:
         return type(self)(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
 
+    def discounted(self, factor: float) -> Self:
+        """Return the statistics of data that count ``factor`` times, as when older batches are forgotten."""
+        return type(self)(**{f.name: factor * getattr(self, f.name) for f in fields(self)})
+
 
 @runtime_checkable
 class Sufficient(Protocol):
@@ -128,7 +139,7 @@ class Sufficient(Protocol):
         """Return the `Stats` of the data."""
 
     def compressed(self, stats: Any) -> pm.Model:
-        """Declare the density of the ordered data from the statistics, with the names and dims of ``declare``."""
+        """Declare the density of the ordered data from the statistics, with the variables of ``declare``."""
 
 
 @runtime_checkable
@@ -151,6 +162,9 @@ class Conjugate(Sufficient, Protocol):
 @runtime_checkable
 class PointEstimates(Protocol):
     """The MAP and the maximum-likelihood estimate are known in closed form."""
+
+    def free_parameters(self, stats: Any) -> int:
+        """Return how many numbers the likelihood is maximized over."""
 
     def map(self, stats: Any) -> dict[str, Any]:
         """Return the mode of the posterior in the constrained space (no Jacobian)."""
@@ -184,4 +198,4 @@ def capabilities(model: type[Model]) -> tuple[str, ...]:
 def fields_of(model: Model) -> dict[str, Any]:
     """Return the model's hyperparameters as plain numbers and lists, ready for JSON."""
     values = {f.name: getattr(model, f.name) for f in fields(cast(Any, model))}
-    return {name: v.tolist() if isinstance(v, np.generic | np.ndarray) else v for name, v in values.items()}
+    return {name: np.asarray(v).tolist() if isinstance(v, np.generic | tuple) else v for name, v in values.items()}

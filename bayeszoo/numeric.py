@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import numbers
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
 import numpy as np
@@ -16,6 +16,9 @@ from bayeszoo.table import Column, Table, listed, shown
 LARGEST_COUNT = 2**53
 """Above it, float64 no longer holds every whole number."""
 
+MOST_ROWS = 10_000_000
+"""Rows that a table of counts is expanded to, at most."""
+
 LARGEST_REAL = 1e150
 """Above it, the square of a number, or a sum of squares, overflows."""
 
@@ -23,27 +26,39 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _PLAIN = re.compile(r"[0-9eE+.\-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
-_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 # Columns: which one, and which of its rows
 
 
-def choose(table: Table, column: str | None, name: str, other: str | None = None) -> Column:
-    """Find the column to use: the one asked for, else the one called `name`, else the only one beside `other`.
+def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str] | None = None) -> Column:
+    """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken.
+
+    Parameters
+    ----------
+    table : Table
+        The user's table.
+    column : str or None
+        The column that is asked for.
+    name : str
+        The model's name of what it holds.
+    taken : mapping of str to str, optional
+        What other columns hold, such as ``their counts``, by column.
 
     Raises
     ------
     InputError
         When there is no such column, or it cannot be told which one.
     """
-    if column is not None and column == other:
-        raise InputError(f"column {shown(column)} cannot hold both the outcomes and their counts", column=column)
+    taken = taken or {}
+    if column is not None and column in taken:
+        raise InputError(f"column {shown(column)} cannot hold both the outcomes and {taken[column]}", column=column)
     if column is not None:
         return table[column]
-    if name in table.columns and name != other:
+    if name in table.columns and name not in taken:
         return table[name]
-    candidates = [label for label in table.columns if label != other]
+    candidates = [label for label in table.columns if label not in taken]
     if len(candidates) == 1:
         return table[candidates[0]]
     found = ", ".join(map(shown, list(table.columns)[:20]))
@@ -94,6 +109,22 @@ def complete(
     return [values[~holes] for values in arrays], (note,)
 
 
+def stacked(
+    columns: list[Column], convert: Callable[[Column], np.ndarray], missing: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Convert columns and put their complete rows into one array of shape (kept, columns); the note is `complete`'s."""
+    arrays, dropped = complete(columns, map(convert, columns), missing)
+    return np.column_stack(arrays), dropped
+
+
+def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct pairs of two columns, as two arrays, and how often each occurs."""
+    firsts, i = np.unique(first, return_inverse=True)
+    seconds, j = np.unique(second, return_inverse=True)
+    pairs, times = np.unique(i * len(seconds) + j, return_counts=True)
+    return firsts[pairs // max(len(seconds), 1)], seconds[pairs % max(len(seconds), 1)], times
+
+
 # Numbers
 
 
@@ -106,18 +137,30 @@ def to_numbers(column: Column) -> np.ndarray:
         When a value is not a number, or is infinite. Truth values, dates and complex numbers are not numbers here,
         nor is text such as ``1,000``, ``1_000``, ``0x1F`` or ``10%``.
     """
-    values = column.values
-    if isinstance(values, list):
-        converted = _from_text(column, values)
-    elif values.dtype.kind in "iuf":
-        with np.errstate(over="ignore"):  # from an extended precision; refused below
-            converted = values.astype(np.float64, copy=False)
-    else:
-        converted = _from_objects(column, values)
+    converted = _converted(column)
     infinite = np.flatnonzero(np.isinf(converted))
     if len(infinite):
         raise column.error("is too large", infinite)
     return converted
+
+
+def are_numbers(column: Column) -> bool:
+    """Say whether every value is a number, however large, or missing."""
+    try:
+        _converted(column)
+    except InputError:
+        return False
+    return True
+
+
+def _converted(column: Column) -> np.ndarray:
+    values = column.values
+    if isinstance(values, list):
+        return _from_text(column, values)
+    if values.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # from an extended precision, to the infinity that `to_numbers` refuses
+            return values.astype(np.float64, copy=False)
+    return _from_objects(column, values)
 
 
 def to_reals(column: Column) -> np.ndarray:
@@ -144,6 +187,40 @@ def to_counts(column: Column) -> np.ndarray:
     if large:
         raise column.error("is too large", large, hint="counts must be <= 2**53")
     return values
+
+
+def to_positive(column: Column) -> np.ndarray:
+    """Convert a column as `to_reals` does, and refuse all but numbers above 0."""
+    values = to_reals(column)
+    low = np.flatnonzero(values <= 0)
+    if len(low):
+        raise column.error("is not > 0", low)
+    return values
+
+
+def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
+    """Add up counts, and refuse a sum above what float64 can count."""
+    fits = len(counts) * counts.max(initial=0) < 2**62  # or else the sum of int64 could wrap
+    total = int(counts.astype(np.int64).sum()) if fits else sum(map(int, counts))
+    if total > LARGEST_COUNT:
+        raise column.error("has a sum above 2**53")
+    return total
+
+
+def refuse_sum(column: Column, counts: np.ndarray) -> int:
+    """Add up counts, and refuse a sum of nothing as well."""
+    total = refuse_large_sum(column, counts)
+    if total == 0:
+        raise column.error("adds up to 0: there are no observations")
+    return total
+
+
+def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
+    """Return how often to repeat each row, and refuse to make more than `MOST_ROWS` of them."""
+    total = refuse_sum(column, counts)
+    if total > MOST_ROWS:
+        raise column.error(f"adds up to {total} observations, at most {MOST_ROWS} are read", hint="give a part of them")
+    return counts.astype(np.int64)
 
 
 def _from_text(column: Column, values: list[str]) -> np.ndarray:
@@ -180,7 +257,7 @@ def number(text: str, decimal: str = ".") -> float | None:
 def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
     cells = values.tolist()
     present = [cell for cell in cells if cell is not None]
-    if values.dtype.kind in "mM" or any(isinstance(cell, _DATES) for cell in present):
+    if values.dtype.kind in "mM" or any(isinstance(cell, DATES) for cell in present):
         raise column.error("holds dates")
     if values.dtype.kind == "c" or any(isinstance(cell, complex | np.complexfloating) for cell in present):
         raise column.error("is complex")

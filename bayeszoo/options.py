@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bayeszoo import terminal
 from bayeszoo.data import Data, example, read
 from bayeszoo.errors import InputError
+from bayeszoo.fields import hyperparameters
 from bayeszoo.model import Model
 
 
@@ -33,6 +34,22 @@ class TableOptions:
         Column of successes; goes with --trials.
     trials
         Column of trials; goes with --successes.
+    columns
+        Columns to use, with commas between.
+    categories
+        The categories in order, with commas between.
+    exposure
+        Column of how long or how much each row was observed.
+    sequence
+        Column that says to which sequence a row belongs.
+    source
+        Column of where a transition starts; goes with --target.
+    target
+        Column of where a transition ends; goes with --source.
+    symbols
+        The symbols in order, with commas between.
+    order
+        How many symbols before the next one matter.
     delimiter
         Character between cells.
     decimal
@@ -51,6 +68,14 @@ class TableOptions:
     count: str | None = None
     successes: str | None = None
     trials: str | None = None
+    columns: str | None = None
+    categories: str | None = None
+    exposure: str | None = None
+    sequence: str | None = None
+    source: str | None = None
+    target: str | None = None
+    symbols: str | None = None
+    order: int | None = None
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
@@ -127,7 +152,8 @@ class PriorOptions(FieldOptions):
         if self.prior == "textbook":
             return model(**given)
         made = cast(Model, replace(cast(Any, model.weak(data)), **given))
-        if made != model(**given):
+        scaled = getattr(model.weak, "__func__", None) is not getattr(Model.weak, "__func__", None)
+        if scaled and not hyperparameters(model).keys() <= given.keys():
             terminal.note("priors are scaled to the data, and so is the log evidence")
         return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,10 @@ _TINY = -1e300
 
 @dataclass(frozen=True)
 class Predictive:
-    """What a predictive distribution says of each row; arrays of shape (rows,)."""
+    """What a predictive distribution says of each row.
+
+    Arrays of shape (rows,), or for an outcome of several numbers (rows, K); the scores always (rows,).
+    """
 
     mean: np.ndarray
     sd: np.ndarray
@@ -55,9 +59,11 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     Returns
     -------
     pandas.DataFrame
-        One row a new row: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` (NaN where there is no Monte
-        Carlo error), ``observed``, ``log_score`` (NaN where the outcome is not known, or so far from the draws that
-        their average says nothing: Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``.
+        One row a new row, or for an outcome of several numbers, or of one of several categories, one row for each of
+        them, which the index then names: ``mean`` (the probability of a category), ``sd``, ``q025``, ``median``,
+        ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``, ``log_score`` (NaN where the
+        outcome is not known, or so far from the draws that their average says nothing: Pareto k-hat above
+        `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each of its numbers.
 
     Notes
     -----
@@ -76,40 +82,70 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     if tree.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
     model = model_of(tree)
-    data, observed = _new_rows(model, new_data, options)
+    fitted_to = data_of(tree)
+    data, observed = _new_rows(model, fitted_to, new_data, options)
     found = (
-        _closed_form(model, tree, data, observed)
+        _closed_form(model, fitted_to, data, observed)
         if tree.attrs["kind"] == "exact"
         else _averaged(model, tree, data, observed, seed)
     )
-    unknown = np.full(len(found.mean), np.nan)
+    index, shape = _index(model, data, found.mean)
+    unknown = np.full(shape, np.nan)
     columns = {"mean": found.mean, "sd": found.sd, **dict(zip(QUANTILES, found.quantiles, strict=True))}
     columns["mcse_mean"] = unknown if found.mcse_mean is None else found.mcse_mean
-    columns["observed"] = unknown if observed is None else observed
-    columns["log_score"] = found.log_score
-    columns["mcse_log_score"] = found.mcse_log_score
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(unknown) + 1, name="row"))
+    columns["observed"] = unknown if observed is None else _as_numbers(model, data, observed)
+    columns["log_score"], columns["mcse_log_score"] = (
+        np.broadcast_to(score.reshape(-1, *[1] * (len(shape) - 1)), shape)
+        for score in (found.log_score, found.mcse_log_score)
+    )
+    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
 
 
-def _new_rows(model: Model, new_data: Any, options: dict[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
+    """Return the coordinate along which an outcome has several numbers, or that its codes stand for."""
+    inputs = model.inputs
+    axes = (inputs.coded.get(name) or next(iter(inputs.dims.get(name, ())), None) for name in data)
+    return next((axis for axis in axes if axis), None)
+
+
+def _index(model: Model, data: Mapping[str, np.ndarray], mean: np.ndarray) -> tuple[pd.Index, tuple[int, ...]]:
+    """Return the index of the frame, and the shape of what it lists."""
+    import pandas as pd
+
+    rows, axis = pd.RangeIndex(1, len(mean) + 1, name="row"), _axis(model, data)
+    if axis is None:
+        return rows, mean.shape
+    return pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis]), mean.shape
+
+
+def _as_numbers(model: Model, data: Mapping[str, np.ndarray], observed: np.ndarray) -> np.ndarray:
+    """Return the outcome as the numbers that are predicted: of a category, which one it was."""
+    axis = _axis(model, data)
+    if axis is None or observed.ndim > 1:
+        return observed.astype(np.float64)
+    return np.asarray(observed[:, None] == np.arange(len(data[axis])), dtype=np.float64)
+
+
+def _new_rows(
+    model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]
+) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
     """Return the arrays of the new rows, and their outcome where it is known."""
     if isinstance(new_data, int):
         if isinstance(new_data, bool) or new_data < 1:
             raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
-        return model.inputs.unseen(new_data), None
-    data: Data = read(model, new_data, new=True, **options)
+        return model.inputs.unseen(fitted_to, new_data), None
+    data: Data = read(model, new_data, new=True, like=fitted_to, **options)
     known = model.inputs.has_outcome(data)
-    return dict(data), np.asarray(model.inputs.outcome(data), dtype=np.float64) if known else None
+    return dict(data), model.inputs.outcome(data) if known else None
 
 
-def _closed_form(
-    model: Model, tree: xr.DataTree, data: dict[str, np.ndarray], observed: np.ndarray | None
-) -> Predictive:
+def _closed_form(model: Model, fitted_to: Data, data: dict[str, np.ndarray], observed: np.ndarray | None) -> Predictive:
     if not isinstance(model, Conjugate):
         raise InputError(f"{model.name} has no closed-form predictive")
-    distribution = model.predictive(model.statistics(data_of(tree)), data)
+    distribution = model.predictive(model.statistics(fitted_to), data)
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
-    scores = _nan_like(distribution.mean()) if observed is None else log_density(distribution, observed)
+    unknown = np.full(len(quantiles[0]), np.nan)
+    scores = unknown if observed is None else log_density(distribution, observed)
     return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores, np.zeros_like(scores))
 
 
@@ -123,7 +159,7 @@ def _averaged(
         str(name): v.transpose("chain", "draw", ...).to_numpy() for name, v in tree["posterior"].data_vars.items()
     }
     given = model.likelihood(posterior, data)
-    conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row)
+    conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row, ...)
     both = (0, 1)
     if tree.attrs["kind"] == "point estimate":
         quantiles, mcse = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()]), None
@@ -131,7 +167,8 @@ def _averaged(
         drawn = given.rvs(size=conditional.shape, random_state=np.random.default_rng(seed))
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
-    scores = (_nan_like(mean), _nan_like(mean)) if observed is None else _log_mean(log_density(given, observed))
+    unknown = np.full(len(mean), np.nan)
+    scores = (unknown, unknown) if observed is None else _log_mean(log_density(given, observed))
     return Predictive(mean, sd, quantiles, mcse, *scores)
 
 
@@ -162,7 +199,3 @@ def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
     log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
     ratio = np.exp(log_p - log_mean)
     return log_mean, float(array_stats.mcse(ratio, method="mean", chain_axis=0, draw_axis=1))
-
-
-def _nan_like(values: Any) -> np.ndarray:
-    return np.full(np.shape(values), np.nan)

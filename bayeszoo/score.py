@@ -17,14 +17,50 @@ MAX_DISTINCT = 2000
 
 
 class Score(NamedTuple):
-    """Mean leave-one-out log predictive density of one observation, in nats.
+    """Leave-one-out log predictive densities, in nats.
 
-    ``se`` is its standard error over observations, ``mcse`` its Monte Carlo standard error (0 for a closed form).
+    Attributes
+    ----------
+    mean : float
+        Of one observation: the mean of ``terms``, weighted.
+    se : float
+        Standard error of the mean over observations.
+    mcse : float
+        Monte Carlo standard error of the mean; 0 for a closed form.
+    terms, weights : ndarray of shape (M,)
+        Log predictive density of each distinct observation, and how often it occurs, as ``inputs.observations`` has
+        them.
+    k_hat : float
+        Largest Pareto shape of the importance weights; NaN for a closed form.
     """
 
     mean: float
     se: float
-    mcse: float = 0.0
+    mcse: float
+    terms: np.ndarray
+    weights: np.ndarray
+    k_hat: float = math.nan
+
+    @property
+    def total(self) -> float:
+        """How many observations there are."""
+        return float(self.weights.sum())
+
+
+class NoScore(ValueError):
+    """Why there is no leave-one-out score.
+
+    Parameters
+    ----------
+    message : str
+        The reason.
+    k_hat : float
+        The Pareto shape that is too large, where that is the reason.
+    """
+
+    def __init__(self, message: str, k_hat: float = math.nan) -> None:
+        self.k_hat = k_hat
+        super().__init__(message)
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
@@ -49,10 +85,13 @@ def prior(model: Conjugate, data: Values) -> Any:
 
 
 def integrated(model: Model, data: Values) -> Score | None:
-    """Leave-one-out score with the parameters integrated out in closed form."""
-    if not isinstance(model, Conjugate):
-        return None
-    return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+    """Leave-one-out score with the parameters integrated out in closed form; None where there is none."""
+    return _or_none(closed_form, model, data)
+
+
+def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
+    """Leave-one-out score integrated over draws; None where `psis` withholds it."""
+    return _or_none(psis, model, data, posterior)
 
 
 def plugged_in(model: Model, data: Values, estimate: str) -> Score | None:
@@ -60,64 +99,128 @@ def plugged_in(model: Model, data: Values, estimate: str) -> Score | None:
     if not (isinstance(model, PointEstimates) and isinstance(model, Conjugate) and isinstance(model, Observable)):
         return None
     refit = getattr(model, estimate)
-    return _leave_one_out(model, data, lambda rest, row: model.likelihood(refit(rest), row))
+    return _or_none(_leave_one_out, model, data, lambda rest, row: model.likelihood(refit(rest), row))
 
 
-def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values], Any]) -> Score | None:
+def _or_none(score: Callable[..., Score], *arguments: Any) -> Score | None:
+    try:
+        return score(*arguments)
+    except NoScore:
+        return None
+
+
+def closed_form(model: Model, data: Values) -> Score:
+    """Leave-one-out score with the parameters integrated out in closed form.
+
+    Raises
+    ------
+    NoScore
+        When the model has none, or the distinct observations are more than `MAX_DISTINCT`.
+    """
+    if not isinstance(model, Conjugate):
+        raise NoScore("no closed form")
+    return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+
+
+def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values], Any]) -> Score:
+    rows, weights = _observations(model, data)
+    everything = model.statistics(data)
+    terms = np.zeros(len(weights))
+    for i, row in _single_rows(model, rows, weights):
+        try:
+            distribution = predictive(everything - model.statistics(row), row)
+        except NumericalError as error:  # there is no estimate without this observation
+            raise NoScore(str(error)) from error
+        terms[i] = log_density(distribution, model.inputs.outcome(row)).item()
+    return _weighted(terms, weights)
+
+
+def _observations(model: Model, data: Values) -> tuple[Values, np.ndarray]:
     rows, weights = model.inputs.observations(data)
     if len(weights) > MAX_DISTINCT:
-        return None
-    everything = model.statistics(data)
-    terms = []
-    for row, weight in zip(_single_rows(rows, len(weights)), weights, strict=True):
-        if weight == 0:
-            terms.append(0.0)
-            continue
-        rest = everything - model.statistics(row)
-        try:
-            distribution = predictive(rest, row)
-        except NumericalError:  # there is no estimate without this observation
-            return None
-        terms.append(log_density(distribution, model.inputs.outcome(row)).item())
-    return _weighted(np.array(terms), weights)
+        raise NoScore(f"more than {MAX_DISTINCT} distinct observations")
+    return rows, weights
 
 
-def _single_rows(rows: Values, count: int) -> Iterator[dict[str, np.ndarray]]:
-    for i in range(count):
-        yield {name: values[i : i + 1] for name, values in rows.items()}
+def _single_rows(model: Model, rows: Values, weights: np.ndarray) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Go through the observations that occur: index, and data of that one row."""
+    for i in np.flatnonzero(weights):
+        yield int(i), model.inputs.reordered(rows, np.array([i]))
 
 
-def _weighted(terms: np.ndarray, weights: np.ndarray) -> Score:
+def _weighted(terms: np.ndarray, weights: np.ndarray, mcse: float = 0.0, k_hat: float = math.nan) -> Score:
     seen, total = weights > 0, float(weights.sum())
-    terms, weights = terms[seen], weights[seen]
-    mean = float(np.sum(terms * weights) / total)
-    if not math.isfinite(mean) or total < 2:
-        return Score(mean, math.nan)
-    return Score(mean, math.sqrt(float(np.sum(weights * np.square(terms - mean))) / total / total))
+    mean = float(np.sum(terms[seen] * weights[seen]) / total)
+    se = math.nan
+    if math.isfinite(mean) and total >= 2:
+        se = math.sqrt(float(np.sum(weights[seen] * np.square(terms[seen] - mean))) / total / total)
+    return Score(mean, se, mcse, terms, weights, k_hat)
 
 
-def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
+def difference(first: Score, second: Score) -> Score:
+    """Score of the first less that of the second, paired over observations, which must be the same.
+
+    Its ``mcse`` takes the two Monte Carlo errors to be independent.
+    """
+    return _weighted(first.terms - second.terms, first.weights, math.hypot(first.mcse, second.mcse))
+
+
+def psis(model: Model, data: Values, posterior: Any) -> Score:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
 
-    Withheld (None) when an importance weight's Pareto shape exceeds `k_hat_limit`.
+    Parameters
+    ----------
+    model : Model
+        Must be `Observable`.
+    data : mapping of str to ndarray
+        What the draws are conditioned on.
+    posterior : xarray.Dataset
+        Draws, with dims chain, draw, ...
+
+    Raises
+    ------
+    NoScore
+        When an importance weight's Pareto shape exceeds `k_hat_limit`, the model is not `Observable`, or the distinct
+        observations are more than `MAX_DISTINCT`.
     """
     from arviz_stats.base import array_stats
 
-    rows, weights = model.inputs.observations(data)
-    if not isinstance(model, Observable) or len(weights) > MAX_DISTINCT:
-        return None
+    if not isinstance(model, Observable):
+        raise NoScore("the model does not say how one observation is distributed")
+    rows, weights = _observations(model, data)
     draws = {str(name): variable.transpose("chain", "draw", ...).to_numpy() for name, variable in posterior.items()}
-    terms, influence = np.zeros(len(weights)), np.zeros(())
-    for i, row in enumerate(_single_rows(rows, len(weights))):
+    terms, k_hats, influence = np.zeros(len(weights)), [-math.inf], np.zeros(())
+    for i, row in _single_rows(model, rows, weights):
         log_p = log_density(model.likelihood(draws, row), model.inputs.outcome(row))[..., 0]  # (chain, draw)
-        if np.ptp(log_p) < 1e-9:  # the parameters say nothing about this row: no weights to smooth
-            terms[i] = log_p.mean()
-        else:
-            log_weights, k_hat = array_stats.psislw(log_p.ravel())
-            if weights[i] > 0 and not k_hat <= k_hat_limit(log_p.size):
-                return None
-            terms[i] = np.logaddexp.reduce(log_weights + log_p.ravel())
-        influence = influence - weights[i] * np.exp(terms[i] - log_p)
+        terms[i], k_hat = _without(log_p)
+        k_hats.append(k_hat)
+        with np.errstate(over="ignore"):  # of weights that are refused
+            influence = influence - weights[i] * np.exp(terms[i] - log_p)
+    _refuse(float(np.max(k_hats)), k_hat_limit(log_p.size))
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
     mcse = array_stats.mcse(influence, method="mean", chain_axis=0, draw_axis=1)
-    return _weighted(terms, weights)._replace(mcse=float(mcse / weights.sum()))
+    return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hats)))
+
+
+def _without(log_p: np.ndarray) -> tuple[float, float]:
+    """Return the log predictive density of an observation without itself, and the k-hat of its weights 1 / p.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (chain, draw)
+        Its log density at each draw.
+    """
+    from arviz_stats.base import array_stats
+
+    if not np.isfinite(log_p).all():  # a draw under which it cannot be has all the weight
+        return 0.0, math.inf
+    if np.ptp(log_p) < 1e-9:  # the parameters say nothing about it: no weights to smooth
+        return float(log_p.mean()), -math.inf
+    log_weights, k_hat = array_stats.psislw(log_p.ravel())
+    return float(np.logaddexp.reduce(log_weights + log_p.ravel())), float(k_hat)
+
+
+def _refuse(k_hat: float, limit: float) -> None:
+    """Raise unless the largest k-hat is at most its limit; np.max has propagated NaN, which is not."""
+    if not k_hat <= limit:
+        raise NoScore(f"k-hat {k_hat:.3g} (must be <= {limit:.3g})", k_hat)

@@ -19,8 +19,9 @@ def simulate_csv(model: Model, size: int, seed: int | None = None) -> tuple[str,
         raise InputError(f"size must be >= 1, got {size}")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     params, data = model.simulate(np.random.default_rng(seed), size)
+    table = model.inputs.table(data)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(data)
-    writer.writerows(zip(*(values.tolist() for values in data.values()), strict=True))
+    writer.writerow(table)
+    writer.writerows(zip(*(values.tolist() for values in table.values()), strict=True))
     return buffer.getvalue(), params, seed

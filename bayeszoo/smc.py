@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.gate import STRUCTURAL, at_most, check_draws, failures, passed
 from bayeszoo.problem import Outcome, Problem
 
@@ -36,7 +36,16 @@ def run(
         Effective share of the particles that each tempering step keeps; higher is slower and more exact.
     extend : bool
         Whether a fit that fails the gate is repeated with 2 and 4 times the particles.
+
+    Raises
+    ------
+    InputError
+        When a prior is flat: there is nothing to draw the first particles from, and no evidence.
     """
+    from bayeszoo.density import no_evidence
+
+    if undefined := no_evidence(problem.declared):
+        raise InputError(undefined, hint="use another method")
     for factor in (1, 2, 4) if extend else (1,):
         outcome = _attempt(problem, factor * draws, chains, threshold)
         if passed(outcome.checks) or not all(c.passed for c in outcome.checks if c.name in STRUCTURAL):

@@ -24,7 +24,8 @@ def read_table(
     ----------
     source : path, data frame, mapping or array-like
         A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
-        sequences; or one sequence, array or series of shape (n,) or (n, 1), which becomes the column ``y``.
+        sequences; or one sequence, array or series of shape (n,) or (n, 1), which becomes the column ``y``. The
+        columns of a two-dimensional array, or of a list of rows of equal length, are called ``1``, ``2``, ...
     delimiter : str, optional
         The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
     decimal : {".", ","}
@@ -65,17 +66,37 @@ def _from_memory(source: Any, decimal: str) -> Table:
     if isinstance(source, Mapping):
         return _from_mapping(source, decimal)
     if isinstance(source, list | tuple | range | np.ndarray):
-        return Table("", {"y": _column("y", source, decimal)})
+        return _from_sequence(source, decimal)
     import narwhals as nw
 
     if nw.dependencies.is_into_dataframe(source):
         return _from_frame("", source, decimal)
-    return Table("", {"y": _column("y", source, decimal)})
+    return _from_sequence(source, decimal)
+
+
+def _from_sequence(source: Any, decimal: str) -> Table:
+    """Make one column of single values; of rows, as many as these are wide."""
+    columns = _columns_of(source)
+    names = ["y"] if len(columns) == 1 else [str(i + 1) for i in range(len(columns))]
+    return Table("", {name: to_column(name, cells, decimal) for name, cells in zip(names, columns, strict=True)})
+
+
+def _columns_of(source: Any) -> list[Any]:
+    if isinstance(source, list | tuple) and source and {type(row) for row in source} <= {list, tuple}:
+        widths = {len(row) for row in source}
+        if len(widths) > 1:
+            raise _ragged("y")
+        # not by way of an array: numpy would turn the rows [1, "b"] into text
+        return [source] if widths == {0} else [list(cells) for cells in zip(*source, strict=True)]
+    if isinstance(source, list | tuple | range) and not any(isinstance(row, np.ndarray) for row in source[:1]):
+        return [source]
+    array = _array("y", source)
+    return list(array.T) if array.ndim == 2 and array.shape[1] > 1 else [array]
 
 
 def _from_mapping(source: Mapping[Any, Any], decimal: str) -> Table:
     refuse_duplicates([str(name) for name in source])
-    columns = {str(name): _column(str(name), values, decimal) for name, values in source.items()}
+    columns = {str(name): to_column(str(name), values, decimal) for name, values in source.items()}
     # only pandas objects have an index that can be compared: a list's `index` is a method, xarray has `indexes`
     indexed = {str(name): values for name, values in source.items() if hasattr(values, "reindex")}
     indexes = {name: values.index for name, values in indexed.items() if hasattr(values, "index")}
@@ -94,7 +115,7 @@ def _from_frame(name: str, source: Any, decimal: str) -> Table:
     refuse_duplicates(labels)
     frame = nw.from_native(source, eager_only=True)
     series = dict(zip(labels, frame.iter_columns(), strict=True))
-    return Table(name, {label: _column(label, values, decimal) for label, values in series.items()})
+    return Table(name, {label: to_column(label, values, decimal) for label, values in series.items()})
 
 
 def _from_parquet(path: Path, decimal: str) -> Table:
@@ -111,7 +132,14 @@ def _from_parquet(path: Path, decimal: str) -> Table:
     return _from_frame(escaped(path.name), arrow, decimal)
 
 
-def _column(name: str, values: Any, decimal: str) -> Column:
+def to_column(name: str, values: Any, decimal: str = ".") -> Column:
+    """Make a column of one sequence of values: text as a list, anything else as an array.
+
+    Raises
+    ------
+    InputError
+        When it is not one sequence of values.
+    """
     if isinstance(values, list) and set(map(type, values)) == {str}:
         return Column(name, values.copy(), decimal)
     array = _array(name, values)
@@ -125,7 +153,10 @@ def _column(name: str, values: Any, decimal: str) -> Column:
         return Column(name, array.tolist(), decimal)
     if array.dtype.kind != "O":
         return Column(name, array, decimal)
-    cells = [None if _is_missing(cell) else cell for cell in array.tolist()]
+    cells = array.tolist()
+    if set(map(type, cells)) == {str}:  # the next line takes its time
+        return Column(name, cells, decimal)
+    cells = [None if _is_missing(cell) else cell for cell in cells]
     if set(map(type, cells)) <= {str, type(None)}:
         return Column(name, [cell or "" for cell in cells], decimal)
     array = np.empty(len(cells), dtype=object)
@@ -160,7 +191,11 @@ def _packed(name: str, values: Any, dtype: type | None) -> np.ndarray:
     try:
         return np.asarray(values, dtype=dtype)
     except ValueError:
-        raise InputError(f"column {shown(name)} is ragged: its rows have different lengths", column=name) from None
+        raise _ragged(name) from None
+
+
+def _ragged(name: str) -> InputError:
+    return InputError(f"column {shown(name)} is ragged: its rows have different lengths", column=name)
 
 
 def _is_missing(cell: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,15 @@ def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
             found if tree.attrs["status"] == "ok" else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
         )
     return summaries
+
+
+def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield the index and the name of each scalar of a parameter, by its labels where it has any: ``p[bush]``."""
+    dims = variable.dims[2:]
+    labels = [variable[dim].to_numpy().tolist() for dim in dims]
+    for index in np.ndindex(variable.shape[2:]):
+        inner = ", ".join(str(axis[i]) for axis, i in zip(labels, index, strict=True))
+        yield index, f"{variable.name}[{inner}]" if index else str(variable.name)
 
 
 def _closed_form(exact: xr.DataArray) -> dict[str, np.ndarray | None]:

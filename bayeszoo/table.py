@@ -61,7 +61,9 @@ class Column:
         """Say which column this is, as every message does."""
         return f"column {shown(self.name)}"
 
-    def error(self, problem: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None) -> InputError:
+    def error(
+        self, problem: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None, noun: str = ""
+    ) -> InputError:
         """Make the error that says where `problem` is: the first row, its value, and how many more.
 
         Parameters
@@ -72,11 +74,14 @@ class Column:
             The offending rows, counted from 0.
         hint : str, optional
             What to do about it.
+        noun : str
+            What the value is, to stand before it.
         """
         if not len(rows):
             return InputError(f"{self} {problem}", column=self.name, hint=hint)
         more = f" (and {len(rows) - 1} more: {listed(rows[1:], most=4)})" if len(rows) > 1 else ""
-        message = f"{self}, row {int(rows[0]) + 1}: {shown(self.values[rows[0]])} {problem}{more}"
+        value = f"{noun} {shown(self.values[rows[0]])}".lstrip()
+        message = f"{self}, row {int(rows[0]) + 1}: {value} {problem}{more}"
         return InputError(message, column=self.name, rows=[int(row) + 1 for row in rows[:5]], hint=hint)
 
 

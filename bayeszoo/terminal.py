@@ -16,9 +16,10 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from bayeszoo.fields import text
 from bayeszoo.gate import Check
 from bayeszoo.problem import Reporter
-from bayeszoo.summary import DIAGNOSTICS, HEADLINE
+from bayeszoo.summary import DIAGNOSTICS, HEADLINE, elements
 from bayeszoo.table import escaped
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ def table(
     Text is folded where the terminal is too narrow, numbers never are.
     """
     made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    text = {columns[0], *words}
+    wordy = {columns[0], *words}
     for column in columns:
-        left = column in text
+        left = column in wordy
         made.add_column(
             Text(column), justify="left" if left else "right", overflow="fold", no_wrap=not left, min_width=len(column)
         )
@@ -132,7 +133,9 @@ def show_model(described: Mapping[str, Any]) -> None:
 
 def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
     """Print the predictive of each new row."""
-    show(table([str(c) for c in frame.columns], [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)]))
+    columns = [str(name) for name in frame.columns]
+    labels = columns[1 : columns.index("mean")]  # of a row's several numbers
+    show(table(columns, [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)], words=labels))
     if not math.isnan(score):
         out().print(f"sum of the rows' log predictive densities {score:.6g} ({escaped(kind)})")
 
@@ -140,7 +143,7 @@ def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     """Print a fit: where it comes from, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
-    fields = ", ".join(f"{name}={number(value)}" for name, value in document["fields"].items())
+    fields = ", ".join(f"{name}={text(value)}" for name, value in document["fields"].items())
     console.print(f"{document['model']}({fields})  {document['method']}: {document['sampler']}, {document['kind']}")
     digest = document["data"]["digest"][:8]
     console.print(
@@ -163,8 +166,7 @@ def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     rows = []
     for name, found in document["parameters"].items():
-        for index in np.ndindex(tree["posterior"][name].shape[2:]):
-            label = f"{name}[{', '.join(map(str, index))}]" if index else name
+        for index, label in elements(tree["posterior"].to_dataset()[name]):
             rows.append([label, *(_cell(found, keys[i], index, document["status"]) for i in used)])
     return table(["parameter", *(heads[i] for i in used)], rows)
 

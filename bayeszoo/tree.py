@@ -31,15 +31,17 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
+    model, data = problem.model, problem.data
+    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(data)}
     groups = {
-        "posterior": _variables(outcome.draws, ("chain", "draw"), outcome.dims, outcome.coords),
+        "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
         "optimization": _variables(outcome.optimization, ("iteration",)),
-        **_data_groups(problem),
+        **_data_groups(model, data),
     }
-    if isinstance(problem.model, Conjugate):
-        groups["exact"] = _exact(problem.model, problem.stats)
-    tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.data_vars})
+    if isinstance(model, Conjugate):
+        groups["exact"] = _exact(model, problem.stats, dims, coords)
+    tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
     tree.attrs.update(_provenance(problem, outcome, how, options))
     return tree
 
@@ -61,22 +63,23 @@ def _variables(
     return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
 
 
-def _data_groups(problem: Problem) -> dict[str, xr.Dataset]:
-    """Split the data into what was observed and what was given with it."""
-    outcome = problem.model.inputs.outcome(problem.data)
-    observed = {name: values for name, values in problem.data.items() if values is outcome}
-    given = {name: values for name, values in problem.data.items() if values is not outcome}
-    return {"observed_data": _variables(observed, ("row",)), "constant_data": _variables(given, ("row",))}
+def _data_groups(model: Model, data: Data) -> dict[str, xr.Dataset]:
+    """Split the data into what was observed, and what was given with it; labels are coordinates of the second."""
+    inputs = model.inputs
+    outcome, labels = inputs.outcome(data), {name: data[name] for name in inputs.coords}
+    observed = {name: values for name, values in data.items() if values is outcome}
+    given = {name: values for name, values in data.items() if values is not outcome and name not in labels}
+    constant = _variables(given, ("row",), inputs.dims, labels).assign_coords(labels)
+    return {"observed_data": _variables(observed, ("row",), inputs.dims, labels), "constant_data": constant}
 
 
-def _exact(model: Conjugate, stats: Any) -> xr.Dataset:
+def _exact(model: Conjugate, stats: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
     """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
-    arrays = {}
-    for name, marginal in model.posterior(stats).items():
+    marginals, arrays = model.posterior(stats), {}
+    for name, marginal in marginals.items():
         values = [marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in QUANTILES.values())]
-        shape = tuple(f"{name}_dim_{i}" for i in range(np.ndim(values[0])))
-        arrays[name] = xr.DataArray(np.array(values, dtype=np.float64), dims=("statistic", *shape))
-    dataset = xr.Dataset(arrays, coords={"statistic": ["mean", "sd", *QUANTILES]})
+        arrays[name] = np.array(values, dtype=np.float64)
+    dataset = _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
     dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
     counted = getattr(model, "log_evidence_counts", None)
     if counted and stats.log_coefficient:  # single observations have one order only
@@ -150,6 +153,8 @@ def data_of(tree: xr.DataTree) -> Data:
     """
     groups = [tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children]
     arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
+    labels = {str(name): values.to_numpy().astype(str) for group in groups for name, values in group.coords.items()}
+    arrays |= labels
     data = Data(
         arrays, source=tree.attrs["data_source"], columns=nested(tree, "columns"), notes=tuple(nested(tree, "notes"))
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
 from typing import Any
 
-from bayeszoo.data import read
-from bayeszoo.errors import InputError
-from bayeszoo.model import Conjugate, Model
+import numpy as np
+
+from bayeszoo.data import Data, read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model import Conjugate, Model, fields_of
 
 
 def update(model: Model, batch: Any, **options: Any) -> Model:
@@ -30,9 +34,87 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     --------
     >>> import bayeszoo as bz
     >>> coin = bz.find("beta_bernoulli")()
-    >>> bz.update(bz.update(coin, [1, 1]), [0]) == bz.update(coin, [1, 1, 0])
-    True
+    >>> print(bz.update(bz.update(coin, [1, 1]), [0]))
+    beta_bernoulli(a=3, b=2)
     """
+    conjugate = _require_conjugate(model)
+    return conjugate.updated(conjugate.statistics(read(model, batch, **options)))
+
+
+def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options: Any) -> Iterator[Model]:
+    """Yield, after each batch, the model whose prior is the posterior of all rows so far.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Conjugate`. Its own prior counts in full for ever.
+    batches : iterable of Data or anything that `read` takes
+        Taken one at a time, when the next model is asked for.
+    forget : float
+        How much each row still counts when another batch has come: after ``age`` batches, ``forget ** age`` times. In
+        (0, 1]; at 1 nothing is forgotten, and the order of the rows does not matter.
+    **options
+        Of `read`.
+
+    Raises
+    ------
+    InputError
+        When the model is not conjugate, ``forget`` is not in (0, 1], or a batch does not suit the model or has other
+        labels than the first.
+    NumericalError
+        When the model's statistics do not know what it means to count rows twice.
+
+    Notes
+    -----
+    The likelihood of a batch of that age is raised to the power ``forget ** age``, as in the power-prior filter of
+    Smith (1979): with equal batches the rows count as ``1 / (1 - forget)`` batches in the long run.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> coin = bz.find("beta_bernoulli")()
+    >>> [str(model) for model in bz.stream(coin, [[1, 1], [0]], forget=0.5)]
+    ['beta_bernoulli(a=3, b=1)', 'beta_bernoulli(a=2, b=2)']
+    """
+    _require_conjugate(model)
+    if not (isinstance(forget, int | float) and 0 < forget <= 1):
+        raise InputError(f"forget must be a number in (0, 1], got {forget!r}", hint="1 forgets nothing")
+    if isinstance(batches, str | PathLike | Mapping):
+        raise InputError("batches must be several, one after the other", hint="put a single one into a list")
+    return _stream(model, batches, float(forget), options)
+
+
+def _stream(model: Any, batches: Iterable[Any], forget: float, options: Mapping[str, Any]) -> Iterator[Model]:
+    accumulated, first = None, None
+    for batch in batches:
+        data = read(model, batch, **options)
+        stats = model.statistics(data)
+        if accumulated is None or first is None:
+            _require_weights(model, stats)
+            accumulated, first = stats, data
+        else:
+            _require_same_labels(first, data, model.inputs.coords)
+            accumulated = accumulated.discounted(forget) + stats
+        yield model.updated(accumulated)
+
+
+def _require_same_labels(first: Data, data: Data, axes: Iterable[str]) -> None:
+    """Require the labels of the first batch: the second of ``b, c`` is not the second of ``a, b``."""
+    for axis in axes:
+        if not np.array_equal(first[axis], data[axis]):
+            found, known = (", ".join(map(str, one[axis][:5])) for one in (data, first))
+            hint = "name all of them with the option that read has for it"
+            raise InputError(f"a batch has {axis} {found}, but the first batch {known}", hint=hint)
+
+
+def _require_weights(model: Any, stats: Any) -> None:
+    """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
+    pooled, doubled = (fields_of(model.updated(s)) for s in (stats + stats, stats.discounted(2.0)))
+    if any(not np.allclose(pooled[name], doubled[name], rtol=1e-9, atol=0) for name in pooled):
+        raise NumericalError(f"{type(stats).__name__}.discounted(2) is not the statistics of the same rows twice")
+
+
+def _require_conjugate(model: Any) -> Any:
     if not isinstance(model, Conjugate):
         raise InputError(f"{model.name} has no closed-form posterior to go on from", hint="see `bayeszoo list`")
-    return model.updated(model.statistics(read(model, batch, **options)))
+    return model

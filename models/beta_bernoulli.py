@@ -17,10 +17,12 @@ import numpy as np
 import scipy
 
 from bayeszoo.data import Example
+from bayeszoo.discrete import BetaBinomial
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import BetaBinomial, Posterior, log_beta_ratio, log_binomial, sum_or_nan
+from bayeszoo.families import Posterior, log_beta_ratio, log_binomial, sum_or_nan
+from bayeszoo.fields import positive
 from bayeszoo.inputs import Binary
-from bayeszoo.model import Model, Stats, Values, positive
+from bayeszoo.model import Model, Stats, Values
 
 pm = lazy_loader.load("pymc")
 
@@ -54,11 +56,7 @@ class BetaBernoulli(Model):
             source="Laplace 1786; BDA3 section 2.4",
             options={"column": "sex", "positive": "boy", "count": "count"},
         ),
-        Example(
-            file="placenta_previa.csv",
-            about="girls among 980 births with placenta previa; theta is the probability of a girl",
-            source="BDA3 section 2.4",
-        ),
+        Example("placenta_previa.csv", "girls among 980 births with placenta previa", "BDA3 section 2.4"),
     )
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -122,6 +120,10 @@ class BetaBernoulli(Model):
         """Return each row's Bernoulli or binomial distribution; theta of shape (...,) gives (..., rows)."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         return scipy.stats.binom(trials, np.asarray(params["theta"])[..., None])
+
+    def free_parameters(self, stats: Counts) -> int:
+        """Return 1."""
+        return 1
 
     def map(self, stats: Counts) -> dict[str, Any]:
         """Return the mode (a + successes - 1) / (a + b + N - 2), or the edge where the density is highest.

@@ -357,17 +357,19 @@ def test_choices():
 def test_methods_of_binary():
     inputs = Binary("y")
     rows, counts = inputs.coerce({"y": [0, 1, 1]}), inputs.coerce({"successes": [1, 2], "trials": [3, 3]})
-    assert (inputs.size(rows), inputs.size(counts), inputs.size(inputs.empty())) == (3, 2, 0)
+    nothing, everything = inputs.split(counts, 0)
+    assert (inputs.size(rows), inputs.size(counts), inputs.size(nothing)) == (3, 2, 0)
     assert inputs.outcome(counts).tolist() == [1, 2]
-    for arrays, expected in ((rows, [1, 2]), (counts, [3, 3]), (inputs.empty(), [0, 0])):
+    for arrays, expected in ((rows, [1, 2]), (everything, [3, 3]), (nothing, [0, 0])):
         values, times = inputs.observations(arrays)
         assert (values["y"].tolist(), times.tolist()) == ([0, 1], expected)
     first, rest = inputs.split(counts, 1)
     assert (first["trials"].tolist(), rest["successes"].tolist()) == ([3], [2])
     assert inputs.reordered(rows, np.array([2, 0, 1]))["y"].tolist() == [1, 0, 1]
-    assert inputs.empty()["y"].dtype == np.int64
-    assert inputs.support == (0, 1)
+    assert len({tuple(arrays["y"]) for arrays in inputs.possible()}) == 2**4
+    assert inputs.unseen(counts, 3)["y"].shape == (3,)
     assert "--positive" in inputs.describe()
+    assert not hasattr(inputs, "in_units")
 
 
 def test_methods_of_real():
@@ -375,9 +377,14 @@ def test_methods_of_real():
     arrays = inputs.coerce({"x": [1.5, 2.5]})
     values, times = inputs.observations(arrays)
     assert (values["x"].tolist(), times.tolist()) == ([1.5, 2.5], [1, 1])
-    assert inputs.size(inputs.empty()) == 0
-    assert inputs.support is None
+    assert inputs.in_units(arrays, 2, -1)["x"].tolist() == [2.0, 4.0]
+    assert inputs.possible() is None
+    assert inputs.unseen(arrays, 3)["x"].shape == (3,)
     assert inputs.describe() == "one column of real numbers (x)"
+
+
+def test_an_option_of_one_value_takes_no_list():
+    assert str(refusal(Real(), {"y": [1]}, column=["y"])) == "column takes one value, got a list"
 
 
 @pytest.mark.parametrize("inputs", [Binary(), Real()])

@@ -229,7 +229,7 @@ class Sparse:
 
 
 SOURCES = {
-    "two dimensions": (np.zeros((3, 2)), "column 'y' has shape (3, 2), one dimension expected"),
+    "three dimensions": (np.zeros((3, 2, 2)), "column 'y' has shape (3, 2, 2), one dimension expected"),
     "no dimension": (np.array(1.0), "column 'y' has shape (), one dimension expected"),
     "ragged": ([[1, 2], [3]], "column 'y' is ragged: its rows have different lengths"),
     "sparse": (Sparse(), "column 'y' is a sparse matrix; pass its .toarray()"),

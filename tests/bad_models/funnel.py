@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import lazy_loader
 import numpy as np
 
+from bayeszoo.fields import real
 from bayeszoo.inputs import Real
-from bayeszoo.model import Model, real
+from bayeszoo.model import Model
 
 pm = lazy_loader.load("pymc")
 

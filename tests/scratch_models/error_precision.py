@@ -10,8 +10,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.families import Posterior, log_rising
+from bayeszoo.fields import positive
 from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Stats, positive
+from bayeszoo.model import Model, Stats
 
 pm = lazy_loader.load("pymc")
 

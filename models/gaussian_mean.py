@@ -9,50 +9,22 @@ Bishop, PRML, section 2.3.6; Gelman et al., BDA3, section 2.5; CS725 lecture 11;
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import lazy_loader
 import numpy as np
 import scipy
 
+from bayeszoo.data import Example
 from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior
+from bayeszoo.fields import positive, real
 from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Stats, Values, positive, real
+from bayeszoo.model import Model, Values
+from bayeszoo.moments import Moments, gaussian_peak
 
 pm = lazy_loader.load("pymc")
-
-
-@dataclass(frozen=True)
-class Moments(Stats):
-    """Sufficient statistics: how many, their mean, and the sum of squared deviations from it.
-
-    They pool by the update of Chan, Golub and LeVeque (1983): sums of ``y`` and ``y**2`` would lose every digit of the
-    spread at y = 1e9.
-    """
-
-    n: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-
-    def __add__(self, other: Self) -> Self:
-        n = self.n + other.n
-        coefficient = self.log_coefficient + other.log_coefficient
-        if n == 0:
-            return type(self)(log_coefficient=coefficient)
-        shift = other.mean - self.mean
-        squares = self.squares + other.squares + shift**2 * (self.n * other.n / n)
-        return type(self)(n, self.mean + shift * (other.n / n), squares, log_coefficient=coefficient)
-
-    def __sub__(self, other: Self) -> Self:
-        n, coefficient = self.n - other.n, self.log_coefficient - other.log_coefficient
-        if n == 0:
-            return type(self)(log_coefficient=coefficient)
-        shift = (other.mean - self.mean) * (self.n / n)  # of the data taken away against those that remain
-        squares = self.squares - other.squares - shift**2 * (n * other.n / self.n)
-        mean = self.mean - shift * (other.n / self.n)
-        return type(self)(n, mean, max(squares, 0.0), log_coefficient=coefficient)
 
 
 @dataclass(frozen=True)
@@ -67,19 +39,25 @@ class GaussianMean(Model):
         Standard deviation of one observation, known, > 0.
     """
 
-    m0: float = real(0.0, "prior mean")
-    s0: float = positive(10.0, "prior sd")
-    sigma: float = positive(1.0, "sd of an observation")
+    m0: float = real(0.0, "prior mean", units=1, location=True)
+    s0: float = positive(10.0, "prior sd", units=1)
+    sigma: float = positive(1.0, "sd of an observation", units=1)
 
     inputs = Real("y")
+    examples = (
+        Example(
+            file="michelson.csv",
+            about="speed of light in air, km/s above 299,000, in 100 measurements",
+            source="Michelson 1879",
+            options={"column": "speed"},
+        ),
+    )
 
     @classmethod
     def weak(cls, data: Values) -> GaussianMean:
         """Centre the prior on the data, ten of their standard deviations wide, and take sigma from them too."""
-        stats = cls().statistics(data)
-        spread = math.sqrt(stats.squares / (stats.n - 1)) if stats.n > 1 else 0.0
-        sigma = spread or 1.0  # one row, or equal rows: they have no scale
-        return cls(m0=stats.mean, s0=10 * sigma, sigma=sigma)
+        stats = Moments.of(data["y"])
+        return cls(m0=stats.mean, s0=10 * stats.sd, sigma=stats.sd)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw mu from the prior and ``size`` observations given it."""
@@ -94,13 +72,8 @@ class GaussianMean(Model):
         return model
 
     def statistics(self, data: Values) -> Moments:
-        """Return count, mean and sum of squared deviations, each free of cancellation."""
-        y = data["y"]
-        if not len(y):
-            return Moments()
-        mean = np.mean(y)
-        mean += np.mean(y - mean)  # what the rounding of a sum of large numbers took
-        return Moments(len(y), float(mean), float(np.sum(np.square(y - mean))))
+        """Return count, mean and scatter."""
+        return Moments.of(data["y"])
 
     def compressed(self, stats: Moments) -> Any:
         """Declare the density of the rows from their moments: a parabola in mu."""
@@ -108,12 +81,9 @@ class GaussianMean(Model):
             mu = pm.Normal("mu", mu=self.m0, sigma=self.s0)
             mean = pm.Data("mean", np.float64(stats.mean))
             precision = pm.Data("precision", np.float64(stats.n / self.sigma**2))
-            peak = pm.Data("peak", np.float64(self._log_likelihood_at_the_mean(stats)))
+            peak = pm.Data("peak", np.float64(gaussian_peak(stats, self.sigma)))
             pm.Potential("y", peak - precision * pm.math.sqr(mu - mean) / 2)
         return model
-
-    def _log_likelihood_at_the_mean(self, stats: Moments) -> float:
-        return -stats.n / 2 * math.log(2 * math.pi * self.sigma**2) - stats.squares / (2 * self.sigma**2)
 
     def posterior(self, stats: Moments) -> Posterior:
         """Return mu ~ N(m, s^2): precisions add up, and m lies between m0 and the mean in their proportion."""
@@ -125,7 +95,7 @@ class GaussianMean(Model):
         """Return the log density of the rows under N(m0, sigma^2 I + s0^2 11'), of the ordered observations."""
         spread = self.sigma**2 + stats.n * self.s0**2
         distance = stats.n * (stats.mean - self.m0) ** 2 / (2 * spread)
-        return float(self._log_likelihood_at_the_mean(stats) - math.log(spread / self.sigma**2) / 2 - distance)
+        return float(gaussian_peak(stats, self.sigma) - math.log(spread / self.sigma**2) / 2 - distance)
 
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: N(m, s^2 + sigma^2)."""
@@ -135,11 +105,15 @@ class GaussianMean(Model):
     def updated(self, stats: Moments) -> GaussianMean:
         """Return the model whose prior is this posterior."""
         mu = self.posterior(stats)["mu"]
-        return GaussianMean(m0=mu.mean(), s0=mu.std(), sigma=self.sigma)
+        return replace(self, m0=mu.mean(), s0=mu.std())
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; mu of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(np.asarray(params["mu"])[..., None] + np.zeros(len(data["y"])), self.sigma)
+
+    def free_parameters(self, stats: Moments) -> int:
+        """Return 1: mu."""
+        return 1
 
     def map(self, stats: Moments) -> dict[str, Any]:
         """Return the mean of the posterior, where its density is highest."""

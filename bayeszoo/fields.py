@@ -1,0 +1,180 @@
+"""Hyperparameters: how a model's fields are declared, checked, and moved along with the data.
+
+A field is a number, or a number for each label of an axis (then kept as a tuple, so that models stay comparable and
+hashable). Everything is cast to float64 once, here: PyTensor would read Python's ``3.0`` as float32 and ``3`` as int8
+(pytensor#1073).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+
+LARGEST = 1e100
+"""Largest hyperparameter, so that products and squares of several stay finite."""
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """What is known of a field.
+
+    Parameters
+    ----------
+    label : str
+        Names it in messages.
+    positive : bool
+        Whether its entries must be > 0.
+    axes : tuple of str
+        The axes of the data along which it has entries; one number may stand for all of them.
+    matrix : bool
+        Whether it is a symmetric positive definite matrix along ``axes``.
+    units : int
+        The power of the outcome's unit that it is measured in: 1 for a standard deviation, 2 for a variance.
+    location : bool
+        Whether it moves with the outcome's zero.
+    """
+
+    label: str
+    positive: bool = False
+    axes: tuple[str, ...] = ()
+    matrix: bool = False
+    units: int = 0
+    location: bool = False
+
+    def cast(self, value: Any) -> Any:
+        """Return the value as float64, or as a tuple of them, or raise `InputError` with a line that names it."""
+        if self.matrix:
+            return _covariance(value, self.label)
+        return self._entries(value, self.label, len(self.axes))
+
+    def _entries(self, value: Any, label: str, depth: int) -> Any:
+        """Check a number, or a list of what is one level less deep."""
+        if not depth or not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
+            return _number(value, label, self.positive)
+        if not len(value):
+            raise InputError(f"{label} is an empty list", hint="give one number, or one for each entry")
+        found = tuple(self._entries(item, f"{label}[{i}]", depth - 1) for i, item in enumerate(value))
+        if len({np.shape(item) for item in found}) > 1:
+            raise InputError(f"{label} is ragged: its rows have different lengths")
+        return found
+
+    def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
+        """Return another valid value; of the i-th field of a model, no two entries of any two fields alike."""
+        shape = tuple(sizes[axis] for axis in self.axes)
+        values = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+        if self.matrix:
+            signed = np.sqrt(np.diag(values)) * (-1.0) ** np.arange(len(values))
+            stretch = 1.5 + 0.4 * i + 0.3 * np.arange(len(values))
+            return plain((values + 0.3 * np.outer(signed, signed)) * np.outer(stretch, stretch))
+        steps = np.arange(values.size).reshape(shape)
+        if self.positive:
+            return plain(values * (1.5 + 0.4 * i) * (1 + 0.3 * steps))
+        return plain(values + 0.3 * (i + 1) + 0.2 * steps)
+
+    def in_units(self, value: Any, factor: float, shift: float) -> Any:
+        """Return the value for outcomes ``factor * y + shift``, factor > 0."""
+        return plain(np.asarray(value) * factor**self.units + (shift if self.location else 0.0))
+
+    def relabelled(self, value: Any, axis: str, permutation: np.ndarray) -> Any:
+        """Return the value with the labels of ``axis`` in another order."""
+        values = np.asarray(value)
+        names = self.axes[len(self.axes) - values.ndim :]  # a vector along the last axis stands for all rows
+        for i, name in enumerate(names):
+            values = np.take(values, permutation, axis=i) if name == axis else values
+        return plain(values)
+
+
+def positive(default: Any, label: str, *, axes: tuple[str, ...] = (), units: int = 0) -> Any:
+    """Declare a hyperparameter that must be finite and > 0: a number, or with ``axes`` also one for each label."""
+    return _declared(default, Hyperparameter(label, positive=True, axes=axes, units=units))
+
+
+def real(default: Any, label: str, *, axes: tuple[str, ...] = (), units: int = 0, location: bool = False) -> Any:
+    """Declare a hyperparameter that must be a finite real number, or with ``axes`` one for each label."""
+    return _declared(default, Hyperparameter(label, axes=axes, units=units, location=location))
+
+
+def covariance(default: Any, label: str, *, axes: tuple[str, str], units: int = 2) -> Any:
+    """Declare a symmetric positive definite matrix."""
+    return _declared(default, Hyperparameter(label, axes=axes, matrix=True, units=units))
+
+
+def _declared(default: Any, what: Hyperparameter) -> Any:
+    return field(default=default, metadata={"hyperparameter": what})
+
+
+def hyperparameters(model: Any) -> dict[str, Hyperparameter]:
+    """Return what is known of each declared field of a model, or of its class."""
+    return {f.name: f.metadata["hyperparameter"] for f in fields(model) if "hyperparameter" in f.metadata}
+
+
+def plain(value: Any) -> Any:
+    """Return an array as a number or nested tuples of numbers."""
+    values = np.asarray(value, dtype=np.float64)
+    return values[()] if values.ndim == 0 else tuple(plain(item) for item in values)
+
+
+def text(value: Any, most: int = 6) -> str:
+    """Write a field's value in a line: ``2.5``, ``[1, 2, 3]``, ``[1, 1, ... 27 in all]``."""
+    if isinstance(value, list | tuple):
+        inner = [text(item, most) for item in value[:most]] + ([f"... {len(value)} in all"] if value[most:] else [])
+        return f"[{', '.join(inner)}]"
+    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def in_units(model: Any, factor: float, shift: float) -> Any:
+    """Return the model for outcomes ``factor * y + shift``: its prior in the new units."""
+    known = hyperparameters(model)
+    return replace(model, **{name: h.in_units(getattr(model, name), factor, shift) for name, h in known.items()})
+
+
+def relabelled(model: Any, axis: str, permutation: np.ndarray) -> Any:
+    """Return the model for data whose labels along ``axis`` are in another order."""
+    known = hyperparameters(model)
+    return replace(model, **{name: h.relabelled(getattr(model, name), axis, permutation) for name, h in known.items()})
+
+
+def moved(model: Any, sizes: Mapping[str, int]) -> Any:
+    """Return the model with every hyperparameter moved; ``sizes`` are those of the data's axes."""
+    known = enumerate(hyperparameters(model).items())
+    return replace(model, **{name: h.moved(getattr(model, name), i, sizes) for i, (name, h) in known})
+
+
+def _number(value: object, label: str, must_be_positive: bool) -> np.float64:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(f"{label} must be a number, got {value!r}")
+    if not -LARGEST <= value <= LARGEST:
+        found = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
+        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {found}")
+    if must_be_positive and value <= 0:
+        raise InputError(f"{label} must be > 0, got {value:g}")
+    return np.float64(value)
+
+
+def _covariance(value: Any, label: str) -> tuple[tuple[np.float64, ...], ...]:
+    if not isinstance(value, list | tuple | np.ndarray) or not all(
+        isinstance(row, list | tuple | np.ndarray) for row in value
+    ):
+        raise InputError(f"{label} must be a matrix, a list of rows, got {value!r}")
+    rows = [[_number(x, f"{label}[{i},{j}]", False) for j, x in enumerate(row)] for i, row in enumerate(value)]
+    if not rows or any(len(row) != len(rows) for row in rows):
+        raise InputError(f"{label} must be square: it has {len(rows)} rows of {', '.join(str(len(r)) for r in rows)}")
+    matrix = np.array(rows)
+    scale = np.sqrt(np.abs(np.outer(np.diag(matrix), np.diag(matrix))))
+    if (wrong := np.argwhere(np.abs(matrix - matrix.T) > 1e-12 * scale)).size:
+        i, j = wrong[0]
+        raise InputError(f"{label} is not symmetric: [{i},{j}]={matrix[i, j]:g}, [{j},{i}]={matrix[j, i]:g}")
+    matrix = (matrix + matrix.T) / 2
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        raise InputError(f"{label} is not positive definite (smallest eigenvalue {smallest:g})") from None
+    return cast(tuple[tuple[np.float64, ...], ...], plain(matrix))

@@ -1,0 +1,11 @@
+"""What the table of a model must hold, and the arrays that become of it."""
+
+from bayeszoo.inputs.base import Arrays, Inputs, Parsed
+from bayeszoo.inputs.binary import Binary
+from bayeszoo.inputs.categories import Categories
+from bayeszoo.inputs.counts import Counts
+from bayeszoo.inputs.matrix import Matrix
+from bayeszoo.inputs.real import Real
+from bayeszoo.inputs.transitions import Transitions
+
+__all__ = ["Arrays", "Binary", "Categories", "Counts", "Inputs", "Matrix", "Parsed", "Real", "Transitions"]

@@ -1,0 +1,145 @@
+r"""Dirichlet-multinomial: the shares of several categories from counts of them.
+
+    p   ~ Dirichlet(alpha)
+    y_n ~ Categorical(p)        n = 1..N
+
+A table of counts, counts_r ~ Multinomial(total_r, p), is the same model observed through its sufficient statistics. Of
+words it is the unigram model of a text. Gelman et al., BDA3, section 3.4; Bishop, PRML, section 2.2; Murphy 2012,
+section 3.4; W4400, the multinomial distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data import Example
+from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
+from bayeszoo.discrete import Categorical, Multinomial
+from bayeszoo.discrete import DirichletMultinomial as Predictive
+from bayeszoo.errors import NumericalError
+from bayeszoo.families import Posterior, sum_or_nan
+from bayeszoo.fields import plain, positive
+from bayeszoo.inputs import Categories
+from bayeszoo.model import Axes, Model, Stats, Values
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True, eq=False)
+class Tally(Stats):
+    """Sufficient statistics: how often each category occurred, shape (K,)."""
+
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class DirichletMultinomial(Model):
+    """Independent categorical observations with a Dirichlet prior on the shares of the K categories.
+
+    Parameters
+    ----------
+    alpha : float or list of float
+        Concentration of the Dirichlet prior, > 0, one for all categories or one each: like alpha - 1 of each seen
+        before.
+    """
+
+    alpha: float = positive(1.0, "prior alpha", axes=("category",))
+
+    inputs = Categories("y")
+    dims: ClassVar[Axes] = {"p": ("category",)}
+    examples = (
+        Example(
+            file="poll1988.csv",
+            about="CBS poll before the 1988 election in the US: 1447 preferences",
+            source="BDA3 section 3.4",
+            options={"column": "candidate", "count": "count"},
+        ),
+    )
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw the shares from the prior (of three categories if alpha is one number) and observations given them."""
+        categories = np.size(self.alpha) if np.ndim(self.alpha) else 3
+        p = Dirichlet(self.entries("alpha", categories)).rvs((), rng)
+        labels = np.array([f"c{k + 1}" for k in range(categories)])
+        return {"p": p}, {"y": rng.choice(categories, size=size, p=p), "category": labels}
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Categorical observation ``y``, or one Multinomial of ``counts``, a row."""
+        with pm.Model(coords=self.coords(data)) as model:
+            p = pm.Dirichlet("p", a=self.entries("alpha", len(data["category"])), dims="category")
+            if "y" in data:
+                pm.Categorical("y", p=p, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
+            else:
+                counts = pm.Data("counts_data", data["counts"], dims=("row", "category"))
+                total = pm.Data("total", data["counts"].sum(axis=1), dims="row")
+                pm.Multinomial("counts", n=total, p=p, observed=counts, dims=("row", "category"))
+        return model
+
+    def statistics(self, data: Values) -> Tally:
+        """Count each category; ``alpha`` must have as many entries."""
+        categories = len(data["category"])
+        self.entries("alpha", categories)
+        if "y" in data:
+            return Tally(np.bincount(data["y"], minlength=categories).astype(np.float64))
+        counts = np.asarray(data["counts"], dtype=np.float64)
+        return Tally(counts.sum(axis=0), log_coefficient=float(np.sum(log_multinomial(counts))))
+
+    def compressed(self, stats: Tally) -> Any:
+        """Declare the density of the ordered observations from the counts that are not zero."""
+        seen = np.flatnonzero(stats.counts)  # 0 * log(0) would be NaN
+        with pm.Model() as model:
+            p = pm.Dirichlet("p", a=self.entries("alpha", len(stats.counts)))
+            counts = pm.Data("counts", stats.counts[seen])
+            pm.Potential("y", pm.math.sum(counts * pm.math.log(p[pm.Data("seen", seen)])))
+        return model
+
+    def posterior(self, stats: Tally) -> Posterior:
+        """Return p ~ Dirichlet(alpha + counts); the marginals are Beta."""
+        return self._dirichlet(stats).posterior("p")
+
+    def _dirichlet(self, stats: Tally) -> Dirichlet:
+        return Dirichlet(self.entries("alpha", len(stats.counts)) + stats.counts)
+
+    def log_evidence(self, stats: Tally) -> float:
+        """Return log B(alpha + counts) - log B(alpha), of the ordered observations."""
+        return float(log_dirichlet_ratio(self.entries("alpha", len(stats.counts)), stats.counts))
+
+    def log_evidence_counts(self, stats: Tally) -> float:
+        """Return the log evidence of the counts, in whatever order; NaN where the two terms cancel."""
+        return sum_or_nan(self.log_evidence(stats), stats.log_coefficient)
+
+    def predictive(self, stats: Tally, data: Values) -> Any:
+        """Return each row's predictive: the mean shares, or the Dirichlet-multinomial of a row of counts."""
+        later = self._dirichlet(stats)
+        if "y" in data:
+            return Categorical(np.tile(later.alpha / later.alpha.sum(), (len(data["y"]), 1)))
+        return Predictive(later.alpha, data["counts"].sum(axis=1))
+
+    def updated(self, stats: Tally) -> DirichletMultinomial:
+        """Return the model whose prior is this posterior."""
+        return replace(self, alpha=plain(self._dirichlet(stats).alpha))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's distribution; p of shape (..., K) gives (..., rows)."""
+        p = np.asarray(params["p"])[..., None, :]
+        if "y" in data:
+            return Categorical(np.broadcast_to(p, (*p.shape[:-2], len(data["y"]), p.shape[-1])))
+        return Multinomial(data["counts"].sum(axis=1), p)
+
+    def free_parameters(self, stats: Tally) -> int:
+        """Return K - 1: the shares add up to one."""
+        return len(stats.counts) - 1
+
+    def map(self, stats: Tally) -> dict[str, Any]:
+        """Return the mode (alpha + counts - 1) / (their sum), which may lie on the edge."""
+        return {"p": self._dirichlet(stats).mode()}
+
+    def mle(self, stats: Tally) -> dict[str, Any]:
+        """Return the observed shares."""
+        if not stats.counts.any():
+            raise NumericalError("no maximum-likelihood estimate: there are no observations")
+        return {"p": stats.counts / stats.counts.sum()}

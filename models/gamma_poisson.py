@@ -1,0 +1,146 @@
+r"""Gamma-Poisson: the rate of events from counts of them.
+
+    rate ~ Gamma(a, rate b)
+    y_n  ~ Poisson(rate * exposure_n)        n = 1..N
+
+Without an exposure column every row was observed for one unit. Gelman et al., BDA3, section 2.6; Murphy 2012, exercise
+3.8; W4400, conjugate priors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.data import Example
+from bayeszoo.discrete import NegativeBinomial
+from bayeszoo.errors import NumericalError
+from bayeszoo.families import Posterior, log_rising
+from bayeszoo.fields import positive
+from bayeszoo.inputs import Counts
+from bayeszoo.model import Model, Stats, Values
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True)
+class Events(Stats):
+    """Sufficient statistics: how many events in how much exposure, and the part of the density without the rate."""
+
+    events: float = 0.0
+    exposure: float = 0.0
+    log_base: float = 0.0
+
+
+@dataclass(frozen=True)
+class GammaPoisson(Model):
+    """Independent Poisson counts with a Gamma prior on their rate.
+
+    Parameters
+    ----------
+    a, b : float
+        Shape and rate of the Gamma prior, > 0: like a events in an exposure of b seen before.
+    """
+
+    a: float = positive(1.0, "prior shape")
+    b: float = positive(1.0, "prior rate")
+
+    inputs = Counts("y")
+    examples = (
+        Example(
+            file="horse_kicks.csv",
+            about="deaths by horse kick in 14 Prussian corps, 1875-1894; rate is deaths a corps and year",
+            source="Bortkiewicz 1898",
+            options={"column": "deaths"},
+        ),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> GammaPoisson:
+        """Take a prior worth one event, its mean the rate of the data (half an event where there is none)."""
+        stats = cls().statistics(data)
+        return cls(a=1.0, b=stats.exposure / max(stats.events, 0.5))
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw the rate from the prior and ``size`` counts given it."""
+        rate = rng.gamma(self.a, 1 / self.b)
+        return {"rate": rate}, {"y": rng.poisson(rate, size)}
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Poisson count a row."""
+        with pm.Model() as model:
+            rate = pm.Gamma("rate", alpha=self.a, beta=self.b)
+            exposure = pm.Data("exposure", _exposure(data), dims="row")
+            pm.Poisson("y", mu=rate * exposure, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
+        return model
+
+    def statistics(self, data: Values) -> Events:
+        """Add up events and exposure."""
+        y, exposure = data["y"], _exposure(data)
+        base = np.sum(scipy.special.xlogy(y, exposure) - scipy.special.gammaln(y + 1.0))
+        return Events(float(np.sum(y)), float(np.sum(exposure)), float(base))
+
+    def compressed(self, stats: Events) -> Any:
+        """Declare the density of the counts from their sums."""
+        with pm.Model() as model:
+            rate = pm.Gamma("rate", alpha=self.a, beta=self.b)
+            events, exposure, base = (
+                pm.Data(name, np.float64(getattr(stats, name))) for name in ("events", "exposure", "log_base")
+            )
+            pm.Potential("y", events * pm.math.log(rate) - exposure * rate + base)
+        return model
+
+    def updated(self, stats: Events) -> GammaPoisson:
+        """Return the model whose prior is this posterior."""
+        return replace(self, a=self.a + stats.events, b=self.b + stats.exposure)
+
+    def posterior(self, stats: Events) -> Posterior:
+        """Return rate ~ Gamma(a + events, rate b + exposure)."""
+        later = self.updated(stats)
+        return Posterior({"rate": scipy.stats.gamma(later.a, scale=1 / later.b)})
+
+    def log_evidence(self, stats: Events) -> float:
+        """Return the log mass of the counts, of the ordered rows."""
+        powers = self.a * math.log1p(stats.exposure / self.b) + stats.events * math.log(self.b + stats.exposure)
+        return float(log_rising(self.a, stats.events) - powers + stats.log_base)
+
+    def predictive(self, stats: Events, data: Values) -> Any:
+        """Return each row's predictive: negative binomial."""
+        later = self.updated(stats)
+        return NegativeBinomial(later.a, later.b, _exposure(data))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Poisson distribution; a rate of shape (...,) gives (..., rows)."""
+        return scipy.stats.poisson(np.asarray(params["rate"])[..., None] * _exposure(data))
+
+    def free_parameters(self, stats: Events) -> int:
+        """Return 1: the rate."""
+        return 1
+
+    def map(self, stats: Events) -> dict[str, Any]:
+        """Return the mode (a + events - 1) / (b + exposure), which may be the edge 0.
+
+        Raises
+        ------
+        NumericalError
+            When the density is unbounded at 0.
+        """
+        later = self.updated(stats)
+        if later.a < 1:
+            raise NumericalError(f"no mode: Gamma({later.a:g}, rate {later.b:g}) is unbounded at rate = 0")
+        return {"rate": (later.a - 1) / later.b}
+
+    def mle(self, stats: Events) -> dict[str, Any]:
+        """Return events over exposure."""
+        if stats.exposure == 0:
+            raise NumericalError("no maximum-likelihood estimate: there are no observations")
+        return {"rate": stats.events / stats.exposure}
+
+
+def _exposure(data: Values) -> np.ndarray:
+    return np.asarray(data["exposure"]) if "exposure" in data else np.ones(len(data["y"]))

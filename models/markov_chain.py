@@ -1,0 +1,146 @@
+r"""Markov chain: what follows what, in sequences of symbols.
+
+    P_i ~ Dirichlet(alpha)                       each row i of P, independently
+    s_t ~ Categorical(P[s_(t-1)])                t = 2..T, in each sequence; the first symbol is given
+
+P[i, j] is the probability of going from i to j. Given P, every transition is one observation, so the data have one row
+a transition, and sequences are never glued. In a chain of order two or more the context i is the last few symbols.
+Markov 1913; Murphy 2012, section 17.2; W4400, Markov models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data import Example
+from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
+from bayeszoo.discrete import Categorical
+from bayeszoo.errors import NumericalError
+from bayeszoo.families import Posterior
+from bayeszoo.fields import plain, positive
+from bayeszoo.inputs import Transitions
+from bayeszoo.model import Axes, Model, Stats, Values
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionCounts(Stats):
+    """Sufficient statistics: how often symbol j followed context i, shape (contexts, symbols)."""
+
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class MarkovChain(Model):
+    """A Markov chain with a Dirichlet prior on each row of its transition matrix.
+
+    Parameters
+    ----------
+    alpha : float, list of float, or list of lists
+        Concentration of the Dirichlet prior, > 0: one number for all transitions, one for each next symbol, or a
+        matrix, as the posterior has.
+    """
+
+    alpha: float = positive(1.0, "prior alpha", axes=("context", "symbol"))
+
+    inputs = Transitions()
+    dims: ClassVar[Axes] = {"P": ("context", "symbol")}
+    examples = (Example("onegin.csv", "20,000 letters of Eugene Onegin, vowels and consonants", "Markov 1913"),)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw P from the prior (of three symbols if alpha is one number) and a path of ``size`` steps.
+
+        A prior with other contexts than symbols is of a chain of higher order: its contexts are drawn at random.
+        """
+        shape = np.shape(self.alpha)[:1] + np.shape(self.alpha)[-1:] or (3, 3)
+        p = Dirichlet(self.entries("alpha", shape)).rvs((), rng)
+        previous, following = np.zeros((2, size), dtype=np.int64)
+        for t in range(size):
+            previous[t] = following[t - 1] if shape[0] == shape[1] else rng.integers(shape[0])
+            following[t] = rng.choice(shape[1], p=p[previous[t]])
+        context, symbol = (np.array([f"s{k + 1}" for k in range(count)]) for count in shape)
+        return {"P": p}, {"next": following, "previous": previous, "context": context, "symbol": symbol}
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Categorical transition a row."""
+        shape = len(data["context"]), len(data["symbol"])
+        with pm.Model(coords=self.coords(data)) as model:
+            p = pm.Dirichlet("P", a=self.entries("alpha", shape), dims=("context", "symbol"))
+            previous = pm.Data("previous", data["previous"], dims="row")
+            pm.Categorical("next", p=p[previous], observed=pm.Data("next_data", data["next"], dims="row"), dims="row")
+        return model
+
+    def statistics(self, data: Values) -> TransitionCounts:
+        """Count each transition.
+
+        Raises
+        ------
+        InputError
+            When ``alpha`` has not as many entries as there are contexts or symbols.
+        """
+        contexts, symbols = len(data["context"]), len(data["symbol"])
+        self.entries("alpha", (contexts, symbols))
+        cells = np.bincount(data["previous"] * symbols + data["next"], minlength=contexts * symbols)
+        return TransitionCounts(cells.reshape(contexts, symbols).astype(np.float64))
+
+    def compressed(self, stats: TransitionCounts) -> Any:
+        """Declare the density of the transitions from the counts that are not zero."""
+        context, symbol = np.nonzero(stats.counts)  # 0 * log(0) would be NaN
+        with pm.Model() as model:
+            p = pm.Dirichlet("P", a=self.entries("alpha", stats.counts.shape))
+            counts = pm.Data("counts", stats.counts[context, symbol])
+            seen = p[pm.Data("context", context), pm.Data("symbol", symbol)]
+            pm.Potential("next", pm.math.sum(counts * pm.math.log(seen)))
+        return model
+
+    def posterior(self, stats: TransitionCounts) -> Posterior:
+        """Return the rows of P ~ Dirichlet(alpha + counts), independent; the marginals are Beta."""
+        return self._dirichlet(stats).posterior("P")
+
+    def _dirichlet(self, stats: TransitionCounts) -> Dirichlet:
+        return Dirichlet(self.entries("alpha", stats.counts.shape) + stats.counts)
+
+    def log_evidence(self, stats: TransitionCounts) -> float:
+        """Return the sum over rows of log B(alpha + counts) - log B(alpha), given the first symbols."""
+        return float(np.sum(log_dirichlet_ratio(self.entries("alpha", stats.counts.shape), stats.counts)))
+
+    def predictive(self, stats: TransitionCounts, data: Values) -> Any:
+        """Return each row's predictive: the mean of the row of P that its context has."""
+        alpha = self._dirichlet(stats).alpha[data["previous"]]
+        return Categorical(alpha / alpha.sum(axis=1, keepdims=True))
+
+    def updated(self, stats: TransitionCounts) -> MarkovChain:
+        """Return the model whose prior is this posterior."""
+        return MarkovChain(alpha=plain(self._dirichlet(stats).alpha))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""
+        return Categorical(np.asarray(params["P"])[..., data["previous"], :])
+
+    def free_parameters(self, stats: TransitionCounts) -> int:
+        """Return what is free in P: each row adds up to one."""
+        contexts, symbols = stats.counts.shape
+        return contexts * (symbols - 1)
+
+    def map(self, stats: TransitionCounts) -> dict[str, Any]:
+        """Return the mode (alpha + counts - 1) / (their sum) of each row, which may lie on the edge."""
+        return {"P": self._dirichlet(stats).mode()}
+
+    def mle(self, stats: TransitionCounts) -> dict[str, Any]:
+        """Return the observed shares of each row.
+
+        Raises
+        ------
+        NumericalError
+            When nothing ever followed a context.
+        """
+        totals = stats.counts.sum(axis=1, keepdims=True)
+        if (unseen := np.flatnonzero(totals == 0)).size:
+            where = f"context {unseen[0] + 1} of {len(totals)}"
+            raise NumericalError(f"no maximum-likelihood estimate: nothing follows {where}")
+        return {"P": stats.counts / totals}

@@ -1,0 +1,139 @@
+r"""Normal-gamma: mean and precision of Gaussian measurements, both unknown.
+
+    lam      ~ Gamma(alpha0, rate beta0)
+    mu | lam ~ N(mu0, 1 / (kappa0 lam))
+    y_n      ~ N(mu, 1 / lam)        n = 1..N
+
+lam is the precision, one over the variance. Bishop, PRML, section 2.3.6; Murphy 2012, section 4.6.3; Gelman et al.,
+BDA3, section 3.3; CS725 lecture 10; W4400, natural conjugate priors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.data import Example
+from bayeszoo.errors import NumericalError
+from bayeszoo.families import Posterior, log_rising
+from bayeszoo.fields import positive, real
+from bayeszoo.inputs import Real
+from bayeszoo.model import Model, Values
+from bayeszoo.moments import Moments
+from bayeszoo.normal_gamma import normal_gamma
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True)
+class NormalGamma(Model):
+    """Independent Gaussian observations, with a normal-gamma prior on their mean and precision.
+
+    Parameters
+    ----------
+    mu0, kappa0 : float
+        Mean of the prior of mu, and how many observations it is worth, > 0.
+    alpha0, beta0 : float
+        Shape and rate of the Gamma prior of the precision, > 0.
+    """
+
+    mu0: float = real(0.0, "prior mean", units=1, location=True)
+    kappa0: float = positive(1.0, "prior kappa0")
+    alpha0: float = positive(1.0, "prior shape alpha0")
+    beta0: float = positive(1.0, "prior rate beta0", units=2)
+
+    inputs = Real("y")
+    examples = (
+        Example("newcomb.csv", "passage times of light, deviations from 24,800 ns; two outliers", "Newcomb 1882"),
+        Example("cavendish.csv", "density of the Earth relative to water, in 29 measurements", "Cavendish 1798"),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> NormalGamma:
+        """Centre the prior on the data: a hundredth of an observation for mu, one for the precision."""
+        stats = Moments.of(data["y"])
+        return cls(mu0=stats.mean, kappa0=0.01, alpha0=0.5, beta0=0.5 * stats.sd**2)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw precision and mean from the prior and ``size`` observations given them."""
+        params = self._prior().rvs((), rng)
+        return params, {"y": rng.normal(params["mu"], params["lam"] ** -0.5, size)}
+
+    def _prior(self) -> Posterior:
+        return normal_gamma(self.mu0, self.kappa0, self.alpha0, self.beta0)
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Gaussian observation a row."""
+        with pm.Model() as model:
+            lam = pm.Gamma("lam", alpha=self.alpha0, beta=self.beta0)
+            mu = pm.Normal("mu", mu=self.mu0, tau=self.kappa0 * lam)
+            pm.Normal("y", mu=mu, tau=lam, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
+        return model
+
+    def statistics(self, data: Values) -> Moments:
+        """Return count, mean and scatter."""
+        return Moments.of(data["y"])
+
+    def compressed(self, stats: Moments) -> Any:
+        """Declare the density of the rows from their moments."""
+        with pm.Model() as model:
+            lam = pm.Gamma("lam", alpha=self.alpha0, beta=self.beta0)
+            mu = pm.Normal("mu", mu=self.mu0, tau=self.kappa0 * lam)
+            n, mean, scatter = (pm.Data(name, np.float64(getattr(stats, name))) for name in ("n", "mean", "scatter"))
+            squares = scatter + n * pm.math.sqr(mu - mean)
+            pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
+        return model
+
+    def updated(self, stats: Moments) -> NormalGamma:
+        """Return the model whose prior is this posterior."""
+        kappa, shift = self.kappa0 + stats.n, stats.mean - self.mu0
+        mean, rate = self.mu0 + shift * (stats.n / kappa), self.beta0 + self._growth(stats)
+        return replace(self, mu0=mean, kappa0=kappa, alpha0=self.alpha0 + stats.n / 2, beta0=rate)
+
+    def _growth(self, stats: Moments) -> float:
+        """Return what the data add to the rate: scatter, and the conflict of their mean with the prior's."""
+        conflict = self.kappa0 * stats.n / (self.kappa0 + stats.n) * (stats.mean - self.mu0) ** 2
+        return float(stats.scatter + conflict) / 2
+
+    def posterior(self, stats: Moments) -> Posterior:
+        """Return mu and lam jointly; their marginals are Student t and Gamma."""
+        return self.updated(stats)._prior()
+
+    def log_evidence(self, stats: Moments) -> float:
+        """Return the log density of the rows, of the ordered observations."""
+        half, growth = stats.n / 2, self._growth(stats) / self.beta0
+        powers = self.alpha0 * math.log1p(growth) + half * math.log(2 * math.pi * self.beta0 * (1 + growth))
+        return float(log_rising(self.alpha0, half) - powers - math.log1p(stats.n / self.kappa0) / 2)
+
+    def predictive(self, stats: Moments, data: Values) -> Any:
+        """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
+        later = self.updated(stats)
+        scale = math.sqrt(later.beta0 / later.alpha0 * (1 + 1 / later.kappa0))
+        return scipy.stats.t(2 * later.alpha0, np.full(len(data["y"]), later.mu0), scale)
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Gaussian distribution; parameters of shape (...,) give (..., rows)."""
+        mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
+        return scipy.stats.norm(mu + np.zeros(len(data["y"])), lam**-0.5)
+
+    def free_parameters(self, stats: Moments) -> int:
+        """Return 2: mu and lam."""
+        return 2
+
+    def map(self, stats: Moments) -> dict[str, Any]:
+        """Return the joint mode: mu at its centre, lam at (alpha - 1/2) / beta; none where alpha <= 1/2."""
+        later = self.updated(stats)
+        if later.alpha0 <= 0.5:
+            raise NumericalError(f"no joint mode: with shape {later.alpha0:g} the density has no maximum in lam > 0")
+        return {"mu": later.mu0, "lam": (later.alpha0 - 0.5) / later.beta0}
+
+    def mle(self, stats: Moments) -> dict[str, Any]:
+        """Return the mean, and N over the scatter; where the rows do not differ the likelihood has no maximum."""
+        if stats.scatter == 0:
+            raise NumericalError("no maximum-likelihood estimate: the observations do not differ")
+        return {"mu": stats.mean, "lam": stats.n / stats.scatter}

@@ -1,0 +1,150 @@
+r"""Normal-inverse-Wishart: mean and covariance of measurements of several things at once.
+
+    Sigma      ~ InvWishart(nu0, Psi0)
+    mu | Sigma ~ N(mu0, Sigma / kappa0)
+    Y_n        ~ N(mu, Sigma)        n = 1..N
+
+PyMC has no inverse-Wishart distribution: Sigma is declared by its density, on its Cholesky factor, with the Jacobian by
+hand. Murphy 2012, section 4.6.3; Gelman et al., BDA3, section 3.6; PRML, section 2.3.6; W4400, the multivariate normal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data import Example
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families import Posterior
+from bayeszoo.fields import covariance, plain, positive, real
+from bayeszoo.inputs import Matrix
+from bayeszoo.model import Axes, Model, Values
+from bayeszoo.moments import Moments
+from bayeszoo.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
+from bayeszoo.wishart import NormalInverseWishart as Joint
+
+pm = lazy_loader.load("pymc")
+ours = lazy_loader.load("bayeszoo.inverse_wishart", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class NormalInverseWishart(Model):
+    """Independent Gaussian rows of D numbers, with a normal-inverse-Wishart prior on their mean and covariance.
+
+    Parameters
+    ----------
+    mu0, kappa0 : float (or D of them), float
+        Mean of the prior of mu, and how many rows it is worth, > 0.
+    nu0, Psi0 : float, list of lists of float
+        Degrees of freedom of the prior of Sigma, > D - 1, and its scale matrix, symmetric and positive definite.
+    """
+
+    mu0: float = real(0.0, "prior mean mu0", axes=("column",), units=1, location=True)
+    kappa0: float = positive(1.0, "prior kappa0")
+    nu0: float = positive(4.0, "prior degrees of freedom nu0")
+    Psi0: tuple[tuple[float, ...], ...] = covariance(((1.0, 0.0), (0.0, 1.0)), "Psi0", axes=("column", "column"))
+
+    inputs = Matrix("Y")
+    dims: ClassVar[Axes] = {"mu": ("column",), "Sigma": ("column", "column_2")}
+    examples = (Example("iris_setosa.csv", "four measurements in cm of 50 flowers of Iris setosa", "Fisher 1936"),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.entries("mu0", self.size)
+        if self.nu0 <= self.size - 1:
+            raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {self.size - 1}, got {self.nu0:g}")
+
+    size = property(lambda self: len(self.Psi0), doc="D, the number of columns.")
+
+    @classmethod
+    def weak(cls, data: Values) -> NormalInverseWishart:
+        """Centre the prior on the data: mu worth a hundredth of a row, Sigma of their scales and D + 2."""
+        stats = Moments.of(data["Y"])
+        return cls(plain(stats.mean), kappa0=0.01, nu0=len(stats.mean) + 2.0, Psi0=plain(np.diag(stats.sd**2)))
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the names of the columns, for both axes of Sigma."""
+        return {"column": data["column"], "column_2": data["column"]}
+
+    def _joint(self) -> Joint:
+        return Joint(self.entries("mu0", self.size), self.kappa0, self.nu0, np.array(self.Psi0))
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw covariance and mean from the prior and ``size`` rows given them."""
+        params = self._joint().rvs((), rng)
+        rows = rng.multivariate_normal(params["mu"], params["Sigma"], size, method="cholesky")
+        return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(self.size)])}
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Gaussian row of D numbers a row."""
+        with pm.Model(coords=self.coords(data)) as model:
+            sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0), dims=self.dims["Sigma"])
+            mu = pm.MvNormal("mu", mu=self.entries("mu0", self.size), cov=sigma / self.kappa0, dims="column")
+            rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
+            pm.MvNormal("Y", mu=mu, cov=sigma, observed=rows, dims=("row", "column"))
+        return model
+
+    def statistics(self, data: Values) -> Moments:
+        """Return count, mean and scatter; the prior must be for as many columns as the data have."""
+        if data["Y"].shape[1] != self.size:
+            raise InputError(f"Psi0 is for {self.size} columns, the data have {data['Y'].shape[1]}")
+        return Moments.of(data["Y"])
+
+    def compressed(self, stats: Moments) -> Any:
+        """Declare the density of the rows from their moments."""
+        with pm.Model() as model:
+            sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0))
+            mu = ours.ScaledNormal("mu", self.entries("mu0", self.size), self.kappa0, sigma)
+            n, mean, scatter = (pm.Data(k, np.asarray(getattr(stats, k))) for k in ("n", "mean", "scatter"))
+            pm.Potential("Y", ours.gaussian_log_likelihood(mu, sigma, n, mean, scatter))
+        return model
+
+    def updated(self, stats: Moments) -> NormalInverseWishart:
+        """Return the model whose prior is this posterior."""
+        kappa, shift = self.kappa0 + stats.n, stats.mean - self.entries("mu0", self.size)
+        mean = stats.mean - shift * (self.kappa0 / kappa)
+        psi = plain(np.array(self.Psi0) + self._growth(stats))
+        return replace(self, mu0=plain(mean), kappa0=kappa, nu0=self.nu0 + stats.n, Psi0=psi)
+
+    def _growth(self, stats: Moments) -> np.ndarray:
+        weight, shift = self.kappa0 / (self.kappa0 + stats.n), stats.mean - self.entries("mu0", self.size)
+        return np.asarray(stats.scatter + weight * stats.n * np.outer(shift, shift))
+
+    def posterior(self, stats: Moments) -> Posterior:
+        """Return mu and Sigma jointly; their marginals are Student t, and inverse-gamma on the diagonal."""
+        return self.updated(stats)._joint().posterior()
+
+    def log_evidence(self, stats: Moments) -> float:
+        """Return the log density of the rows, of the ordered observations."""
+        ratio = log_wishart_ratio(self.nu0, np.array(self.Psi0), stats.n, self._growth(stats))
+        return ratio - self.size / 2 * (stats.n * math.log(math.pi) + math.log1p(stats.n / self.kappa0))
+
+    def predictive(self, stats: Moments, data: Values) -> Any:
+        """Return each row's predictive: multivariate Student t with nu - D + 1 degrees of freedom."""
+        later, df = self.updated(stats), self.nu0 + stats.n - self.size + 1
+        shape = np.array(later.Psi0) * ((later.kappa0 + 1) / (later.kappa0 * df))
+        return MultivariateT(df, np.array(later.mu0), shape, len(data["Y"]))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
+        return GaussianRows(params["mu"], params["Sigma"], len(data["Y"]))
+
+    def free_parameters(self, stats: Moments) -> int:
+        """Return D + D (D + 1) / 2."""
+        return self.size + self.size * (self.size + 1) // 2
+
+    def map(self, stats: Moments) -> dict[str, Any]:
+        """Return the joint mode: mu at its centre, Sigma at Psi / (nu + D + 2)."""
+        later = self.updated(stats)
+        return {"mu": np.array(later.mu0), "Sigma": np.array(later.Psi0) / (later.nu0 + self.size + 2)}
+
+    def mle(self, stats: Moments) -> dict[str, Any]:
+        """Return the mean, and the scatter over N; none where the rows do not fill D dimensions."""
+        sigma = stats.scatter / max(stats.n, 1)
+        if is_singular(sigma):
+            raise NumericalError(f"no maximum-likelihood estimate: the rows do not fill {self.size} dimensions")
+        return {"mu": stats.mean, "Sigma": sigma}

@@ -1,0 +1,403 @@
+"""Stationary distributions by four routes, and PageRank against published ranks and the dense Google matrix."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+
+from bayeszoo import chains
+from bayeszoo.chains import pagerank, power_iteration, stationary
+from bayeszoo.errors import InputError, NumericalError
+
+
+def rational(transition):
+    """Solve p = p P by Gauss-Jordan on the exact fractions that the off-diagonal floats are."""
+    size = len(transition)
+    rate = [[Fraction(float(value)) for value in row] for row in transition]
+    for i in range(size):
+        rate[i][i] = -sum(rate[i][j] for j in range(size) if j != i)
+    # the balance of each state but the last, and the sum
+    rows = [[rate[i][j] for i in range(size)] + [Fraction(0)] for j in range(size - 1)] + [[Fraction(1)] * (size + 1)]
+    for k in range(size):
+        pivot = next(i for i in range(k, size) if rows[i][k])
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [value / rows[k][k] for value in rows[k]]
+        for i in range(size):
+            if i != k:
+                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return np.array([float(row[-1]) for row in rows])
+
+
+def eigenvector(transition):
+    values, vectors = scipy.linalg.eig(np.transpose(transition))
+    vector = vectors[:, np.argmin(np.abs(values - 1))].real
+    return vector / vector.sum()
+
+
+def ehrenfest(balls):
+    """Move a random ball to the other urn: the chain has period 2, and stays at the binomial distribution."""
+    transition = np.zeros((balls + 1, balls + 1))
+    for k in range(balls):
+        transition[k, k + 1], transition[k + 1, k] = 1 - k / balls, (k + 1) / balls
+    return transition
+
+
+def nearly_decomposable(leak):
+    """Two pairs of states that hardly ever leave each other's company."""
+    transition = np.array([[0, 0.5, leak, 0], [0.75, 0, 0, 0], [0, 0, 0, 0.75], [0, 3 * leak, 0.5, 0]])
+    return transition + np.diag(1 - transition.sum(axis=1))
+
+
+CHAINS = {
+    "one state": np.eye(1),
+    "weather": np.array([[0.9, 0.1], [0.5, 0.5]]),
+    "random": np.random.default_rng(0).dirichlet(np.ones(6), size=6),
+    "sparse draw": np.random.default_rng(1).dirichlet(np.full(5, 0.2), size=5),
+    "cycle": np.roll(np.eye(5), 1, axis=1),
+    "urn": ehrenfest(6),
+    "transient": np.array([[0.2, 0.3, 0.5, 0], [0, 0.1, 0, 0.9], [0.5, 0.25, 0, 0.25], [0, 0.6, 0, 0.4]]),
+    "absorbing": np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0, 1.0]]),
+    "leaky": nearly_decomposable(1e-3),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_four_routes_agree(name):
+    transition = CHAINS[name]
+    found = stationary(transition)
+    for route in (rational, power_iteration, eigenvector):
+        assert np.allclose(found, route(transition), rtol=0, atol=1e-10), route.__name__
+    assert found.sum() == pytest.approx(1, rel=1e-15)
+    assert np.abs(found @ transition - found).max() < 1e-15
+
+
+@pytest.mark.parametrize("name", ["weather", "random", "sparse draw", "transient"])
+def test_the_transpose_is_another_chain(name):
+    """The seeded bug: W4400 prints p P_init, which is the right eigenvector, of equal entries."""
+    transition = CHAINS[name]
+    values, vectors = scipy.linalg.eig(transition)
+    right = vectors[:, np.argmin(np.abs(values - 1))].real
+    assert np.ptp(right / right.sum()) < 1e-12
+    assert np.abs(stationary(transition) - right / right.sum()).max() > 0.05
+    with pytest.raises(InputError, match="pass the transpose"):
+        stationary(transition.T)
+
+
+def test_known_distributions():
+    assert stationary(ehrenfest(30)) == pytest.approx(scipy.stats.binom(30, 0.5).pmf(np.arange(31)), rel=1e-13)
+    # Markov 1913: 20,000 letters of Eugene Onegin, 43.2% of them vowels
+    counts = np.array([[1104, 7534], [7535, 3827]])
+    assert stationary(counts / counts.sum(axis=1, keepdims=True)) == pytest.approx([0.432, 0.568], abs=5e-4)
+
+
+@pytest.mark.parametrize("leak", [1e-6, 1e-12, 1e-17, 1e-40])
+def test_every_entry_is_accurate_however_slowly_the_chain_mixes(leak):
+    transition = nearly_decomposable(leak)
+    assert stationary(transition) == pytest.approx(rational(transition), rel=1e-14)
+
+
+def test_small_entries_are_accurate():
+    """Birth and death: the ratio of neighbours is up / down."""
+    up, down, size = 1e-9, 0.5, 12
+    transition = np.diag(np.full(size - 1, up), 1) + np.diag(np.full(size - 1, down), -1)
+    transition += np.diag(1 - transition.sum(axis=1))
+    expected = (up / down) ** np.arange(size)
+    assert stationary(transition) == pytest.approx(expected / expected.sum(), rel=1e-13)
+
+
+def test_an_eigenvector_would_fail():
+    """The reason for the elimination: at a leak of 1e-12 the eigenvector has lost its digits."""
+    transition = nearly_decomposable(1e-12)
+    exact = rational(transition)
+    assert eigenvector(transition) != pytest.approx(exact, rel=1e-8)
+    assert power_iteration(transition) == pytest.approx(exact, rel=1e-12)
+
+
+def test_power_method_does_not_stop_at_a_small_change():
+    """From equal weights the first step of this chain changes 1e-17."""
+    transition = nearly_decomposable(1e-17)
+    assert power_iteration(transition) == pytest.approx(rational(transition), rel=1e-12)
+
+
+def test_power_method_says_when_it_does_not_converge():
+    with pytest.raises(NumericalError, match=r"in 64 squarings: the rows still differ by 2$"):
+        power_iteration(np.eye(2))
+    with pytest.raises(NumericalError, match="in 3 squarings"):
+        power_iteration(CHAINS["leaky"], max_iterations=3)
+
+
+def test_transient_states_get_exactly_zero():
+    assert (stationary(CHAINS["transient"]) > 0).tolist() == [False, True, False, True]
+    assert stationary(CHAINS["absorbing"]).tolist() == [0, 0, 1]
+
+
+def test_draws_are_done_each_for_itself():
+    """Draws of Dirichlet rows with small alpha have their zeros at different places."""
+    draws = np.random.default_rng(2).dirichlet(np.full(4, 0.5), size=(2, 3, 4))
+    draws[0, 1] = np.roll(np.eye(4), 1, axis=1)
+    draws[1, 0] = CHAINS["transient"]
+    draws[1, 2] = CHAINS["transient"][::-1, ::-1]
+    before = draws.copy()
+    for route in (stationary, power_iteration):
+        found = route(draws)
+        assert found.shape == (2, 3, 4)
+        for index in np.ndindex(2, 3):
+            assert found[index] == pytest.approx(rational(draws[index]), rel=1e-10, abs=1e-13)
+    assert np.array_equal(draws, before)
+    assert stationary(draws[:, :0]).shape == (2, 0, 4)
+
+
+def two_classes():
+    transition = np.zeros((5, 5))
+    transition[0, [1, 2]] = 0.5
+    transition[[1, 2, 3, 4], [4, 3, 2, 1]] = 1.0
+    return transition
+
+
+def test_several_closed_classes_are_named():
+    with pytest.raises(NumericalError, match=r"^transition has 2 closed classes of states, \{1, 4\}, \{2, 3\}: its"):
+        stationary(two_classes())
+    draws = np.full((2, 3, 5, 5), 0.2)
+    draws[1, 0] = draws[1, 2] = two_classes()
+    with pytest.raises(
+        NumericalError, match=r"^transition\[1, 0\] \(and 1 more\) has 2 closed classes of states, \{1, 4\}"
+    ):
+        stationary(draws)
+    with pytest.raises(
+        NumericalError, match=r"12 closed classes of states, \{0\}, \{1\}, \{2\}, \{3\}, \{4\}, \.\.\.: "
+    ):
+        stationary(np.eye(12))
+
+
+def test_underflow_is_said():
+    """Two wells with a barrier of probability 1e-320 between them: half of the time is spent in each."""
+    up = np.concatenate([np.full(32, 1e-10), np.full(32, 0.5)])
+    transition = np.diag(up, 1) + np.diag(up[::-1], -1)
+    transition += np.diag(1 - transition.sum(axis=1))
+    with pytest.raises(NumericalError, match=r"^transition\[1\]: its stationary distribution underflows$"):
+        stationary([np.full((65, 65), 1 / 65), transition])
+
+
+def changed(row, column, value):
+    transition = CHAINS["weather"].copy()
+    transition[row, column] = value
+    return transition
+
+
+@pytest.mark.parametrize("route", [stationary, power_iteration])
+@pytest.mark.parametrize(
+    ("transition", "message"),
+    [
+        (changed(1, 0, 0.47), r"^transition\[1\] sums to 0\.97, not to 1; divide each row by its sum$"),
+        (changed(1, 0, 0.5 + 2e-8), r"^transition\[1\] sums to 1\.00000002, not to 1"),
+        ([np.eye(2), changed(0, 0, 0.8)], r"^transition\[1, 0\] sums to 0\.9, "),
+        ([[1.1, -0.1], [0.5, 0.5]], r"^transition\[0, 1\] is -0\.1, not a probability$"),
+        (changed(0, 1, np.nan), r"^transition\[0, 1\] is nan, "),
+        (changed(0, 1, np.inf), r"^transition\[0, 1\] is inf, "),
+        ([0.5, 0.5], r"^transition has shape \(2,\); \(\.\.\., K, K\) was expected$"),
+        (np.full((2, 3), 1 / 3), r"has shape \(2, 3\)"),
+        (np.empty((0, 0)), r"has shape \(0, 0\)"),
+        ([[1.0], [0.5, 0.5]], r"is ragged"),
+        ([["a", "b"], ["c", "d"]], r"must hold numbers, got <U1$"),
+        (pd.DataFrame(CHAINS["weather"], index=["wet", "dry"], columns=["dry", "wet"]), r"other rows than columns"),
+    ],
+)
+def test_what_is_no_transition_matrix_is_refused(route, transition, message):
+    with pytest.raises(InputError, match=message):
+        route(transition)
+
+
+def test_rounded_rows_are_accepted():
+    assert stationary(changed(1, 0, 0.5 + 5e-9)) == pytest.approx([5 / 6, 1 / 6], rel=1e-8)
+
+
+# PageRank
+
+# Bryan and Leise 2006, The $25,000,000,000 eigenvector: figure 1, and its ranks
+WEB = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 1), (4, 1), (4, 3)]
+# Langville and Meyer 2004, Deeper inside PageRank, section 4: node 2 has no links
+DANGLING = [(1, 2), (1, 3), (3, 1), (3, 2), (3, 5), (4, 5), (4, 6), (5, 4), (5, 6), (6, 4)]
+
+
+def google(edges, damping, size):
+    """Return the dense matrix of the surfer, nodes 0..size-1."""
+    links = np.zeros((size, size))
+    for source, target, *weight in edges:
+        links[source, target] += weight[0] if weight else 1.0
+    links[links.sum(axis=1) == 0] = 1.0
+    return damping * links / links.sum(axis=1, keepdims=True) + (1 - damping) / size
+
+
+def random_graph(seed):
+    """A graph with self-links, parallel edges, weights, nodes without links out, and one with none at all."""
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(0, 30, 120), rng.integers(0, 39, 120)
+    return [(int(i), int(j), float(w)) for i, j, w in zip(source, target, rng.gamma(1.0, size=120), strict=True)]
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.5, 0.85, 0.999])
+def test_ranks_are_the_stationary_distribution_of_the_google_matrix(damping):
+    edges = random_graph(3)
+    frame = pagerank(edges, damping, nodes=range(40))
+    ranks = frame["rank"].sort_index().to_numpy()
+    matrix = google(edges, damping, 40)
+    for route in (stationary, power_iteration, eigenvector):
+        assert np.allclose(ranks, route(matrix), rtol=0, atol=1e-11), route.__name__
+    assert ranks.sum() == pytest.approx(1, rel=1e-14)
+    backwards = google([(target, source, weight) for source, target, weight in edges], damping, 40)
+    assert damping == 0 or np.abs(ranks - stationary(backwards)).max() > 0.01
+
+
+def test_published_ranks():
+    frame = pagerank(WEB)
+    assert list(frame.columns) == ["rank", "links_in", "links_out"]
+    assert frame.index.name == "node"
+    assert frame.index.tolist() == [1, 3, 4, 2]
+    assert frame["rank"].round(3).tolist() == [0.368, 0.288, 0.202, 0.142]
+    assert frame["links_in"].tolist() == [2, 3, 2, 1]
+    assert frame["links_out"].tolist() == [3, 1, 2, 2]
+    assert pagerank(WEB, 1)["rank"].tolist() == pytest.approx([12 / 31, 9 / 31, 6 / 31, 4 / 31], rel=1e-14)
+    published = {1: 0.03721, 2: 0.05396, 3: 0.04151, 4: 0.3751, 5: 0.206, 6: 0.2862}
+    assert pagerank(DANGLING, 0.9)["rank"].to_dict() == pytest.approx(published, abs=5e-5)
+
+
+def test_isolated_nodes_and_self_links():
+    """By hand: a and b each have what a jump gives, plus what they are linked to for."""
+    frame = pagerank([("a", "a"), ("b", "a")], 0.5, nodes=["z"])
+    jump = (0.5 + 0.5 * frame["rank"]["z"]) / 3
+    assert frame["rank"]["z"] == frame["rank"]["b"] == pytest.approx(jump, rel=1e-12)
+    assert frame["rank"]["a"] == pytest.approx((jump + 0.5 * jump) / 0.5, rel=1e-12)
+    assert frame.loc[["a", "b", "z"], "links_in"].tolist() == [2, 0, 0]
+    assert frame.loc[["a", "b", "z"], "links_out"].tolist() == [1, 1, 0]
+    assert frame.index.tolist() == ["a", "b", "z"]
+
+
+def test_weights_are_repeated_edges():
+    repeated = pagerank([("a", "b"), ("a", "c"), ("a", "c"), ("c", "a"), ("b", "a")])
+    weighted = pagerank([("a", "b", 0.5), ("a", "c", 0.25), ("a", "c", 0.75), ("c", "a", 1e150), ("b", "a", 1e-300)])
+    pd.testing.assert_frame_equal(repeated, weighted, rtol=1e-13)
+    assert repeated["rank"]["c"] > repeated["rank"]["b"] + 0.1
+    assert repeated.loc["a", "links_out"] == 2
+
+
+def test_equal_ranks_are_sorted_by_label():
+    ring = [((k * 7) % 23, ((k + 1) * 7) % 23) for k in range(23)]
+    assert pagerank(ring).index.tolist() == list(range(23))
+    assert pagerank([(str(i), str(j)) for i, j in ring]).index.tolist() == sorted(map(str, range(23)))
+
+
+def test_ranks_equal_but_for_rounding_are_sorted_by_label():
+    """Two copies of a graph, numbered apart, whose sums are taken in different orders."""
+    one, two = np.random.default_rng(4).permutation(60).reshape(2, 30)
+    graph = np.random.default_rng(5).integers(0, 30, (150, 2))
+    frame = pagerank(np.concatenate([one[graph], two[graph]]))
+    assert np.ptp(frame["rank"].to_numpy().reshape(-1, 2), axis=1).max() > 0
+    for rank in np.unique(frame["rank"].round(10)):
+        labels = frame.index[frame["rank"].round(10) == rank].tolist()
+        assert labels == sorted(labels)
+        assert len(labels) % 2 == 0
+
+
+def test_the_tolerance_bounds_the_error_not_the_change():
+    """The surfer seldom leaves node 2: each step changes about a hundredth of the error."""
+    edges = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 99.0), (2, 0, 1.0)]
+    exact = stationary(google(edges, 0.999, 3))
+    frame = pagerank(edges, 0.999, tolerance=1e-11)
+    assert np.abs(frame["rank"].sort_index() - exact).sum() <= 1.1e-11
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1.1e-3, 1e-4, 1e-8, 1e-14])
+def test_a_damping_near_to_one_loses_nothing_to_rounding(gap):
+    """A step from equal ranks changes less than rounding does, when the surfer hardly ever leaves node 2."""
+    edges = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0), (2, 0, gap)]
+    found = pagerank(edges, 1 - gap)["rank"].sort_index()
+    jump, leave = 1 - (1 - gap), gap / (1 + gap)
+    assert found[2] == pytest.approx(jump / 3 / (jump + (1 - jump) * leave), rel=1e-11)  # what comes is what goes
+    assert found[1] == pytest.approx(1 / 3, rel=1e-11)
+
+
+def test_edges_from_anywhere_give_the_same_ranks(tmp_path):
+    expected = pagerank(WEB)
+    columns = {"source": [i for i, _ in WEB], "target": [j for _, j in WEB]}
+    for edges in (np.array(WEB), columns, pd.DataFrame(columns), [list(edge) for edge in WEB], np.array(WEB, np.uint8)):
+        pd.testing.assert_frame_equal(pagerank(edges), expected)
+    path = tmp_path / "web.csv"
+    path.write_text("target,source,weight\n" + "".join(f"0{j},0{i},1.5\n" for i, j in WEB))
+    frame = pagerank(path)
+    assert frame.index.tolist() == ["01", "03", "04", "02"]  # text, as it stands in the file
+    assert frame["rank"].tolist() == pytest.approx(expected["rank"].tolist(), rel=1e-12)
+
+
+def test_undamped_ranks_need_an_irreducible_chain(monkeypatch):
+    with pytest.raises(InputError, match="some nodes cannot be reached from others; use a damping below 1"):
+        pagerank([("a", "b"), ("b", "a"), ("c", "a")], 1)
+    assert pagerank([("a", "b")], 1)["rank"].to_dict() == pytest.approx({"b": 2 / 3, "a": 1 / 3})  # b jumps
+    monkeypatch.setattr(chains, "_MAX_DENSE", 3)
+    with pytest.raises(InputError, match=r"^damping 1 is too near to 1 for 4 nodes; for more than 3 nodes lower it"):
+        pagerank(WEB, 1)
+
+
+def test_the_residual_catches_a_wrong_transposition(monkeypatch):
+    surf = chains._surf
+    monkeypatch.setattr(chains, "_surf", lambda into, *rest: surf(into.T.tocsr(), *rest))
+    with pytest.raises(NumericalError, match=r"the ranks are off: one more step changes them by 0\.\d+"):
+        pagerank(WEB)
+
+
+def test_ranks_that_do_not_settle_are_withheld(monkeypatch):
+    monkeypatch.setattr(chains, "_MAX_STEPS", 20)
+    with pytest.raises(NumericalError, match=r"in 20 steps: the last changed the ranks by .*; lower the damp"):
+        pagerank(WEB)
+    with pytest.raises(NumericalError, match=r"one more step changes them by .*; lower the tolerance"):
+        pagerank(WEB, tolerance=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "message"),
+    [
+        (WEB, {"damping": 1.2}, r"^damping must be in \[0, 1\), got 1\.2$"),
+        (WEB, {"damping": -0.1}, r"^damping must be"),
+        (WEB, {"damping": np.nan}, r"^damping must be"),
+        (WEB, {"damping": "0.85"}, r"^damping must be .* got '0\.85'$"),
+        (WEB, {"tolerance": 0}, r"^tolerance must be in \(0, 1\), got 0$"),
+        ([], {}, r"^there are no edges$"),
+        ({"source": [], "target": []}, {}, r"^there are no edges$"),
+        (["ab", "bc"], {}, r"^edges\[0\] is 'ab'; all edges must be \(source, target\) tuples$"),
+        (
+            [("a", "b"), ("b", "c", 2.0)],
+            {},
+            r"^edges\[1\] is \('b', 'c', 2\.0\); all edges must be \(source, target\) t",
+        ),
+        ([("a",)], {}, r"^edges\[0\] is \('a',\)"),
+        ((np.arange(3), np.arange(3)), {}, r"^edges\[0\] is array"),
+        (np.eye(3), {}, r"^edges have shape \(3, 3\); \(E, 2\) was expected"),
+        (
+            np.array([[1.0, 2.0]]),
+            {},
+            r"^column 'source', row 1: 1\.0 is not a label; labels must be text or whole numbers$",
+        ),
+        ([("a", "b"), ("a", None)], {}, r"^column 'target', row 2: '' is not a label"),
+        ([("a", "b"), ("a", "")], {}, r"^column 'target', row 2: '' is not a label"),
+        ([(True, False)], {}, r"^column 'source', row 1: True is not a label"),
+        ([(1, "b")], {}, r"^some labels are text and some are numbers; make them all"),
+        (WEB, {"nodes": ["1"]}, r"^some labels are text and some are numbers"),
+        (WEB, {"nodes": "12"}, r"^column 'nodes' is a str"),
+        ([("a", "b", 0.0)], {}, r"^column 'weight', row 1: 0\.0 is not a weight; weights must be > 0$"),
+        ([("a", "b", 1.0), ("a", "b", -1.0)], {}, r"^column 'weight', row 2: -1\.0 is not a weight"),
+        ([("a", "b", np.nan)], {}, r"^column 'weight', row 1: nan is not a weight"),
+        ([("a", "b", np.inf)], {}, r"^column 'weight', row 1: inf is too large"),
+        ([("a", "b", "much")], {}, r"^column 'weight', row 1: 'much' is not a number"),
+        ({"source": ["a"], "target": ["b"], "count": [3]}, {}, r"^column 'count' is not used; rename it to source, ta"),
+        (
+            {"source": pd.Series(["a", "b"]), "target": pd.Series(["b", "a"], index=[1, 0])},
+            {},
+            r"^source and target have different indexes; rows matched by position; give them one index$",
+        ),
+        ({"from": ["a"], "target": ["b"]}, {}, r"has no column 'source'; its columns are 'from', 'target'$"),
+    ],
+)
+def test_edges_that_cannot_be_used_are_refused(edges, options, message):
+    with pytest.raises(InputError, match=message):
+        pagerank(edges, **options)

@@ -1,0 +1,235 @@
+"""Distributions of counts against SciPy where it is right, and against mpmath where it is not."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayeszoo.discrete import (
+    BetaBinomial,
+    Categorical,
+    DirichletMultinomial,
+    Multinomial,
+    NegativeBinomial,
+    deviance,
+    log_peak,
+    sum_of_others,
+)
+
+QUANTILES = (0.025, 0.5, 0.975)
+P = np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0], [0.05, 0.05, 0.9]])
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(60):
+        yield
+
+
+@pytest.mark.parametrize(("x", "mean"), [(5, 5.0), (1e9, 1e9 + 3), (1.0, 1.22), (1e12, 1e12 - 1e6), (3, 1e-300)])
+def test_deviance(x, mean):
+    exact = mp.mpf(x) * mp.log(mp.mpf(x) / mp.mpf(mean)) - (mp.mpf(x) - mp.mpf(mean))
+    assert deviance(x, mean) == pytest.approx(float(exact), rel=1e-13)
+
+
+def test_deviance_at_zero():
+    assert deviance([0.0, 0.0, 2.0], [0.0, 3.0, 0.0]).tolist() == [0, 3, np.inf]
+
+
+@pytest.mark.parametrize("x", [1e-300, 0.5, 63.9, 64.1, 1e9])
+def test_log_peak(x):
+    x = mp.mpf(x)
+    assert log_peak(float(x)) == pytest.approx(float(x * mp.log(x) - x - mp.loggamma(x + 1)), rel=1e-13, abs=1e-13)
+
+
+def test_sum_of_others_keeps_the_small_ones():
+    assert sum_of_others([1e12, 1e-3]).tolist() == [1e-3, 1e12]
+    assert sum_of_others([[1.0, 2.0, 4.0], [1e16, 1.0, 1.0]]).tolist() == [[6, 5, 3], [2, 1e16, 1e16]]
+
+
+def test_beta_binomial_is_scipys_where_scipy_is_right():
+    trials = np.array([10, 1, 100, 0])
+    ours, scipys = BetaBinomial(trials, 3.5, 2.0), stats.betabinom(trials, 3.5, 2.0)
+    for k in (np.array([5, 1, 40, 0]), np.array([11, -1, 100, 0]), np.array([2.5, 0, 0, 0])):
+        assert np.allclose(ours.logpmf(k), scipys.logpmf(k), rtol=1e-11, atol=1e-11)
+    assert np.allclose(ours.mean(), scipys.mean(), rtol=1e-13)
+    assert np.allclose(ours.std(), scipys.std(), rtol=1e-12)
+    for q in QUANTILES:
+        assert ours.ppf(q).tolist() == scipys.ppf(q).tolist()
+
+
+def test_beta_binomial_of_a_known_coin_is_binomial():
+    """SciPy's says that every quantile is 10."""
+    coin = BetaBinomial(np.array([10]), 5e14, 5e14)
+    assert [float(coin.ppf(q)[0]) for q in QUANTILES] == [2, 5, 8]
+    assert coin.logpmf([5])[0] == pytest.approx(stats.binom(10, 0.5).logpmf(5), rel=1e-12)
+    assert np.isnan(BetaBinomial([10**9], 3.0, 2.0).ppf(0.5)).all()
+
+
+def test_beta_binomial_of_arrays_is_each_by_itself():
+    trials, a, b = np.array([[5], [5], [30], [200_000]]), np.array([1.5, 4.0]), np.array([3.0, 0.5])
+    ours = BetaBinomial(trials, a, b)
+    k = np.array([[1, 5], [1, 5], [0, 29], [7, 199_000]])
+    for method, *args in (("mean",), ("std",), ("logpmf", k), ("ppf", 0.7)):
+        values = getattr(ours, method)(*args)
+        for i, j in np.ndindex(4, 2):
+            single = BetaBinomial(trials[i], a[j], b[j])
+            expected = getattr(single, method)(*(x[i, j] if method == "logpmf" else x for x in args))[0]
+            assert values[i, j] == expected or (np.isnan(values[i, j]) and np.isnan(expected))
+    assert np.isnan(ours.ppf(0.7)[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "a", "b", "k"),
+    [
+        (10**9, 1.0, 1.0, 5 * 10**8),
+        (10**9, 1e12, 1e-3, 10**9),
+        (10**9, 0.5e12, 0.5e12, 5 * 10**8 + 7),
+        (7, 1e-300, 1, 7),
+    ],
+)
+def test_beta_binomial_of_large_counts(n, a, b, k):
+    exact = mp.log(mp.binomial(n, k)) + mp.log(mp.beta(mp.mpf(a) + k, mp.mpf(b) + n - k) / mp.beta(a, b))
+    assert BetaBinomial([n], a, b).logpmf([k])[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+
+
+def test_negative_binomial_is_scipys_where_scipy_is_right():
+    a, b, exposure = 2.5, 0.7, np.array([1.0, 0.3, 20.0, 1.0])
+    ours, scipys = NegativeBinomial(a, b, exposure), stats.nbinom(a, b / (b + exposure))
+    for k in (np.array([3, 0, 100, 2]), np.array([-1, 2, 0, 2.5])):
+        assert np.allclose(ours.logpmf(k), scipys.logpmf(k), rtol=1e-12, atol=1e-12)
+        assert np.allclose(ours.cdf(k), scipys.cdf(k), rtol=1e-12)
+    for method in ("mean", "var", "std"):
+        assert np.allclose(getattr(ours, method)(), getattr(scipys, method)(), rtol=1e-12)
+    for q in (1e-6, *QUANTILES, 1 - 1e-9):
+        assert ours.ppf(q).tolist() == scipys.ppf(q).tolist()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "exposure", "k"),
+    [
+        (1e12, 2e11, 1.0, 7),
+        (1e12, 2e11, 1.0, 0),
+        (1e12, 1e3, 1.0, 10**9 + 40_000),
+        (3.0, 1e-3, 1e6, 10**9),
+        (1e-300, 1.0, 1.0, 3),
+        (0.5, 2.0, 1e-9, 1),
+    ],
+)
+def test_negative_binomial_where_scipy_is_not(a, b, exposure, k):
+    A, B, E = mp.mpf(a), mp.mpf(b), mp.mpf(exposure)
+    exact = mp.loggamma(A + k) - mp.loggamma(A) - mp.loggamma(k + 1) + A * mp.log(B / (B + E)) + k * mp.log(E / (B + E))
+    assert NegativeBinomial(a, b, [exposure]).logpmf([k])[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+
+
+def test_negative_binomial_of_a_known_rate_is_poisson():
+    ours, poisson = NegativeBinomial(1e12, 2e11, np.array([1.0, 0.2])), stats.poisson([5.0, 1.0])
+    assert np.allclose(ours.cdf([4, 1]), poisson.cdf([4, 1]), rtol=1e-10)
+    for q in QUANTILES:
+        assert ours.ppf(q).tolist() == poisson.ppf(q).tolist()
+    assert stats.nbinom(1e12, 2e11 / (2e11 + 1)).cdf(4) != pytest.approx(poisson.cdf(4)[0], rel=1e-8)
+
+
+def test_negative_binomial_quantiles_bracket_the_level():
+    ours = NegativeBinomial(0.01, 1e-6, np.array([1.0, 100.0]))  # most of the mass at 0, a mean of 1e4 and 1e6
+    for q in (0.5, 0.975, 0.999):
+        k = ours.ppf(q)
+        assert np.all(ours.cdf(k) >= q)
+        assert np.all(ours.cdf(k - 1) < q)
+    assert NegativeBinomial(1.0, 1.0, np.array([1.0])).ppf(0.5).tolist() == [0]  # the mass at 0 is exactly 1/2
+    assert np.isnan(NegativeBinomial(1.0, 1e-20, np.array([1.0])).ppf(0.5)).all()
+
+
+def test_negative_binomial_is_poisson_of_gamma():
+    rng = np.random.default_rng(0)
+    draws = rng.poisson(rng.gamma(3.0, 1 / 2.0, size=40_000) * 1.5)
+    ours = NegativeBinomial(3.0, 2.0, np.array([1.5]))
+    expected = 40_000 * np.exp(NegativeBinomial(3.0, 2.0, np.full(7, 1.5)).logpmf(np.arange(7)))
+    assert np.all(np.abs(np.bincount(draws)[:7] - expected) < 4 * np.sqrt(expected))
+    assert draws.mean() == pytest.approx(ours.mean()[0], abs=4 * ours.std()[0] / 200)
+
+
+def test_categorical_is_a_multinomial_of_one_trial():
+    ours, codes = Categorical(P), np.array([1, 1, 2])
+    assert ours.logpmf(codes) == pytest.approx(stats.multinomial(1, P).logpmf(np.eye(3)[codes]), rel=1e-14)
+    assert ours.logpmf(np.array([0, 0, 3])).tolist() == [np.log(0.2), -np.inf, -np.inf]
+    assert np.allclose(ours.std(), stats.binom(1, P).std())
+    assert np.array_equal(ours.mean(), P)
+    for q in (0.025, 0.5, 0.75, 0.975):
+        assert np.array_equal(ours.ppf(q), stats.binom(1, P).ppf(q))
+
+
+def test_categorical_of_draws():
+    draws = np.stack([P, P[::-1], P[[1, 1, 1]], P])[:, None]
+    ours = Categorical(draws)
+    assert ours.logpmf(np.array([1, 1, 2])).shape == (4, 1, 3)
+    assert ours.logpmf(np.array([1, 1, 2]))[1, 0].tolist() == [np.log(0.05), 0, np.log(0.3)]
+    assert np.isnan(Categorical([[np.nan, 0.5]]).logpmf([0])).all()
+    many = Categorical(np.broadcast_to(P, (20_000, 3, 3)))
+    rows = many.rvs(size=many.mean().shape, random_state=np.random.default_rng(0))
+    assert rows.shape == (20_000, 3, 3)
+    assert set(np.unique(rows)) == {0, 1}
+    assert np.all(rows.sum(-1) == 1)
+    assert np.all(np.abs(rows.mean(0) - P) <= 4 * np.sqrt(P * (1 - P) / 20_000))
+
+
+def test_multinomial_is_scipys():
+    trials, counts = np.array([10, 4, 0]), np.array([[1, 6, 3], [0, 4, 0], [0, 0, 0]])
+    ours, scipys = Multinomial(trials, P), stats.multinomial(trials, P)
+    assert np.allclose(ours.logpmf(counts), scipys.logpmf(counts), rtol=1e-13, atol=1e-13)
+    assert Multinomial(trials, P).logpmf([[1, 6, 2], [1, 3, 0], [-1, 1, 0]]).tolist() == [-np.inf] * 3
+    assert np.allclose(ours.mean(), trials[:, None] * P)
+    assert np.allclose(ours.var(), np.stack([np.diag(scipys.cov()[i]) for i in range(3)]))
+    for q in QUANTILES:
+        assert np.array_equal(ours.ppf(q), stats.binom(trials[:, None], P).ppf(q))
+
+
+def test_multinomial_of_draws():
+    trials, p = np.array([10, 4]), np.broadcast_to([0.2, 0.5, 0.3], (2, 5000, 1, 3))
+    ours = Multinomial(trials, p)
+    assert ours.mean().shape == ours.std().shape == (2, 5000, 2, 3)
+    counts = np.array([[1, 6, 3], [0, 4, 0]])
+    assert np.allclose(ours.logpmf(counts), stats.multinomial(trials, [0.2, 0.5, 0.3]).logpmf(counts))
+    assert ours.logpmf(counts).shape == (2, 5000, 2)
+    rows = ours.rvs(size=ours.mean().shape, random_state=np.random.default_rng(0))
+    assert np.all(rows.sum(-1) == trials)
+    assert np.all(np.abs(rows.mean((0, 1)) - ours.mean()[0, 0]) < 4 * ours.std()[0, 0] / 100)
+
+
+def test_multinomial_of_large_counts():
+    p, counts = [0.25, 0.5, 0.25], [250_010_000, 499_980_000, 250_010_000]
+    exact = mp.loggamma(10**9 + 1) + sum(
+        x * mp.log(mp.mpf(q)) - mp.loggamma(x + 1) for x, q in zip(counts, p, strict=True)
+    )
+    assert Multinomial([10**9], [p]).logpmf([counts])[0] == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_dirichlet_multinomial_is_scipys():
+    alpha, trials, counts = np.array([0.5, 2.0, 3.5]), np.array([10, 1]), np.array([[1, 6, 3], [0, 0, 1]])
+    ours, scipys = DirichletMultinomial(alpha, trials), stats.dirichlet_multinomial(alpha, trials)
+    assert np.allclose(ours.logpmf(counts), scipys.logpmf(counts), rtol=1e-13)
+    assert ours.logpmf([[1, 6, 2], [2, -1, 0]]).tolist() == [-np.inf] * 2
+    assert np.allclose(ours.mean(), scipys.mean())
+    assert np.allclose(ours.var(), np.stack([np.diag(c) for c in scipys.cov()]))
+    for q in QUANTILES:
+        assert np.array_equal(ours.ppf(q), stats.betabinom(trials[:, None], alpha, 6.0 - alpha).ppf(q))
+
+
+@pytest.mark.parametrize(
+    ("alpha", "counts"),
+    [
+        ([1e12, 1e-3, 2e12], [3, 0, 9]),
+        ([1e-3, 1e-3, 1e-300], [10**9, 4, 1]),
+        ([1.0, 1.0, 1.0], [10**8, 2 * 10**8, 7 * 10**8]),
+        ([1e9, 2e9, 3e9], [10**8, 2 * 10**8, 3 * 10**8]),
+    ],
+)
+def test_dirichlet_multinomial_at_the_corners(alpha, counts):
+    def log_multivariate_beta(x):
+        return sum(mp.loggamma(v) for v in x) - mp.loggamma(sum(x))
+
+    alphas = [mp.mpf(a) for a in alpha]
+    exact = log_multivariate_beta([a + x for a, x in zip(alphas, counts, strict=True)]) - log_multivariate_beta(alphas)
+    exact += mp.loggamma(sum(counts) + 1) - sum(mp.loggamma(x + 1) for x in counts)
+    ours = DirichletMultinomial(alpha, [sum(counts)]).logpmf([counts])
+    assert ours[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-11)

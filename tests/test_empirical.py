@@ -1,0 +1,495 @@
+"""Fields chosen by the evidence: against SciPy's densities and optimizers, and at the boundary."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy
+from bayeszoo.models.beta_bernoulli import BetaBernoulli
+from bayeszoo.models.gaussian_mean import GaussianMean
+
+import bayeszoo as bz
+from bayeszoo.cli import main
+from bayeszoo.families import log_beta_ratio
+from bayeszoo.fields import covariance, in_units, positive
+from bayeszoo.gate import failures
+from bayeszoo.model import Model
+
+COIN = [1, 0, 1, 1, 0, 1, 1, 1]
+Y = np.random.default_rng(0).normal(3, 2, 30)
+# Tarone 1982, as in BDA3, table 5.1: rats with tumors, of how many, in 71 experiments
+TUMORS = (
+    "0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 2 1 5 2 5 3 2 7 7 3 3 2 9 10 4 4 4 4 4 4 4 10 4 4 4 5"
+    " 11 12 5 5 6 5 6 6 6 6 16 15 15 9 4"
+)
+RATS = (
+    "20 20 20 20 20 20 20 19 19 19 19 18 18 17 20 20 20 20 19 19 18 18 25 24 23 20 20 20 20 20 20 10 49 19 46 27 17 49"
+    " 47 20 20 13 48 50 20 20 20 20 20 20 20 48 19 19 19 22 46 49 20 20 23 19 22 20 20 20 52 46 47 24 14"
+)
+GROUPS = {"successes": [int(x) for x in TUMORS.split()], "trials": [int(x) for x in RATS.split()]}
+
+
+# Models of the tests
+
+
+@dataclass(frozen=True)
+class Rats(BetaBernoulli):
+    """Each row is an experiment with a rate of its own: a and b govern 71 of them."""
+
+    def statistics(self, data):
+        return data
+
+    def log_evidence(self, stats):
+        return float(np.sum(log_beta_ratio(self.a, self.b, stats["successes"], stats["trials"] - stats["successes"])))
+
+
+def d_log_beta(a, b, s, n):
+    """Derivative of log B(a + s, b + n - s) / B(a, b) with respect to a, summed."""
+    psi = scipy.special.digamma
+    return np.sum(psi(a + s) - psi(a + b + n) - psi(a) + psi(a + b))
+
+
+class RatsWithGradient(Rats):
+    error = 0.0
+
+    def log_evidence_gradient(self, stats):
+        s, n = stats["successes"], stats["trials"]
+        return {
+            "a": d_log_beta(self.a, self.b, s, n) * (1 + self.error),
+            "b": d_log_beta(self.b, self.a, n - s, n),
+        }
+
+
+@dataclass(frozen=True)
+class VectorRats(Rats):
+    """The same with both shapes in one field, where one number may stand for both."""
+
+    alpha: float = positive(1.0, "alpha", axes=("outcome",))
+
+    def log_evidence(self, stats):
+        a, b = np.broadcast_to(self.alpha, 2)
+        return Rats(a, b).log_evidence(stats)
+
+
+def coin_with(evidence):
+    """A model with any function of its fields for a log evidence."""
+
+    class Made(BetaBernoulli):
+        def log_evidence(self, stats):
+            return evidence(self)
+
+    return Made
+
+
+def dense(y, m0, s0, sigma):
+    """The evidence of gaussian_mean as SciPy's multivariate normal density."""
+    cov = sigma**2 * np.eye(len(y)) + s0**2
+    return scipy.stats.multivariate_normal(np.full(len(y), m0), cov).logpdf(y)
+
+
+def ok(found):
+    assert found.status == "ok", found
+    assert failures(found.checks) == ""
+    assert found.boundary == {}
+    return found.model
+
+
+# Interior maxima
+
+
+def test_sigma_is_where_scipy_finds_it_and_a_grid_agrees():
+    found = bz.empirical_bayes(GaussianMean(m0=2, s0=3), Y, over="sigma")
+    best = sigma_by_scipy(2, 3)
+    assert ok(found).sigma == pytest.approx(best, rel=1e-6)
+    assert found.log_evidence == pytest.approx(dense(Y, 2, 3, best), rel=1e-12)
+    assert found.log_evidence_before == pytest.approx(dense(Y, 2, 3, 1), rel=1e-12)
+    assert max(dense(Y, 2, 3, sigma) for sigma in np.geomspace(0.5, 10, 100)) <= found.log_evidence
+    assert (found.model.m0, found.model.s0) == (2, 3)
+    assert (found.reached, found.starts) == (8, 8)
+
+
+def test_the_prior_sd_is_the_closed_form():
+    found = bz.empirical_bayes(GaussianMean(sigma=2), Y, over=["s0"])
+    assert ok(found).s0 == pytest.approx(math.sqrt(Y.mean() ** 2 - 2**2 / len(Y)), rel=1e-7)
+
+
+def sigma_by_scipy(m0, s0):
+    best = scipy.optimize.minimize_scalar(lambda u: -dense(Y, m0, s0, math.exp(u)), bracket=(0, 1), tol=1e-12)
+    return math.exp(best.x)
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1, 1e9), (1e9, 0), (1e-9, 0), (1e9, 1e9), (1e3, -1e9)])
+def test_the_answer_moves_with_the_units(factor, shift):
+    y = factor * Y + shift
+    found = bz.empirical_bayes(in_units(GaussianMean(s0=3), factor, shift), y, over=["m0", "sigma"])
+    assert ok(found).m0 == pytest.approx(y.mean(), abs=1e-4 * factor)
+    assert found.model.sigma == pytest.approx(factor * sigma_by_scipy(Y.mean(), 3), rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+def test_a_default_prior_far_off_the_scale_of_the_data_is_no_obstacle(factor):
+    found = bz.empirical_bayes(GaussianMean(s0=3 * factor), factor * Y, over=["m0", "sigma"])
+    assert ok(found).sigma == pytest.approx(factor * sigma_by_scipy(Y.mean(), 3), rel=1e-6)
+
+
+def rats_by_scipy():
+    """The maximum of the sum of SciPy's beta-binomials over log a and log b; ordered data have a constant less."""
+    s, n = (np.array(GROUPS[name]) for name in ("successes", "trials"))
+    constant = np.sum(scipy.special.gammaln(n + 1) - scipy.special.gammaln(s + 1) - scipy.special.gammaln(n - s + 1))
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2000}
+    best = scipy.optimize.minimize(
+        lambda u: -scipy.stats.betabinom.logpmf(s, n, *np.exp(u)).sum(), [0, 0], method="Nelder-Mead", options=options
+    )
+    return np.exp(best.x), -best.fun - constant
+
+
+@pytest.mark.parametrize("model", [Rats, RatsWithGradient])
+def test_a_prior_of_many_groups_is_learned(model):
+    (a, b), height = rats_by_scipy()
+    found = bz.empirical_bayes(model(), GROUPS, over=["a", "b"])
+    assert ok(found).a == pytest.approx(a, rel=1e-6)
+    assert found.model.b == pytest.approx(b, rel=1e-6)
+    assert found.log_evidence == pytest.approx(height, abs=1e-8)
+    assert type(found.model) is model
+
+
+def test_each_entry_of_a_vector_is_chosen():
+    (a, b), height = rats_by_scipy()
+    found = bz.empirical_bayes(VectorRats(alpha=(1, 1)), GROUPS, over="alpha")
+    assert ok(found).alpha == pytest.approx((a, b), rel=1e-6)
+    assert found.log_evidence == pytest.approx(height, abs=1e-8)
+
+
+def test_one_number_for_a_vector_stays_one_number():
+    s, n = (np.array(GROUPS[name]) for name in ("successes", "trials"))
+    best = scipy.optimize.minimize_scalar(lambda u: -scipy.stats.betabinom.logpmf(s, n, math.exp(u), math.exp(u)).sum())
+    found = bz.empirical_bayes(VectorRats(), GROUPS, over="alpha")
+    assert isinstance(ok(found).alpha, np.float64)
+    assert found.model.alpha == pytest.approx(math.exp(best.x), rel=1e-5)
+
+
+def test_the_default_data_are_the_model_s_own_and_the_seed_settles_everything():
+    first, again = (bz.empirical_bayes(BetaBernoulli(), None, over="a", seed=3) for _ in range(2))
+    assert first == again
+    theirs = bz.empirical_bayes(BetaBernoulli(), bz.example(BetaBernoulli), over="a", seed=3)
+    assert theirs.log_evidence == first.log_evidence
+
+
+# The boundary
+
+
+def test_one_coin_says_nothing_of_where_coins_lie():
+    found = bz.empirical_bayes(BetaBernoulli(), COIN, over=["a", "b"])
+    assert found.status == "at the boundary"
+    assert found.boundary == {
+        "a": "no maximum in a: the evidence does not fall as a -> infinity",
+        "b": "no maximum in b: the evidence does not fall as b -> infinity",
+    }
+    assert found.model.a / found.model.b == pytest.approx(3, rel=1e-3)
+    supremum = scipy.stats.bernoulli.logpmf(COIN, 0.75).sum()
+    assert supremum - 1e-4 < found.log_evidence < supremum
+
+
+def test_many_births_neither():
+    found = bz.empirical_bayes(BetaBernoulli(), None, over=["a", "b"])
+    assert (found.status, set(found.boundary)) == ("at the boundary", {"a", "b"})
+
+
+def test_a_prior_centred_on_the_mean_collapses():
+    found = bz.empirical_bayes(GaussianMean(m0=Y.mean(), sigma=2), Y, over="s0")
+    assert found.boundary == {"s0": "no maximum in s0: the evidence does not fall as s0 -> 0"}
+    assert found.status == "at the boundary"
+    assert found.log_evidence == pytest.approx(scipy.stats.norm(Y.mean(), 2).logpdf(Y).sum(), rel=1e-9)
+
+
+def test_only_the_fields_without_a_maximum_are_named():
+    found = bz.empirical_bayes(GaussianMean(), Y, over=["m0", "s0", "sigma"])
+    assert set(found.boundary) == {"s0"}
+    assert found.model.m0 == pytest.approx(Y.mean(), rel=1e-4)
+    assert found.model.sigma == pytest.approx(Y.std(), rel=1e-4)
+
+
+def test_a_ridge_is_no_maximum():
+    found = bz.empirical_bayes(GaussianMean(), [1.0], over=["s0", "sigma"])  # one row knows s0**2 + sigma**2 only
+    assert set(found.boundary) == {"s0", "sigma"}
+
+
+@pytest.mark.parametrize("power", [1, -1, 0.5])
+def test_nor_is_one_along_which_fields_trade_off(power):
+    ridge = coin_with(lambda m: -((math.log(m.a) + power * math.log(m.b) - 2) ** 2))
+    assert set(bz.empirical_bayes(ridge(), COIN, over=["a", "b"]).boundary) == {"a", "b"}
+
+
+def test_entries_of_a_vector_are_named():
+    class Pinned(VectorRats):
+        def log_evidence(self, stats):
+            a, b = np.broadcast_to(self.alpha, 2)
+            return -(math.log(a / 5) ** 2) - 1 / (1 + b)
+
+    found = bz.empirical_bayes(Pinned(alpha=(1, 1)), GROUPS, over="alpha")
+    assert found.boundary == {"alpha[1]": "no maximum in alpha[1]: the evidence does not fall as alpha[1] -> infinity"}
+    assert found.model.alpha[0] == pytest.approx(5, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "line"),
+    [
+        (lambda m: -1 / (1 + m.a**0.2), "no maximum in a: the evidence does not fall as a -> infinity"),
+        (lambda m: -m.a, "no maximum in a: the evidence does not fall as a -> 0"),
+        (lambda m: -1.0, "the evidence does not depend on a"),
+        (
+            lambda m: -(math.log(m.a / 1e7) ** 2),
+            "the evidence still rises at a = 1e+06, the edge of the search: begin nearer to its maximum",
+        ),
+    ],
+)
+def test_each_way_to_have_no_maximum(evidence, line):
+    found = bz.empirical_bayes(coin_with(evidence)(), COIN, over="a")
+    assert (found.status, found.boundary) == ("at the boundary", {"a": line})
+
+
+def test_a_higher_place_far_out_that_no_climb_reached_is_followed_and_not_trusted():
+    def cliff(m):  # 1e3 nats up at a = e**6, where the ground below leads away from it
+        u = math.log(m.a)
+        return 1e3 * scipy.special.expit(20 * (u - 6)) - u**2
+
+    found = bz.empirical_bayes(coin_with(cliff)(), COIN, over="a")
+    assert found.log_evidence > 900
+    assert (found.status, found.reached) == ("not converged", 0)
+
+
+# Doubtful maxima
+
+
+def peaks(m):
+    """A needle of width 0.01 at a = 1, a broad hill at a = 100."""
+    u = math.log(m.a)
+    return 10 * math.exp(-((u / 0.01) ** 2) / 2) - (u - math.log(100)) ** 2 / 200
+
+
+def test_a_maximum_that_one_climb_alone_reached_is_not_certain():
+    found = bz.empirical_bayes(coin_with(peaks)(), COIN, over="a")
+    assert (found.status, found.reached, found.starts) == ("not converged", 1, 8)
+    assert "starts that reached the maximum 1" in failures(found.checks)
+    assert "starts that reached the maximum 1" in repr(found)
+
+
+def test_the_higher_of_two_maxima_is_found_from_the_lower():
+    hills = coin_with(lambda m: np.logaddexp(-(math.log(m.a) ** 2) * 5, 3 - 5 * math.log(m.a / 100) ** 2))
+    found = bz.empirical_bayes(hills(), COIN, over="a")
+    assert ok(found).a == pytest.approx(100, rel=1e-4)
+    assert 2 <= found.reached < found.starts
+
+
+def test_a_kink_is_not_a_maximum_with_a_curvature():
+    found = bz.empirical_bayes(coin_with(lambda m: -abs(math.log(m.a / 3)) - 0.3 * math.log(m.a / 3))(), COIN, over="a")
+    assert found.status == "not converged"
+    assert "distance to a stationary point" in failures(found.checks)
+
+
+def test_an_infinite_evidence_is_not_the_largest():
+    found = bz.empirical_bayes(coin_with(lambda m: math.inf if m.a > 2 else -(m.a**2))(), COIN, over="a")
+    assert found.status != "ok"
+    assert "log evidences that are not finite" in failures(found.checks)
+
+
+def test_an_evidence_that_is_not_finite_to_begin_with():
+    with pytest.raises(bz.NumericalError, match=r"the log evidence of made\(a=1, b=1\) is not finite"):
+        bz.empirical_bayes(coin_with(lambda m: math.nan)(), COIN, over="a")
+
+
+def test_places_without_an_evidence_are_walked_around():
+    def evidence(m):
+        if m.a > 4:
+            raise OverflowError
+        return -(math.log(m.a / 3) ** 2)
+
+    found = bz.empirical_bayes(coin_with(evidence)(), COIN, over="a")
+    assert ok(found).a == pytest.approx(3, rel=1e-5)
+
+
+# The gradient of a model
+
+
+@pytest.mark.parametrize("error", [1e-4, -1e-4, math.nan])
+def test_a_wrong_gradient_is_found_before_the_climb(error):
+    class Wrong(RatsWithGradient):
+        pass
+
+    Wrong.error = error
+    with pytest.raises(bz.NumericalError, match=r"log_evidence_gradient of wrong is wrong: it gives \S+ for a, finite"):
+        bz.empirical_bayes(Wrong(), GROUPS, over=["a", "b"])
+
+
+def test_a_gradient_that_is_wrong_elsewhere_is_found_after_it():
+    class WrongElsewhere(RatsWithGradient):
+        def log_evidence_gradient(self, stats):
+            given = super().log_evidence_gradient(stats)
+            return {**given, "b": given["b"] + 0.1 * (self.b != 1)}
+
+    with pytest.raises(bz.NumericalError, match="for b, finite differences give"):
+        bz.empirical_bayes(WrongElsewhere(), GROUPS, over=["a", "b"])
+
+
+def test_a_gradient_has_the_shape_of_its_field():
+    class Wide(RatsWithGradient):
+        def log_evidence_gradient(self, stats):
+            return {"a": np.zeros(2), "b": 0.0}
+
+    with pytest.raises(bz.NumericalError, match="a is not there in its field's shape"):
+        bz.empirical_bayes(Wide(), GROUPS, over="a")
+
+
+def test_the_gradient_is_used():
+    def evidences(model):
+        calls = []
+
+        class Counted(model):
+            def log_evidence(self, stats):
+                calls.append(self)
+                return super().log_evidence(stats)
+
+        bz.empirical_bayes(Counted(), GROUPS, over=["a", "b"])
+        return len(calls)
+
+    assert 3 * evidences(RatsWithGradient) < evidences(Rats)
+
+
+# What is refused
+
+
+@dataclass(frozen=True)
+class Matrix(BetaBernoulli):
+    v: tuple = covariance(((1.0,),), "prior covariance", axes=("column", "column"))
+    intercept: bool = False
+
+
+class Unknown(Model):
+    inputs = BetaBernoulli.inputs
+
+    def simulate(self, rng, size=20):
+        return {}, {}
+
+    def declare(self, data):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("model", "over", "message"),
+    [
+        (
+            GaussianMean(),
+            None,
+            "say with --over which fields to maximize the evidence over; gaussian_mean has m0, s0, ",
+        ),
+        (GaussianMean(), [], "not all of them, as a rule: the prior then collapses on the data"),
+        (GaussianMean(), ["m0", "q"], "--over q: gaussian_mean has no such field of numbers; gaussian_mean has m0"),
+        (GaussianMean(), ["m0", "m0"], "--over m0,m0: a field is named twice"),
+        (Matrix(), "v", "--over v: the evidence cannot be maximized over a matrix"),
+        (Matrix(), "intercept", "--over intercept: matrix has no such field of numbers"),
+        (Unknown(), "a", "unknown has no closed-form evidence to maximize"),
+    ],
+)
+def test_what_cannot_be_chosen(model, over, message):
+    with pytest.raises(bz.InputError) as error:
+        bz.empirical_bayes(model, [1.0, 0.0], over=over)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("starts", [1, 0, -1, 2.5, True, "8"])
+def test_one_climb_is_not_enough(starts):
+    with pytest.raises(bz.InputError, match="starts must be a whole number >= 2"):
+        bz.empirical_bayes(GaussianMean(), Y, over="sigma", starts=starts)
+
+
+def test_it_says_what_the_number_is_worth():
+    good = repr(bz.empirical_bayes(GaussianMean(m0=2, s0=3), Y, over="sigma")).splitlines()
+    assert good[0] == "gaussian_mean: sigma 1 -> 1.64577"
+    assert "an upper envelope and not the evidence of a model" in good[2]
+    assert good[-1] == "status ok"
+    bad = repr(bz.empirical_bayes(BetaBernoulli(), COIN, over=["a", "b"])).splitlines()
+    assert bad[0].endswith("(where the search ended)")
+    assert bad[-3:-1] == ["status at the boundary", "no maximum in a: the evidence does not fall as a -> infinity"]
+
+
+# The command
+
+
+@pytest.fixture
+def run(capsys):
+    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "measured.csv"
+    path.write_text("y\n" + "".join(f"{y!r}\n" for y in Y.tolist()))
+    return path
+
+
+TEXTBOOK = ["--prior", "textbook"]
+
+
+def test_the_command_prints_the_fields_before_and_after(run, table):
+    code, out, err = run(
+        "empirical", "gaussian_mean", table, "--over", "sigma", "--set", "m0=2", "--set", "s0=3", *TEXTBOOK
+    )
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["m0", "2", "as", "given"] in rows
+    assert ["sigma", "1", "1.64577"] in rows
+    assert "upper envelope" in out
+    assert rows[-1] == ["status", "ok:", "4", "of", "4", "checks", "passed"]
+
+
+def test_the_command_prints_one_json_document(run, table):
+    code, out, err = run("empirical", "gaussian_mean", table, "--over", "m0, sigma", "--json", "--seed", 2, *TEXTBOOK)
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    expected = bz.empirical_bayes(GaussianMean(), Y, over=["m0", "sigma"], seed=2)
+    assert (found["fields"]["sigma"], found["log_evidence"]) == (expected.model.sigma, expected.log_evidence)
+    assert (found["status"], found["over"], found["fields_before"]["sigma"]) == ("ok", ["m0", "sigma"], 1)
+    assert (found["boundary"], found["gate"]["passed"], found["prior"]) == ({}, True, "textbook")
+    assert found["data"]["source"] == "measured.csv"
+
+
+def test_the_command_withholds_what_has_no_maximum(run, tmp_path):
+    coins = tmp_path / "coins.csv"
+    coins.write_text("y\n" + "".join(f"{y}\n" for y in COIN))
+    code, out, err = run("empirical", "beta_bernoulli", coins, "--over", "a,b")
+    assert (code, out.count("withheld")) == (3, 3)
+    assert "warning: no maximum in b: the evidence does not fall as b -> infinity" in err
+    code, out, _ = run("empirical", "beta_bernoulli", coins, "--over", "a,b", "--json")
+    found = json.loads(out)
+    assert (code, found["fields"], found["log_evidence"], found["status"]) == (3, None, None, "at the boundary")
+
+
+@pytest.mark.parametrize(("options", "message"), [([], "say with --over"), (["--over", "q"], "no such field")])
+def test_the_command_refuses_in_one_line(run, table, options, message):
+    code, out, err = run("empirical", "gaussian_mean", table, *TEXTBOOK, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_the_command_does_not_wait_for_pymc(table):
+    code = (
+        "import sys\nfrom bayeszoo.cli import main\ntry: main()\nexcept SystemExit as stop: print(stop.code)\n"
+        "print(sorted({'pytensor', 'arviz', 'arviz_stats', 'numba'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code, "empirical", "gaussian_mean", str(table), "--over", "sigma"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["0", "[]"]

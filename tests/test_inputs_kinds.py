@@ -1,0 +1,257 @@
+"""What holds for every kind of input: canonical arrays are checked, and a table takes them there and back."""
+
+from __future__ import annotations
+
+import csv
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bayeszoo.data import Data, read
+from bayeszoo.errors import InputError
+from bayeszoo.inputs import Binary, Categories, Counts, Matrix, Real, Transitions
+from bayeszoo.simulate import simulate_csv
+from bayeszoo.sources import read_table
+
+ABC = np.array(["a", "b", "c"])
+CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}
+PAIRS = np.array(["a b", "b c"])
+
+CASES = {
+    "zeros and ones": (Binary(), {"y": np.array([0, 1, 1])}),
+    "successes": (Binary(), {"successes": np.array([0, 1]), "trials": np.array([2, 2])}),
+    "real": (Real("x"), {"x": np.array([0.1, -1e9])}),
+    "counts": (Counts(), {"y": np.array([0, 5, 2**50])}),
+    "exposure": (Counts(), {"y": np.array([0, 5]), "exposure": np.array([0.1, 3.0])}),
+    "labels": (Categories(), {"y": np.array([2, 0, 1, 1]), "category": ABC}),
+    "other names": (Categories("word", "type"), {"word": np.array([2, 0, 1]), "type": ABC}),
+    "numeric labels": (Categories(), {"y": np.array([0, 1]), "category": np.array(["9", "10"])}),
+    "missing labels": (Categories(), {"y": np.array([2, 0, 2]), "category": ABC}),
+    "other order": (Categories(), {"y": np.array([0, 1, 2]), "category": ABC[::-1]}),
+    "tables of counts": (Categories(), {"counts": np.array([[1, 0, 2], [0, 0, 1]]), "category": ABC}),
+    "one row": (Categories(), {"counts": np.array([[1, 0, 2]]), "category": ABC[::-1]}),
+    "misleading labels": (Categories(), {"counts": np.array([[1, 2]]), "category": np.array(["count", "y"])}),
+    "matrix": (Matrix(), {"Y": np.array([[0.1, 2.0], [3.0, 4.0]]), "column": np.array(["b", "a"])}),
+    "one column": (Matrix("X", "feature"), {"X": np.array([[0.1], [0.2]]), "feature": np.array(["a"])}),
+    "chain": (Transitions(), CHAIN),
+    "chain in other order": (Transitions(), {**CHAIN, "context": ABC[::-1], "symbol": ABC[::-1]}),
+    "chain with more": (Transitions(), {**CHAIN, "next": np.array([1, 1, 1]), "previous": np.array([0, 0, 1])}),
+    "chain of order two": (
+        Transitions(),
+        {"next": np.array([2, 0]), "previous": np.array([0, 1]), "context": PAIRS, "symbol": ABC},
+    ),
+    "contexts of one word": (
+        Transitions(),
+        {"next": np.array([2, 1]), "previous": np.array([0, 1]), "context": np.array(["start", "x"]), "symbol": ABC},
+    ),
+}
+KINDS = pytest.mark.parametrize(("inputs", "arrays"), CASES.values(), ids=CASES.keys())
+LABELLED = {name: case for name, case in CASES.items() if case[0].coords}
+WITH_LABELS = pytest.mark.parametrize(("inputs", "arrays"), LABELLED.values(), ids=LABELLED.keys())
+
+
+def model_of(inputs):
+    return SimpleNamespace(inputs=inputs, examples=())
+
+
+def same(found, expected):
+    assert list(found)[0] == list(expected)[0]  # noqa: RUF015
+    assert {name: (v.dtype.kind, v.tolist()) for name, v in found.items()} == {
+        name: (v.dtype.kind, v.tolist()) for name, v in expected.items()
+    }
+
+
+@KINDS
+def test_a_table_there_and_back(inputs, arrays):
+    found = inputs.parse(read_table(inputs.table(arrays)), **inputs.reading(arrays)).arrays
+    same(found, arrays)
+
+
+NEED_OPTIONS = {
+    "missing labels", "other order", "misleading labels", "chain in other order", "chain with more",
+    "chain of order two", "contexts of one word",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_options_are_needed_only_where_a_table_does_not_tell(name):
+    inputs, arrays = CASES[name]
+    assert bool(inputs.reading(arrays)) == (name in NEED_OPTIONS)
+
+
+@KINDS
+def test_simulated_data_are_written_as_a_table_that_is_read_back(tmp_path, inputs, arrays):
+    model = SimpleNamespace(inputs=inputs, examples=(), simulate=lambda rng, size: ({}, arrays))
+    text, _, _ = simulate_csv(model, 1, seed=1)
+    assert list(csv.reader(io.StringIO(text)))[0] == list(inputs.table(arrays))  # noqa: RUF015
+    (tmp_path / "data.csv").write_text(text)
+    same(read(model, tmp_path / "data.csv", **inputs.reading(arrays)), arrays)
+
+
+@KINDS
+def test_canonical_arrays_are_taken_as_they_are(inputs, arrays):
+    same(inputs.coerce(arrays), arrays)
+    data = read(model_of(inputs), arrays)
+    same(data, arrays)
+    assert data.rows == inputs.size(arrays)
+    same(inputs.coerce({name: values.tolist() for name, values in arrays.items()}), arrays)
+
+
+@KINDS
+def test_data_made_elsewhere_are_checked_again(inputs, arrays):
+    model, data = model_of(inputs), Data(arrays, "elsewhere", notes=("note",))
+    again = read(model, data)
+    assert (again.digest, again.source, again.notes[0]) == (data.digest, "elsewhere", "note")
+    assert read(model, again) is again
+    broken = dict(arrays)
+    outcome = next(iter(arrays))
+    broken[outcome] = arrays[outcome] + 1e300
+    with pytest.raises(InputError):
+        read(model, Data(broken))
+
+
+@KINDS
+def test_rows_are_split_and_labels_are_not(inputs, arrays):
+    first, rest = inputs.split(arrays, 1)
+    assert (inputs.size(first), inputs.size(rest)) == (1, inputs.size(arrays) - 1)
+    for name in inputs.coords:
+        assert first[name] is rest[name] is arrays[name]
+    again = inputs.reordered(arrays, np.arange(inputs.size(arrays))[::-1])
+    assert inputs.outcome(again).tolist() == inputs.outcome(arrays)[::-1].tolist()
+    assert all(again[name] is arrays[name] for name in inputs.coords)
+
+
+@KINDS
+def test_single_observations_are_data_and_as_many_as_there_are(inputs, arrays):
+    rows, times = inputs.observations(arrays)
+    same(inputs.coerce(rows), rows)
+    assert inputs.size(rows) == len(times)
+    total = arrays["counts"].sum() if "counts" in arrays else arrays.get("trials", np.ones(inputs.size(arrays))).sum()
+    assert times.sum() == total
+
+
+@WITH_LABELS
+def test_relabelled_data_are_the_same_table(inputs, arrays):
+    for axis in inputs.coords:
+        order = np.roll(np.arange(len(arrays[axis])), 1)
+        other = inputs.relabelled(arrays, axis, order)
+        assert other[axis].tolist() == arrays[axis][order].tolist()
+        assert all(other[name] is arrays[name] for name in inputs.coords if name != axis)
+        assert set(other) == set(arrays)
+        before, after = inputs.table(arrays), inputs.table(other)
+        assert {name: v.tolist() for name, v in after.items()} == {name: v.tolist() for name, v in before.items()}
+
+
+@WITH_LABELS
+def test_dims_name_the_axes_after_the_rows(inputs, arrays):
+    for name in arrays.keys() - set(inputs.coords):
+        shape = tuple(len(arrays[axis]) for axis in inputs.dims.get(name, ()))
+        assert arrays[name].shape[1:] == shape
+
+
+@KINDS
+def test_new_rows_from_data_with_other_codes(inputs, arrays):
+    """Data read on their own have codes of their own: the fit's take their place."""
+    model, like = model_of(inputs), dict(arrays)
+    for axis in inputs.coords:
+        like = inputs.relabelled(like, axis, np.arange(len(arrays[axis]))[::-1])
+    data = read(model, Data(arrays), new=True, like=like)
+    same(data, like)
+    same(read(model, arrays, new=True, like=like), like)
+    assert read(model, data, new=True, like=like) is data
+
+
+@KINDS
+def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
+    every = inputs.possible(arrays)
+    assert (every is None) == isinstance(inputs, Real | Matrix)
+    assert hasattr(inputs, "in_units") == isinstance(inputs, Real | Matrix)
+    made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
+    for one in made:
+        same(inputs.coerce(one), one)
+        assert all(one[name] is arrays[name] for name in inputs.coords)
+    assert len({inputs.outcome(one).tobytes() for one in made}) == len(made)
+
+
+def test_there_are_never_too_many_possible_data_sets():
+    labels = np.array([f"w{i}" for i in range(20)])
+    pairs = list(Categories().possible({"y": np.array([0]), "category": labels}))
+    assert (len(pairs), len(pairs[0]["y"])) == (20**2, 2)
+    paths = list(Transitions().possible({"context": labels, "symbol": labels}))
+    assert (len(paths), len({(*path["previous"], *path["next"]) for path in paths})) == (20**2, 20**2)
+    assert all(path["previous"].tolist() == [0, path["next"][0]] for path in paths)
+    apart = list(Transitions().possible({"context": np.array(["a a", "b b", "c c"]), "symbol": labels[:3]}))
+    assert {tuple(one["previous"]) for one in apart} == {(0, 1, 2, 0)}
+    assert len({tuple(one["next"]) for one in apart}) == 3**4
+
+
+CATEGORIES, CHAINS = Categories(), Transitions()
+BROKEN = {
+    "code": (CATEGORIES, {"y": [0, 3], "category": ABC}, "column 'y', row 2: 3 is outside the codes 0 to 2"),
+    "negative": (CATEGORIES, {"y": [-1], "category": ABC}, "column 'y', row 1: -1 is negative; counts must be >= 0"),
+    "fraction": (CATEGORIES, {"y": [0.5], "category": ABC}, "column 'y', row 1: 0.5 is not a whole number"),
+    "truth": (CATEGORIES, {"y": [True], "category": ABC}, "column 'y' holds true/false, not numbers"),
+    "hole": (
+        CATEGORIES,
+        {"y": [0, np.nan], "category": ABC},
+        "column 'y': 1 missing value (row 2); use --missing drop",
+    ),
+    "repeated": (CATEGORIES, {"y": [0], "category": ["a", "b", "a"]}, "category: label 'a' appears twice"),
+    "one": (CATEGORIES, {"y": [0], "category": ["a"]}, "category holds 1 labels, at least 2 expected"),
+    "numbers": (CATEGORIES, {"y": [0], "category": [1, 2]}, "category must hold text labels"),
+    "nothing": (CATEGORIES, {"y": [], "category": ABC}, "no data rows"),
+    "NUL": (CATEGORIES, {"y": [0], "category": ["a", "a\0"]}, "a label ends in a NUL character; rename it"),
+    "width": (CATEGORIES, {"counts": [[1, 2]], "category": ABC}, "counts has 2 columns, 3 labels stand for them"),
+    "no width": (CATEGORIES, {"counts": [1, 2], "category": ABC}, "counts has 1 columns, 3 labels stand for them"),
+    "no rows": (CATEGORIES, {"counts": np.zeros((0, 3)), "category": ABC}, "no data rows"),
+    "part": (CATEGORIES, {"counts": [[1, 2, 0.5]], "category": ABC}, "column 'c', row 1: 0.5 is not a whole number"),
+    "zeros": (
+        CATEGORIES,
+        {"counts": [[0, 0, 0]], "category": ABC},
+        "the counts add up to 0: there are no observations",
+    ),
+    "infinite": (Matrix(), {"Y": [[1, np.inf]], "column": ["a", "b"]}, "column 'b', row 1: inf is too large"),
+    "columns": (Matrix(), {"Y": [[1, 2]], "column": ["a"]}, "Y has 2 columns, 1 labels stand for them"),
+    "ragged": (
+        Matrix(),
+        {"Y": [[1, 2], [1]], "column": ["a"]},
+        "column 'y' is ragged: its rows have different lengths",
+    ),
+    "context": (CHAINS, {**CHAIN, "previous": [0, 1, 3]}, "column 'previous', row 3: 3 is outside the codes 0 to 2"),
+    "lengths": (CHAINS, {**CHAIN, "previous": [0, 1]}, "next has 3 rows, previous has 2"),
+    "no transition": (CHAINS, {**CHAIN, "next": [], "previous": []}, "no data rows"),
+}
+
+
+@pytest.mark.parametrize(("inputs", "arrays", "message"), BROKEN.values(), ids=BROKEN.keys())
+def test_canonical_arrays_that_are_refused(inputs, arrays, message):
+    with pytest.raises(InputError) as caught:
+        read(model_of(inputs), arrays)
+    assert str(caught.value) == message
+
+
+def test_holes_of_canonical_arrays_are_dropped_when_asked_for():
+    holes = {"y": [0, np.nan, 2], "category": ABC}
+    assert read(model_of(CATEGORIES), holes, missing="drop")["y"].tolist() == [0, 2]
+    holes = {"Y": [[1, np.nan], [1, 2]], "column": ["a", "b"]}
+    data = read(model_of(Matrix()), holes, missing="drop")
+    assert (data["Y"].tolist(), data.notes) == ([[1.0, 2.0]], ("1 row with missing values dropped (row 1)",))
+
+
+def test_a_mapping_with_options_or_other_names_is_a_table_of_the_user():
+    model = model_of(CATEGORIES)
+    assert read(model, {"category": ["p", "q", "p"]})["y"].tolist() == [0, 1, 0]
+    assert read(model, {"y": [5, 7], "category": ["p", "q"]}, column="y")["category"].tolist() == ["5", "7"]
+    counts = read(model, {"category": ["p", "q"], "count": [3, 4]}, count="count")
+    assert counts["counts"].tolist() == [[3, 4]]
+
+
+def test_codes_mean_nothing_to_another_kind():
+    labels = read(model_of(CATEGORIES), ["b", "a"])
+    with pytest.raises(InputError, match=r"^column 'y', row 1: 'b' is not a number"):
+        read(model_of(Counts()), labels)
+    counts = read(model_of(CATEGORIES), {"b": [1, 2], "a": [3, 4]})
+    assert read(model_of(Matrix()), counts)["Y"].tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert read(model_of(Categories("word", "type")), labels)["type"].tolist() == ["a", "b"]

@@ -1,0 +1,298 @@
+"""Transitions are made within a sequence and never across its end, a hole, or another sequence."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayeszoo.data import read
+from bayeszoo.errors import InputError
+from bayeszoo.inputs import Transitions
+from bayeszoo.sources import read_table
+
+ONEGIN = Path(__file__).parents[1] / "models" / "data" / "onegin.csv"
+
+
+class Chain:
+    inputs = Transitions()
+    examples = ()
+
+
+def steps(data):
+    """The transitions in words."""
+    columns = Transitions().table(data)
+    return list(zip(columns["from"].tolist(), columns["to"].tolist(), strict=True))
+
+
+def plain(data):
+    return {name: values.tolist() for name, values in data.items()}
+
+
+def test_symbols_in_order():
+    data = read(Chain, list("abca"))
+    assert plain(data) == {
+        "next": [1, 2, 0],
+        "previous": [0, 1, 2],
+        "context": ["a", "b", "c"],
+        "symbol": ["a", "b", "c"],
+    }
+    assert (next(iter(data)), data.rows, data["next"].dtype) == ("next", 3, np.int64)
+    assert (data.notes, data.columns) == (("column 'y': symbols a, b, c",), {"symbol": "y"})
+    assert steps(read(Chain, [10, 9, 10])) == [("10", "9"), ("9", "10")]
+    assert read(Chain, [10, 9, 10])["symbol"].tolist() == ["9", "10"]
+
+
+SEQUENCES = {
+    "lists": [["a", "b", "a"], ["b", "b"]],
+    "tuples": (("a", "b", "a"), ("b", "b")),
+    "arrays": [np.array(["a", "b", "a"]), ["b", "b"]],
+    "one column": {"symbol": list("ababb"), "sequence": [1, 1, 1, 2, 2]},
+    "interleaved": {"symbol": list("abbba"), "sequence": ["x", "y", "x", "y", "x"]},
+    "pandas": pd.DataFrame({"symbol": list("ababb"), "sequence": [2, 2, 2, 1, 1]}),
+}
+
+
+@pytest.mark.parametrize("source", SEQUENCES.values(), ids=SEQUENCES.keys())
+def test_sequences_are_never_glued(source):
+    data = read(Chain, source)
+    assert sorted(steps(data)) == [("a", "b"), ("b", "a"), ("b", "b")]
+    assert "column 'sequence' names 2 sequences" in data.notes
+
+
+def test_sequences_of_equal_length_are_sequences_too():
+    assert steps(read(Chain, [["a", "b"], ["a", "a"]])) == [("a", "b"), ("a", "a")]
+
+
+def test_transitions_keep_the_order_of_the_table():
+    table = {"s": list("abcdef"), "id": ["z", "y", "z", "y", "y", "z"]}
+    assert steps(read(Chain, table, column="s", sequence="id")) == [("a", "c"), ("b", "d"), ("d", "e"), ("c", "f")]
+
+
+def test_short_and_empty_sequences_are_counted():
+    data = read(Chain, [["a", "b"], ["c"], [], ["b"]])
+    assert steps(data) == [("a", "b")]
+    assert data["symbol"].tolist() == ["a", "b", "c"]
+    assert data.notes == (
+        "1 empty sequence",
+        "column 'symbol': symbols a, b, c",
+        "column 'sequence' names 3 sequences, 2 of them too short for a transition",
+    )
+
+
+def test_a_hole_breaks_the_sequence():
+    data = read(Chain, {"s": ["a", "b", "", "a", "a"]}, missing="drop")
+    assert steps(data) == [("a", "b"), ("a", "a")]
+    assert data.notes[1:] == ("1 row with missing values dropped (row 3)", "no transition leads across a dropped row")
+    assert steps(read(Chain, ["a", "b", "", "a", "a", "b"], missing="drop", order=2)) == [("a a", "b")]
+
+
+def test_contexts_of_several_symbols():
+    data = read(Chain, list("abcabba"), order=2)
+    assert steps(data) == [("a b", "c"), ("b c", "a"), ("c a", "b"), ("a b", "b"), ("b b", "a")]
+    assert data["context"].tolist() == ["a b", "b b", "b c", "c a"]
+    assert data.notes == ("column 'y': symbols a, b, c", "4 contexts of 2 symbols")
+    numbers = read(Chain, [10, 2, 10, 10, 2, 2], order="2")
+    assert numbers["context"].tolist() == ["2 10", "10 2", "10 10"]
+    assert steps(read(Chain, [list("abc"), list("bca")], order=2)) == [("a b", "c"), ("b c", "a")]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 7])
+def test_contexts_against_slices(order):
+    symbols = np.random.default_rng(order).choice(list("abcd"), 300).tolist()
+    slices = [(" ".join(symbols[i - order : i]), symbols[i]) for i in range(order, 300)]
+    data = read(Chain, symbols, order=order)
+    assert steps(data) == slices
+    assert data["context"].tolist() == sorted({context for context, _ in slices})
+
+
+def test_an_alphabet_in_order():
+    data = read(Chain, list("ab"), symbols=["c", "b", "a"])
+    assert (data["symbol"].tolist(), data["context"].tolist()) == (["c", "b", "a"], ["c", "b", "a"])
+    assert steps(data) == [("a", "b")]
+    assert data.notes == ("column 'y': symbols c, b, a", "column 'y': symbol c never occurs")
+
+
+def test_tables_of_transitions():
+    data = read(Chain, ONEGIN)
+    assert data.rows == 1104 + 7534 + 7535 + 3827
+    rows, times = Transitions().observations(data)
+    found = dict(zip(steps(rows), times.tolist(), strict=True))
+    assert found[("vowel", "consonant")] == 7534
+    assert found[("consonant", "vowel")] == 7535
+    assert data.columns == {"previous": "from", "next": "to", "count": "count"}
+    assert data.notes == ("columns 'from' and 'to': symbols consonant, vowel",)
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [(("from", "to"), {}), (("source", "target"), {}), (("u", "v"), {"source": "u", "target": "v"})],
+)
+def test_names_of_the_ends(names, options):
+    table = dict(zip(names, (["a", "b", "b"], ["b", "c", "d"]), strict=True))
+    data = read(Chain, {**table, "other": [1, 2, 3]}, **options)
+    assert steps(data) == [("a", "b"), ("b", "c"), ("b", "d")]
+    assert data["context"].tolist() == data["symbol"].tolist() == ["a", "b", "c", "d"]
+
+
+def test_counted_transitions():
+    table = {"from": ["a", "b", "a"], "to": ["b", "a", "c"], "n": [2, None, 0]}
+    data = read(Chain, table, count="n", missing="drop")
+    assert steps(data) == [("a", "b"), ("a", "b")]
+    assert data["symbol"].tolist() == ["a", "b", "c"]
+
+
+def test_when_contexts_are_of_their_own():
+    apart = {"from": ["a b", "b a"], "to": ["c", "d"]}
+    data = read(Chain, apart)
+    assert (data["context"].tolist(), data["symbol"].tolist()) == (["a b", "b a"], ["c", "d"])
+    assert data.notes == ("column 'to': symbols c, d", "column 'from': contexts a b, b a")
+    assert read(Chain, apart, order=1)["context"].tolist() == ["a b", "b a", "c", "d"]
+    together = {"from": ["a", "b"], "to": ["c", "d"]}
+    assert read(Chain, together)["context"].tolist() == ["a", "b", "c", "d"]
+    assert read(Chain, together, order=2)["context"].tolist() == ["a", "b"]
+    assert read(Chain, {"from": ["New York", "Los Angeles"], "to": ["New York", "x"]})["context"].tolist() == [
+        "Los Angeles",
+        "New York",
+        "x",
+    ]
+    assert read(Chain, apart, symbols="d,c")["symbol"].tolist() == ["d", "c"]
+
+
+MIXED = "a column of symbols and a table of transitions do not mix; leave out column"
+REFUSED = {
+    "outside": (
+        list("abx"),
+        {"symbols": "a,b"},
+        "column 'y', row 3: symbol 'x' is not among the 2 given; add it to --symbols",
+    ),
+    "source outside": (
+        {"from": ["x"], "to": ["a"]},
+        {"symbols": "a,b"},
+        "column 'from', row 1: symbol 'x' is not among the 2 given; add it to --symbols",
+    ),
+    "one symbol": (
+        ["a"],
+        {"symbols": "a,b"},
+        "column 'y' holds no transition; a sequence of more than 1 symbols is needed",
+    ),
+    "short": (list("ab"), {"order": 2}, "column 'y' holds no transition; a sequence of more than 2 symbols is needed"),
+    "shorter": (
+        list("ab"),
+        {"order": 5},
+        "column 'y' holds no transition; a sequence of more than 5 symbols is needed",
+    ),
+    "all short": (
+        [["a"], ["b"]],
+        {},
+        "column 'symbol' holds no transition; a sequence of more than 1 symbols is needed",
+    ),
+    "all empty": ([[], []], {}, "no data rows"),
+    "always the same": (
+        ["a", "a"],
+        {},
+        "column 'y' has only the symbol 'a', at least two are needed; give all with --symbols",
+    ),
+    "missing": (["a", "", "b"], {}, "column 'y': 1 missing value (row 2); use --missing drop"),
+    "no name": (
+        {"symbol": list("abc"), "sequence": ["x", "", "x"]},
+        {"missing": "drop"},
+        "column 'sequence': missing in row 2; name its sequence, or take it out of the table",
+    ),
+    "no order": (list("ab"), {"order": 0}, "order must be a whole number >= 1, got '0'"),
+    "half an order": (list("ab"), {"order": 1.5}, "order must be a whole number >= 1, got '1.5'"),
+    "spaces": (
+        ["New York", "x", "y"],
+        {"order": 2},
+        "symbol 'New York' has a space, which joins the symbols of a context; write it without, or use --order 1",
+    ),
+    "half": ({"a": ["x"], "b": ["y"]}, {"source": "a"}, "source and target go together"),
+    "mixture": ({"a": ["x"], "b": ["y"]}, {"source": "a", "target": "b", "column": "a"}, MIXED),
+    "counted symbols": ({"a": ["x"], "n": [1]}, {"column": "a", "count": "n"}, MIXED),
+    "counts of what": (
+        {"a": ["x"], "n": [1]},
+        {"count": "n"},
+        "count goes with source and target; say which columns these are",
+    ),
+    "twice": ({"a": ["x"]}, {"source": "a", "target": "a"}, "source, target and count must be different columns"),
+    "which": (
+        {name: ["x"] for name in ("from", "to", "source", "target")},
+        {},
+        "the table has columns from, to, source and target; say which with --source, --target",
+    ),
+    "fraction": ({"from": ["x"], "to": ["y"], "count": [1.5]}, {}, "column 'count', row 1: 1.5 is not a whole number"),
+    "too many": (
+        {"from": ["x"], "to": ["y"], "count": [10**7 + 1]},
+        {},
+        "column 'count' adds up to 10000001 observations, at most 10000000 are read; give a part of them",
+    ),
+    "ragged with text": ([["a", "b"], "ab"], {}, "item 2 is a str, the others are sequences"),
+    "two columns": ({"a": ["x"], "b": ["y"]}, {}, "the table has columns 'a', 'b'; say which with --column"),
+    "same": (
+        {"sequence": ["x"], "b": ["y"]},
+        {"column": "b", "sequence": "b"},
+        "column 'b' cannot hold both the outcomes and their sequences",
+    ),
+    "nested": ([[["a"], "b"]], {}, "column 'symbol', row 1: ['a'] is neither text nor a number"),
+}
+
+
+@pytest.mark.parametrize(("source", "options", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_tables_that_are_refused(source, options, message):
+    with pytest.raises(InputError) as caught:
+        read(Chain, source, **options)
+    assert str(caught.value) == message
+
+
+def test_a_column_of_sequences_is_not_ignored_unless_it_is_the_symbols():
+    table = {"symbol": list("abab"), "sequence": list("xxyy")}
+    assert steps(read(Chain, table, column="symbol")) == [("a", "b"), ("a", "b")]
+    assert steps(read(Chain, table, column="sequence")) == [("x", "x"), ("x", "y"), ("y", "y")]
+    assert steps(read(Chain, {"sequence": list("xy")})) == [("x", "y")]
+
+
+def test_new_rows_have_the_codes_of_the_fit():
+    inputs, like = Transitions(), read(Chain, list("abca"))
+    new = inputs.parse_new(read_table(list("cb")), like)
+    assert plain(new.arrays) == {"next": [1], "previous": [2], **{name: ["a", "b", "c"] for name in inputs.coords}}
+    assert new.notes == ()
+    new = inputs.parse_new(read_table({"from": ["b"], "to": ["c"], "count": [2]}), like)
+    assert (new.arrays["previous"].tolist(), new.arrays["next"].tolist()) == ([1, 1], [2, 2])
+    with pytest.raises(InputError, match=r"^column 'y', row 3: symbol 'x' is not among the 3 of the fit; leave it out"):
+        inputs.parse_new(read_table(list("abx")), like)
+    with pytest.raises(InputError, match=r"^column 'from', row 1: symbol 'x' is not among the 3 of the fit"):
+        inputs.parse_new(read_table({"from": ["x"], "to": ["a"]}), like)
+    with pytest.raises(InputError, match="the next symbol depends on the one before it; give a table of symbols"):
+        inputs.unseen(like, 1)
+
+
+def test_new_rows_have_the_order_of_the_fit():
+    inputs, like = Transitions(), read(Chain, list("abcabba"), order=2)
+    new = inputs.parse_new(read_table(list("bca")), like).arrays
+    assert steps(new) == [("b c", "a")]
+    assert new["context"].tolist() == like["context"].tolist()
+    with pytest.raises(InputError, match=r"^column 'y', row 4: context 'c b' is not among the 4 of the fit; leave"):
+        inputs.parse_new(read_table(list("bcbabc")), like)
+    with pytest.raises(InputError, match=r"^column 'from', row 1: context 'c b' is not among the 4 of the fit"):
+        inputs.parse_new(read_table({"from": ["c b"], "to": ["a"]}), like)
+
+
+def test_methods():
+    inputs, data = Transitions(), read(Chain, list("abaab"))
+    rows, times = inputs.observations(data)
+    assert (steps(rows), times.tolist()) == ([("a", "a"), ("a", "b"), ("b", "a")], [1, 2, 1])
+    assert inputs.outcome(data).tolist() == [1, 0, 0, 1]
+    _, rest = inputs.split(data, 3)
+    assert plain(rest) == {"next": [1], "previous": [0], "context": ["a", "b"], "symbol": ["a", "b"]}
+    assert inputs.dims == {}
+    assert "--sequence" in inputs.describe()
+
+
+def test_every_possible_path():
+    paths = [steps(arrays) for arrays in Transitions().possible()]
+    assert len({tuple(path) for path in paths}) == len(paths) == 3**4
+    assert all(path[0][0] == "a" and len(path) == 4 for path in paths)
+    assert all(first[1] == second[0] for path in paths for first, second in pairwise(path))

@@ -1,0 +1,440 @@
+"""Selection against SciPy: evidences, penalties, leave-one-out by refitting, and what must be withheld."""
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import bayeszoo as bz
+from bayeszoo import score, zoo
+from bayeszoo.cli import main
+from bayeszoo.problem import Reporter
+from bayeszoo.tree import fact, nested
+
+COIN = bz.find("beta_bernoulli")
+FLIPS = [1, 0, 1, 1, 0, 1, 1, 1]
+Y = [1.3, -0.4, 0.8, 2.1, 0.2, 1.7, 0.9, -1.1, 0.5, 1.4, 1.0, 0.1]
+UNDEFINED = "log evidence is undefined under a flat prior (mu, sigma)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bad_models():
+    models = importlib.import_module(zoo.GROUP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "__path__", [*models.__path__, str(Path(__file__).parent / "bad_models")])
+        zoo.find.cache_clear()
+        yield
+    zoo.find.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    return bz.find("gaussian_mean")
+
+
+@pytest.fixture(scope="module")
+def flat_fits():
+    """Fits under flat priors."""
+    return {method: bz.fit(bz.find("flat_mean")(), Y, method, seed=1) for method in ("nuts", "laplace", "advi", "map")}
+
+
+@pytest.fixture(scope="module")
+def coin_fits():
+    """Fits of a model without closed forms."""
+    model = bz.find("logit_coin")(s=1.5)
+    return {"smc": bz.fit(model, FLIPS, "smc", seed=1, draws=500), "laplace": bz.fit(model, FLIPS, "laplace", seed=1)}
+
+
+def by_name(candidates, data=None):
+    return bz.select(candidates, data).set_index("model")
+
+
+# Evidence
+
+
+def beta_evidence(a, b, successes, failures):
+    return special.betaln(a + successes, b + failures) - special.betaln(a, b)
+
+
+def test_evidence_and_probability_are_scipy_s():
+    table = bz.select({"flat": COIN(1, 1), "fair": COIN(50, 50), "odd": COIN(1, 9)}, FLIPS)
+    priors = {"flat": (1, 1), "fair": (50, 50), "odd": (1, 9)}
+    expected = np.array([beta_evidence(*priors[name], 6, 2) for name in table["model"]])
+    assert table["model"].tolist() == ["fair", "flat", "odd"]
+    assert table["log_evidence"].to_numpy() == pytest.approx(expected, rel=1e-12)
+    assert table["log_bayes_factor"].to_numpy() == pytest.approx(expected - expected.max(), abs=1e-12)
+    assert table["probability"].to_numpy() == pytest.approx(np.exp(expected) / np.exp(expected).sum(), rel=1e-12)
+    assert table["probability"].sum() == pytest.approx(1, rel=1e-12)
+    assert table[["evidence_se", "log_bayes_factor_se"]].to_numpy().tolist() == [[0, 0]] * 3
+    assert set(table["evidence_from"]) == {"exact"}
+
+
+def test_a_table_of_counts_gives_what_its_ordered_trials_give():
+    counts = bz.select([COIN(2, 5), COIN()], {"successes": [3, 5], "trials": [10, 12]})
+    ordered = bz.select([COIN(2, 5), COIN()], np.repeat([1, 0], [8, 14]))
+    assert counts.drop(columns="model").equals(ordered.drop(columns="model"))
+    assert counts["log_evidence"][0] == pytest.approx(beta_evidence(2, 5, 8, 14), rel=1e-12)
+
+
+def test_evidence_by_smc_has_its_error(coin_fits):
+    density = lambda psi: np.prod(stats.bernoulli.pmf(FLIPS, special.expit(psi))) * stats.norm.pdf(psi, 0, 1.5)  # noqa: E731
+    exact = math.log(integrate.quad(density, -15, 15)[0])
+    table = by_name({"smc": coin_fits["smc"], "beta": COIN()}, FLIPS)
+    se = table.loc["smc", "evidence_se"]
+    assert abs(table.loc["smc", "log_evidence"] - exact) < 4.4 * max(se, 0.01)
+    assert se == fact(coin_fits["smc"], "log_evidence_mcse") > 0
+    assert table.loc["smc", "evidence_from"] == "smc"
+    assert table["log_bayes_factor_se"].tolist() == [0, se]
+    assert bz.select([coin_fits["smc"]] * 2)["log_bayes_factor_se"].tolist() == [0, pytest.approx(se * math.sqrt(2))]
+    assert table["probability"].sum() == pytest.approx(1)
+
+
+def test_what_is_no_evidence_is_withheld(coin_fits, gaussian):
+    model = bz.find("logit_coin")()
+    table = by_name({"bare": model, "laplace": coin_fits["laplace"], "exact": COIN(), "smc": coin_fits["smc"]}, FLIPS)
+    assert table.index[:2].tolist() == ["exact", "smc"] or table.index[:2].tolist() == ["smc", "exact"]
+    assert table.loc["bare", "evidence_from"] == "withheld: no closed form: give a fit by smc"
+    assert table.loc["laplace", "evidence_from"] == "withheld: laplace gives none: give a fit by smc"
+    assert table.loc[["bare", "laplace"], ["log_evidence", "evidence_se", "log_bayes_factor"]].isna().all(axis=None)
+    assert table["probability"].isna().all()
+    assert table.loc["bare", "loo_from"] == "withheld: no closed form: give a fit by nuts"
+    assert table.loc["laplace", "loo_from"] == "withheld: laplace has no draws of the posterior: give a fit by nuts"
+    assert table.loc["bare", "likelihood_from"] == "withheld: no closed form"
+    assert set(table["status"]) == {"ok"}
+
+
+def test_density_of_counts_is_no_evidence_of_the_observations():
+    counts = {"successes": [3, 5], "trials": [10, 12]}
+    tree = bz.fit(bz.find("logit_coin")(), counts, "smc", seed=1, draws=500)
+    table = by_name({"smc": tree, "beta": COIN()}, counts)
+    reason = "withheld: it is of the table of counts, not of the ordered observations"
+    assert table.loc["smc", "evidence_from"] == reason
+    assert np.isnan(table.loc["smc", "log_evidence"])
+    assert table.loc["smc", "loo"] == pytest.approx(table.loc["beta", "loo"], abs=1)  # of single trials
+
+
+# Flat priors
+
+
+def test_flat_priors_have_no_evidence(flat_fits):
+    model = bz.find("flat_mean")()
+    with pytest.raises(bz.InputError) as refused:
+        bz.fit(model, Y, "smc", seed=1)
+    assert str(refused.value) == f"{UNDEFINED}; use another method"
+    for method in ("laplace", "advi"):
+        facts = nested(flat_fits[method], "facts")
+        assert flat_fits[method].attrs["status"] == "ok"
+        assert facts["evidence_withheld"] == UNDEFINED
+        assert {facts.get(name) for name in ("log_evidence", "elbo", "elbo_se")} == {None}
+    compared = bz.compare(flat_fits.values())
+    assert compared[["log_evidence", "elbo", "evidence_se", "elbo_se"]].isna().all(axis=None)
+    table = bz.select([model, *flat_fits.values()], Y)
+    assert set(table["evidence_from"]) == {f"withheld: {UNDEFINED}"}
+    assert table["log_evidence"].isna().all()
+
+
+def test_a_flat_prior_is_said_when_it_is_met():
+    class Remembering(Reporter):
+        def __init__(self):
+            self.lines = []
+
+        def say(self, line):
+            self.lines.append(line)
+
+    reporter = Remembering()
+    bz.fit(bz.find("flat_mean")(), Y, "laplace", seed=1, reporter=reporter)
+    assert reporter.lines == [UNDEFINED]
+
+
+def test_prediction_under_flat_priors_is_student_s(flat_fits):
+    """A flat prior on the standard deviation leaves n - 3 degrees of freedom when one of n is left out."""
+    terms = []
+    for i, left_out in enumerate(Y):
+        rest = np.delete(Y, i)
+        df = len(rest) - 2
+        scale = math.sqrt(np.sum(np.square(rest - rest.mean())) / df * (1 + 1 / len(rest)))
+        terms.append(stats.t(df, rest.mean(), scale).logpdf(left_out))
+    row = by_name({"flat": flat_fits["nuts"]}).loc["flat"]
+    assert abs(row["loo"] - math.fsum(terms)) < 4.4 * row["loo_mcse"]
+    assert row["loo_se"] == pytest.approx(np.std(terms) * math.sqrt(len(Y)), rel=0.1)
+
+
+# Likelihood
+
+
+def test_aic_and_bic_of_counts_count_the_trials():
+    row = bz.select([COIN()], {"successes": [437], "trials": [980]}).iloc[0]
+    at = stats.bernoulli(437 / 980)
+    best = 437 * at.logpmf(1) + 543 * at.logpmf(0)
+    assert row["log_likelihood"] == pytest.approx(best, rel=1e-12)
+    assert (row["parameters"], row["observations"]) == (1, 980)
+    assert row["aic"] == pytest.approx(2 - 2 * best, rel=1e-12)
+    assert row["bic"] == pytest.approx(math.log(980) - 2 * best, rel=1e-12)
+
+
+def test_aic_and_bic_of_reals(gaussian):
+    class OfThree(gaussian):
+        def free_parameters(self, stats):
+            return 3
+
+    best = stats.norm(np.mean(Y), 0.7).logpdf(Y).sum()
+    for k, kind in ((1, gaussian), (3, OfThree)):
+        row = bz.select([kind(0, 2, 0.7)], Y).iloc[0]
+        assert row["aic"] == pytest.approx(2 * k - 2 * best, rel=1e-12)
+        assert row["bic"] == pytest.approx(k * math.log(12) - 2 * best, rel=1e-12)
+
+
+def test_a_maximum_that_does_not_exist_is_withheld(gaussian):
+    class Unbounded(gaussian):
+        def mle(self, stats):
+            raise bz.NumericalError("unbounded")
+
+    row = bz.select([Unbounded()], Y).iloc[0]
+    assert row["likelihood_from"] == "withheld: unbounded"
+    assert row[["log_likelihood", "parameters", "aic", "bic"]].isna().all()
+    assert row["evidence_from"] == row["loo_from"] == "exact"
+
+
+# Prediction
+
+
+def refitted(m0, s0, sigma):
+    """Leave-one-out densities as ratios of evidences, each a multivariate normal density."""
+
+    def log_evidence(y):
+        return stats.multivariate_normal(np.full(len(y), m0), sigma**2 * np.eye(len(y)) + s0**2).logpdf(y)
+
+    return np.array([log_evidence(Y) - log_evidence(np.delete(Y, i)) for i in range(len(Y))])
+
+
+def test_leave_one_out_is_refitting(gaussian):
+    priors = {"near": (0, 2, 0.7), "far": (3, 0.5, 1.2)}
+    table = by_name({name: gaussian(*fields) for name, fields in priors.items()}, Y)
+    near, far = (refitted(*fields) for fields in priors.values())
+    for name, terms in (("near", near), ("far", far)):
+        assert table.loc[name, "loo"] == pytest.approx(terms.sum(), rel=1e-9)
+        assert table.loc[name, "loo_se"] == pytest.approx(np.std(terms) * math.sqrt(12), rel=1e-9)
+        assert table.loc[name, "loo_mcse"] == 0
+    best, worse = ("near", "far") if near.sum() > far.sum() else ("far", "near")
+    less = (near - far) * (1 if worse == "near" else -1)
+    assert table.loc[best, ["loo_difference", "loo_difference_se"]].tolist() == [0, 0]
+    assert table.loc[worse, "loo_difference"] == pytest.approx(less.sum(), rel=1e-9)
+    assert table.loc[worse, "loo_difference_se"] == pytest.approx(np.std(less) * math.sqrt(12), rel=1e-9)
+
+
+def test_differences_are_paired_by_trials_of_counts():
+    table = by_name({"a": COIN(1, 1), "b": COIN(3, 20)}, {"successes": [6], "trials": [8]})
+    ratio = lambda a, b, s, f: np.log([(b + f - 1) / (a + b + 7), (a + s - 1) / (a + b + 7)])  # noqa: E731
+    less = np.repeat(ratio(3, 20, 6, 2) - ratio(1, 1, 6, 2), [2, 6])
+    assert table.loc["b", "loo_difference"] == pytest.approx(less.sum(), rel=1e-12)
+    assert table.loc["b", "loo_difference_se"] == pytest.approx(np.std(less) * math.sqrt(8), rel=1e-12)
+
+
+def test_psis_agrees_with_refitting(gaussian):
+    model = gaussian(0, 2, 0.7)
+    table = by_name({"nuts": bz.fit(model, Y, "nuts", seed=1), "exact": model}, Y)
+    nuts, exact = table.loc["nuts"], refitted(0, 2, 0.7)
+    assert (nuts["loo_from"], nuts["evidence_from"]) == ("PSIS", "withheld: nuts gives none: give the model itself")
+    assert 0 < nuts["loo_mcse"] < 0.05
+    assert abs(nuts["loo"] - exact.sum()) < 4.4 * nuts["loo_mcse"]
+    assert nuts["k_hat"] < 0.7
+    assert table.loc["exact", "loo"] == pytest.approx(exact.sum(), rel=1e-9)
+    assert np.isnan(table.loc["exact", "k_hat"])
+
+
+def test_psis_is_withheld_where_one_observation_has_all_the_weight(gaussian):
+    model = gaussian(0, 100, 1)
+    tree = bz.fit(model, [0.1, -0.2, 40.0], "nuts", seed=1)
+    table = by_name({"nuts": tree, "exact": model}, [0.1, -0.2, 40.0])
+    assert table.loc["nuts", "loo_from"].startswith("withheld: k-hat ")
+    assert "(must be <= 0.7)" in table.loc["nuts", "loo_from"]
+    assert table.loc["nuts", "k_hat"] > 0.7
+    assert table.loc["nuts", ["loo", "loo_se", "loo_mcse", "loo_difference"]].isna().all()
+    assert table.loc["exact", "loo_from"] == "exact"
+
+
+@pytest.mark.parametrize("impossible", [0.0, math.nan])
+def test_psis_is_withheld_where_some_draws_exclude_an_observation(impossible):
+    class Sharp(COIN):
+        def likelihood(self, params, data):
+            theta = np.where(params["theta"] < 0.5, impossible, params["theta"])
+            return stats.bernoulli(theta[..., None] + np.zeros(len(data["y"])))
+
+    data = bz.read(COIN, FLIPS)
+    posterior = bz.fit(COIN(), data, "exact", seed=1)["posterior"].to_dataset()
+    with pytest.raises(score.NoScore, match="k-hat inf"):
+        score.psis(Sharp(), data, posterior)
+    assert score.from_draws(Sharp(), data, posterior) is None
+
+
+def test_more_observations_than_can_be_visited_are_withheld(gaussian, monkeypatch):
+    monkeypatch.setattr(score, "MAX_DISTINCT", 11)
+    row = bz.select([gaussian()], Y).iloc[0]
+    assert row["loo_from"] == "withheld: more than 11 distinct observations"
+    assert row["evidence_from"] == "exact"
+
+
+def test_without_evidence_the_order_is_that_of_prediction(flat_fits):
+    table = bz.select([flat_fits["laplace"], flat_fits["nuts"], flat_fits["map"]])
+    assert table["model"].tolist() == ["nuts flat_mean()", "laplace flat_mean()", "map flat_mean()"]
+
+
+# Candidates
+
+
+@pytest.mark.parametrize("status", ["not converged", "interrupted"])
+def test_of_a_fit_that_is_not_ok_everything_is_withheld(status):
+    tree = bz.fit(COIN(), FLIPS, "exact", seed=1)
+    tree.attrs["status"] = status
+    table = by_name({"bad": tree, "good": COIN()}, FLIPS)
+    bad = table.loc["bad"]
+    kept = {name for name, value in bad.items() if value == value}
+    assert kept == {"evidence_from", "likelihood_from", "loo_from", "observations", "status"}
+    assert {bad[name] for name in kept if name.endswith("from")} == {f"withheld: the fit is {status}"}
+    assert bad["status"] == status
+    assert np.isnan(table.loc["good", "probability"])
+
+
+def test_an_exact_fit_is_its_model():
+    model = COIN(2, 3)
+    table = bz.select([model, bz.fit(model, FLIPS, "exact", seed=1)], FLIPS)
+    assert table["model"].tolist() == ["beta_bernoulli(a=2, b=3)", "exact beta_bernoulli(a=2, b=3)"]
+    assert table.drop(columns="model").iloc[0].equals(table.drop(columns="model").iloc[1].rename(0))
+
+
+def test_names_are_unique():
+    table = bz.select([COIN(), COIN(), COIN(2, 1), COIN()], FLIPS)
+    flat = "beta_bernoulli(a=1, b=1)"
+    assert set(table["model"]) == {flat, f"{flat} (2)", f"{flat} (3)", "beta_bernoulli(a=2, b=1)"}
+
+
+def test_different_data_are_refused():
+    other = bz.fit(COIN(), [1, 0], "exact", seed=1)
+    with pytest.raises(bz.InputError, match=r"the candidates are of different data: list .*compare candidates of the"):
+        bz.select([COIN(), other], FLIPS)
+
+
+def test_counts_and_densities_are_refused(gaussian):
+    with pytest.raises(bz.InputError) as refused:
+        bz.select({"coin": COIN(), "bell": gaussian()}, FLIPS)
+    assert str(refused.value) == (
+        "coin and bell take the data as int64 and float64: a probability of counts and a density of real numbers are "
+        "not comparable"
+    )
+
+
+def test_different_observations_of_the_same_data_are_refused():
+    class Pairs(type(COIN.inputs)):
+        def observations(self, arrays):
+            return dict(arrays), np.ones(len(arrays["y"]), dtype=int)
+
+    class PairCoin(COIN):
+        inputs = Pairs("y")
+
+    with pytest.raises(bz.InputError, match="what is one observation to a is not to b"):
+        bz.select({"a": COIN(), "b": PairCoin()}, FLIPS)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ([], "there is nothing to select from"),
+        ([COIN], "a candidate is a model instance or a fit, got the class BetaBernoulli"),
+        (["beta_bernoulli"], "a candidate is a model instance or a fit, got str"),
+    ],
+)
+def test_what_is_no_candidate_is_refused(candidates, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.select(candidates, FLIPS)
+
+
+# Command line
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """The command line in a folder with tables: ``run("list")`` -> (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    Path("coins.csv").write_text("y\n" + "".join(f"{y}\n" for y in FLIPS))
+    Path("reals.csv").write_text("speed\n" + "".join(f"{y}\n" for y in Y))
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        return stop.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_command_compares_priors(run):
+    options = ("select", "coins.csv", "-c", "beta_bernoulli", "--candidate", "beta_bernoulli a=10 b=10")
+    code, out, err = run(*options)
+    assert (code, err) == (0, "")
+    assert out.index("beta_bernoulli(a=10, b=10)") < out.index("beta_bernoulli(a=1, b=1)")
+    code, out, err = run(*options, "--json")
+    found = json.loads(out)
+    assert (code, err, found["prior"]) == (0, "", "weak")
+    expected = [beta_evidence(10, 10, 6, 2), beta_evidence(1, 1, 6, 2)]
+    assert [row["log_evidence"] for row in found["table"]] == pytest.approx(expected, rel=1e-12)
+
+
+def test_command_says_which_priors_are_scaled(run):
+    options = ("reals.csv", "--column", "speed", "-c", "gaussian_mean", "-c", "gaussian_mean m0=0 s0=1 sigma=1")
+    code, _, err = run("select", *options)
+    assert code == 0
+    assert err.count("the prior is scaled to the data, and so is the log evidence\n") == err.count("\n") == 1
+    assert err.startswith("gaussian_mean(m0=0.708333, ")
+    code, _, err = run("select", *options, "--prior", "textbook")
+    assert (code, err) == (0, "")
+
+
+def test_command_takes_saved_fits(run, coin_fits):
+    bz.save(coin_fits["smc"], "smc.nc")
+    code, out, _ = run("select", "coins.csv", "-c", "smc.nc", "-c", "beta_bernoulli", "--json")
+    assert code == 0
+    assert {row["evidence_from"] for row in json.loads(out)["table"]} == {"smc", "exact"}
+    assert run("select", "-c", "smc.nc")[0] == 0
+    code, _, err = run("select", "coins.csv", "-c", "smc.nc")
+    assert code == 2
+    assert "fits, which bring their own data" in err
+    bad = coin_fits["smc"].copy()
+    bad.attrs["status"] = "not converged"
+    bz.save(bad, "bad.nc")
+    code, out, _ = run("select", "-c", "bad.nc")
+    assert code == 3
+    assert "withheld: the fit is not converged" in out
+
+
+@pytest.mark.parametrize(
+    ("candidate", "message"),
+    [
+        ("beta_bernouli", "there is no model called 'beta_bernouli'; did you mean 'beta_bernoulli'?"),
+        ("beta_bernoulli c=1", "--candidate 'beta_bernoulli c=1': c=1: beta_bernoulli has no such field; it has a, b"),
+        ("beta_bernoulli a=one", "--candidate 'beta_bernoulli a=one': a=one: the value is not JSON; write a=2"),
+        ("beta_bernoulli a=0", "prior a must be > 0, got 0"),
+        ("beta_bernoulli 'a=1", "is not a model with fields; write 'MODEL a=1 b=5'"),
+        ("", "--candidate '' is not a model with fields"),
+        ("none.nc", "none.nc"),
+    ],
+)
+def test_command_refuses_in_one_line(run, candidate, message):
+    code, out, err = run("select", "coins.csv", "-c", "beta_bernoulli", "-c", candidate)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_conjugate_models_are_selected_without_pymc(run):
+    code = (
+        "import sys\nfrom bayeszoo.cli import main\n"
+        "try:\n    main(['select', 'coins.csv', '-c', 'beta_bernoulli', '-c', 'beta_bernoulli a=2'])\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "assert not {'pytensor', 'pymc.model', 'arviz', 'arviz_stats'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

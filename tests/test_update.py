@@ -1,0 +1,196 @@
+"""Streaming: batch after batch is all at once, and old batches are forgotten at the rate that was asked for."""
+
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy
+from bayeszoo.models.beta_bernoulli import BetaBernoulli
+from bayeszoo.models.gaussian_mean import GaussianMean
+from bayeszoo.models.normal_gamma import NormalGamma
+
+import bayeszoo as bz
+from bayeszoo.data import Data
+from bayeszoo.inputs import Real
+from bayeszoo.model import Model, Stats, fields_of
+
+RNG = np.random.default_rng(0)
+TOSSES, SPEEDS = RNG.binomial(1, 0.3, 40), RNG.normal(1e6, 80, 40)
+MODELS = [
+    (BetaBernoulli(2, 3), TOSSES),
+    (GaussianMean(1e6, 50, 80), SPEEDS),
+    (NormalGamma(1e6, 0.1, 2, 5000), SPEEDS),
+]
+
+
+def last(models):
+    return list(models)[-1]
+
+
+def same(model, other):
+    """Fields and the posterior's mean and sd agree to 1e-10."""
+    empty = model.statistics(Data({"y": np.empty(0, dtype=np.int64 if model.name == "beta_bernoulli" else float)}))
+    assert list(fields_of(model).values()) == pytest.approx(list(fields_of(other).values()), rel=1e-10)
+    one, two = model.posterior(empty), other.posterior(empty)
+    for name in one:
+        assert one[name].mean() == pytest.approx(two[name].mean(), rel=1e-10)
+        assert one[name].std() == pytest.approx(two[name].std(), rel=1e-10)
+    return True
+
+
+@pytest.mark.parametrize(("model", "y"), MODELS, ids=lambda value: getattr(value, "name", ""))
+def test_without_forgetting_the_batches_do_not_matter(model, y):
+    whole = bz.update(model, y)
+    assert same(last(bz.stream(model, [y])), whole)
+    assert same(last(bz.stream(model, [[value] for value in y])), whole)
+    assert same(last(bz.stream(model, np.array_split(y, 7))), whole)
+    assert same(last(bz.stream(model, [[value] for value in np.random.default_rng(1).permutation(y)])), whole)
+    assert list(fields_of(whole).values()) != pytest.approx(list(fields_of(model).values()), rel=1e-3)
+
+
+def test_every_model_on_the_way_is_the_posterior_so_far():
+    streamed = list(bz.stream(BetaBernoulli(2, 3), np.array_split(TOSSES, 4)))
+    assert streamed == [bz.update(BetaBernoulli(2, 3), TOSSES[:end]) for end in (10, 20, 30, 40)]
+
+
+def test_forgotten_tosses_count_less():
+    batches, forget = np.array_split(TOSSES, 5), 0.7
+    weights = forget ** np.arange(4, -1, -1.0)
+    found = last(bz.stream(BetaBernoulli(2, 3), batches, forget))
+    assert found.a == pytest.approx(2 + sum(w * batch.sum() for w, batch in zip(weights, batches, strict=True)))
+    assert found.b == pytest.approx(3 + sum(w * (1 - batch).sum() for w, batch in zip(weights, batches, strict=True)))
+
+
+def test_forgotten_measurements_have_a_larger_variance():
+    batches, forget = np.array_split(SPEEDS, 5), 0.7
+    weights = np.repeat(forget ** np.arange(4, -1, -1.0), 8)
+    found = last(bz.stream(GaussianMean(1e6, 50, 80), batches, forget=forget))
+    # a row that counts w times is one of variance sigma**2 / w: least squares with the prior as one more row
+    precision = np.append(weights / 80**2, 1 / 50**2)
+    assert found.m0 == pytest.approx(np.average(np.append(SPEEDS, 1e6), weights=precision), rel=1e-12)
+    assert found.s0 == pytest.approx(precision.sum() ** -0.5, rel=1e-12)
+
+
+def test_forgotten_measurements_count_in_the_scatter_too():
+    batches, forget = np.array_split(SPEEDS, 5), 0.7
+    weights = np.repeat(forget ** np.arange(4, -1, -1.0), 8)
+    found = last(bz.stream(NormalGamma(1e6, 0.1, 2, 5000), batches, forget=forget))
+    mean = np.average(SPEEDS, weights=weights)
+    squares = np.sum(weights * (SPEEDS - mean) ** 2) + 0.1 * weights.sum() / (0.1 + weights.sum()) * (mean - 1e6) ** 2
+    assert found.alpha0 == pytest.approx(2 + weights.sum() / 2)
+    assert found.beta0 == pytest.approx(5000 + squares / 2)
+    assert found.mu0 == pytest.approx(np.average([mean, 1e6], weights=[weights.sum(), 0.1]), rel=1e-12)
+
+
+def test_the_prior_does_not_fade():
+    zeros = [[0]] * 500
+    found = last(bz.stream(BetaBernoulli(7, 3), zeros, forget=0.9))
+    assert found.a == 7
+    assert found.b == pytest.approx(3 + 1 / (1 - 0.9))  # the geometric series
+
+
+def test_a_drifting_coin_is_followed():
+    rng, p = np.random.default_rng(2), np.linspace(0.2, 0.8, 60)
+    batches = [rng.binomial(1, now, 50) for now in p]
+    followed = last(bz.stream(BetaBernoulli(), batches, forget=0.8))
+    remembered = last(bz.stream(BetaBernoulli(), batches))
+    now, average = scipy.stats.beta(followed.a, followed.b), scipy.stats.beta(remembered.a, remembered.b)
+    assert now.ppf(1e-4) < 0.8 < now.ppf(1 - 1e-4)
+    assert average.ppf(1 - 1e-4) < 0.7
+
+
+def test_batches_may_be_files_arrays_and_data(tmp_path):
+    path = tmp_path / "first.csv"
+    path.write_text("day,won\nMo,yes\nTu,no\n")
+    options = {"column": "won", "positive": "yes"}
+    batches = [path, {"won": ["no", "yes"]}, bz.read(BetaBernoulli, {"won": ["yes"]}, **options)]
+    assert last(bz.stream(BetaBernoulli(), batches, **options)) == BetaBernoulli(4, 3)
+
+
+def test_batches_are_taken_one_at_a_time():
+    taken = []
+
+    def batches():
+        for batch in ([1], [0], [1]):
+            taken.append(batch)
+            yield batch
+        raise RuntimeError("one too many")
+
+    models = bz.stream(BetaBernoulli(), batches())
+    assert taken == []
+    assert next(models) == BetaBernoulli(2, 1)
+    assert taken == [[1]]
+    assert list(islice(models, 2)) == [BetaBernoulli(2, 2), BetaBernoulli(3, 2)]
+    with pytest.raises(RuntimeError, match="one too many"):
+        next(models)
+
+
+def test_no_batches_no_models():
+    assert list(bz.stream(BetaBernoulli(), [])) == []
+
+
+def test_labels_keep_their_places():
+    polls = bz.find("dirichlet_multinomial")()
+    whole = last(bz.stream(polls, [["b", "c"], ["a", "b"]], categories=["a", "b", "c"]))
+    assert whole.alpha == (2, 3, 2)
+    models = bz.stream(polls, [["b", "c"], ["a", "b"]])
+    next(models)
+    with pytest.raises(bz.InputError, match="a batch has category a, b, but the first batch b, c"):
+        next(models)
+
+
+@pytest.mark.parametrize("forget", [0, -0.1, 1.0001, float("nan"), float("inf"), "0.5", None])
+def test_what_cannot_be_a_rate_of_forgetting(forget):
+    with pytest.raises(bz.InputError, match=r"forget must be a number in \(0, 1\], got"):
+        bz.stream(BetaBernoulli(), [[1]], forget=forget)
+
+
+@pytest.mark.parametrize("batches", ["coins.csv", {"y": [1, 0]}, bz.read(BetaBernoulli, [1, 0])])
+def test_one_batch_is_not_several(batches):
+    with pytest.raises(bz.InputError, match="batches must be several"):
+        bz.stream(BetaBernoulli(), batches)
+
+
+def test_a_bad_batch_is_refused_when_its_turn_comes():
+    models = bz.stream(BetaBernoulli(), [[1], [2]])
+    next(models)
+    with pytest.raises(bz.InputError):
+        next(models)
+
+
+class Opaque(Model):
+    inputs = Real("y")
+
+    def simulate(self, rng, size=20):
+        return {}, {}
+
+    def declare(self, data):
+        return None
+
+
+@pytest.mark.parametrize("call", [bz.update, bz.stream])
+def test_only_conjugate_models_can_go_on(call):
+    with pytest.raises(bz.InputError, match="opaque has no closed-form posterior to go on from"):
+        call(Opaque(), [[1.0]])
+
+
+def test_statistics_that_cannot_be_weighted_are_found_out():
+    @dataclass(frozen=True)
+    class Mean(Stats):  # inherits a `discounted` that scales the mean as well
+        n: float = 0.0
+        mean: float = 0.0
+
+        def __add__(self, other):
+            n = self.n + other.n
+            return Mean(n, (self.n * self.mean + other.n * other.mean) / n)
+
+    class Careless(GaussianMean):
+        def statistics(self, data):
+            return Mean(len(data["y"]), float(np.mean(data["y"])))
+
+        def updated(self, stats):
+            return replace(self, m0=stats.mean, s0=1 / stats.n)
+
+    with pytest.raises(bz.NumericalError, match=r"Mean.discounted\(2\) is not the statistics of the same rows twice"):
+        next(bz.stream(Careless(), [[1.0, 2.0]], forget=0.5))

@@ -1,0 +1,283 @@
+"""Normal-inverse-Wishart: density, draws, marginals and predictions against SciPy, mpmath, quadrature, simulation."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from bayeszoo.covariance import _Covariance, _gamma_above
+from bayeszoo.errors import NumericalError
+from bayeszoo.wishart import (
+    CovarianceMarginals,
+    GaussianRows,
+    MultivariateT,
+    NormalInverseWishart,
+    log_multigamma_ratio,
+)
+
+M = np.array([1.0, -2.0, 0.5])
+PSI = np.array([[2.0, 0.9, -0.4], [0.9, 1.0, 0.1], [-0.4, 0.1, 3.0]])
+ONE = np.array([[1.3, 0.2, -0.1], [0.2, 0.7, 0.3], [-0.1, 0.3, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "d"), [(5.5, 5.0, 3), (5e6 + 1.5, 5e6, 3), (1e12 + 50, 1e12, 2), (1.5, 1.01, 2)]
+)
+def test_log_multigamma_ratio(after, before, d):
+    with mp.workdps(50):
+        exact = sum(
+            mp.loggamma(mp.mpf(after) - mp.mpf(j) / 2) - mp.loggamma(mp.mpf(before) - mp.mpf(j) / 2) for j in range(d)
+        )
+    assert log_multigamma_ratio(after, before, d) == pytest.approx(float(exact), rel=1e-13)
+
+
+@pytest.mark.parametrize("nu", [2.1, 5.0, 60.0])
+def test_density_is_scipys(nu):
+    mu = np.array([0.7, -1.0, 0.0])
+    expected = stats.invwishart(nu, PSI).logpdf(ONE) + stats.multivariate_normal(M, ONE / 0.3).logpdf(mu)
+    ours = NormalInverseWishart(M, 0.3, nu, PSI)
+    assert ours.logpdf({"mu": mu, "Sigma": ONE}) == pytest.approx(expected, rel=1e-12)
+    assert isinstance(ours.logpdf({"mu": mu, "Sigma": ONE}), float)
+    assert ours.logpdf({"mu": mu, "Sigma": -ONE}) == -np.inf
+
+
+def test_density_far_from_zero():
+    near = NormalInverseWishart(M, 0.3, 5.0, PSI).logpdf({"mu": M + 0.25, "Sigma": ONE})
+    far = NormalInverseWishart(M + 2.0**30, 0.3, 5.0, PSI).logpdf({"mu": M + 2.0**30 + 0.25, "Sigma": ONE})
+    assert far == pytest.approx(near, rel=1e-14)
+
+
+def test_density_of_many_observations():
+    """SciPy's loses seven digits at nu = 1e8."""
+    nu, sigma = 1e8, np.array([[1.0, 0.5], [0.5, 2.0]])
+    psi = nu * sigma * (1 + 2.0**-14)
+    with mp.workdps(50):
+        d, half = 2, mp.mpf(nu) / 2
+        det_psi = mp.mpf(psi[0, 0]) * mp.mpf(psi[1, 1]) - mp.mpf(psi[0, 1]) ** 2
+        det, trace = mp.mpf("1.75"), 2 * mp.mpf(nu) * (1 + mp.mpf(2) ** -14)
+        exact = half * mp.log(det_psi) - (half + mp.mpf(3) / 2) * mp.log(det) - trace / 2 - nu * mp.log(2)
+        exact -= mp.log(mp.pi) / 2 + mp.loggamma(half) + mp.loggamma(half - mp.mpf(1) / 2)
+        exact += d * mp.log(mp.mpf(3) / (2 * mp.pi)) / 2 - mp.log(det) / 2
+    ours = NormalInverseWishart(np.zeros(2), 3.0, nu, psi).logpdf({"mu": np.zeros(2), "Sigma": sigma})
+    assert ours == pytest.approx(float(exact), rel=1e-11)
+
+
+def test_draws_are_scipys():
+    ours = NormalInverseWishart(M, 0.5, 7.5, PSI)
+    draws = ours.rvs((2, 4000), np.random.default_rng(0))
+    assert {name: value.shape for name, value in draws.items()} == {"mu": (2, 4000, 3), "Sigma": (2, 4000, 3, 3)}
+    Sigma, mu = draws["Sigma"].reshape(-1, 3, 3), draws["mu"].reshape(-1, 3)
+    assert np.array_equal(Sigma, Sigma.mT)
+    theirs = stats.invwishart(7.5, PSI).rvs(8000, random_state=np.random.default_rng(1))
+    for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)):
+        assert stats.ks_2samp(Sigma[:, i, j], theirs[:, i, j]).pvalue > 1e-3
+    for q in (0.025, 0.25, 0.5, 0.9):
+        share = np.mean(Sigma < ours.Sigma.ppf(q), axis=0)
+        assert np.all(np.abs(share - q) < 4 * np.sqrt(q * (1 - q) / 8000))
+    assert stats.ks_2samp(np.linalg.det(Sigma), np.linalg.det(theirs)).pvalue > 1e-3
+    assert np.all([stats.kstest(mu[:, j], stats.t(*_of_mu(j)).cdf).pvalue > 1e-3 for j in range(3)])
+    z = np.linalg.solve(np.linalg.cholesky(Sigma), (mu - M)[..., None])[..., 0] * np.sqrt(0.5)
+    assert np.all([stats.kstest(z[:, j], "norm").pvalue > 1e-3 for j in range(3)])
+    assert ours.rvs(5, np.random.default_rng(0))["mu"].shape == (5, 3)
+
+
+def _of_mu(j):
+    return 5.5, M[j], np.sqrt(PSI[j, j] / (0.5 * 5.5))
+
+
+def test_marginals_of_the_mean():
+    ours = NormalInverseWishart(M, 0.5, 7.5, PSI).mu
+    for q in (0.025, 0.6):
+        assert np.allclose(ours.ppf(q), [stats.t(*_of_mu(j)).ppf(q) for j in range(3)], rtol=1e-13)
+    assert np.array_equal(ours.mean(), M)
+
+
+def test_draws_beyond_the_largest_float_are_refused():
+    with pytest.raises(NumericalError, match="too near to D - 1"):
+        NormalInverseWishart(M, 1.0, 2 + 1e-4, PSI).rvs(50, np.random.default_rng(0))
+
+
+def test_moments_of_the_covariance():
+    ours = CovarianceMarginals(9.0, PSI)
+    assert np.allclose(ours.mean(), stats.invwishart(9.0, PSI).mean())
+    assert np.allclose(np.diag(ours.std()) ** 2, np.diag(stats.invwishart(9.0, PSI).var()))
+    assert np.allclose(ours.var(), stats.invwishart(9.0, PSI).var(), rtol=1e-12)
+    eye = np.eye(3, dtype=bool)
+    assert np.array_equal(CovarianceMarginals(4.0, PSI).mean(), np.where(eye, np.inf, np.nan), equal_nan=True)
+    assert np.array_equal(CovarianceMarginals(6.0, PSI).std(), np.where(eye, np.inf, np.nan), equal_nan=True)
+    assert np.isfinite(CovarianceMarginals(4.1, PSI).mean()).all()
+
+
+@pytest.mark.parametrize("nu", [2.3, 5.0, 1e4])
+def test_variances_are_inverse_gamma(nu):
+    ours = CovarianceMarginals(nu, PSI)
+    for j in range(3):
+        scipys = stats.invgamma((nu - 2) / 2, scale=PSI[j, j] / 2)
+        for x in (0.3 * PSI[j, j] / nu, 1.1 * PSI[j, j] / nu):
+            assert ours.cdf(x)[j, j] == pytest.approx(scipys.cdf(x), rel=1e-12)
+            assert ours.logpdf(x)[j, j] == pytest.approx(scipys.logpdf(x), rel=1e-10)
+        assert ours.ppf(0.3)[j, j] == scipys.ppf(0.3)
+    assert ours.cdf(-1.0)[0, 0] == 0
+    assert ours.logpdf(-1.0)[0, 0] == -np.inf
+
+
+def by_quadrature(shape, r, y):
+    """Return the distribution function at y: Gauss-Legendre over log of the variance, SciPy's t given it."""
+    variance = stats.invgamma(shape, scale=0.5)
+    given = stats.t(2 * shape + 1, r, np.sqrt((1 - r * r) / (2 * shape + 1)))
+    cuts = np.linspace(*np.log([variance.ppf(1e-17), variance.isf(1e-17)]), 400)
+    cuts = np.sort(np.append(cuts, np.log(y / r))) if y * r > 0 else cuts
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    a = np.exp((cuts[1:, None] + cuts[:-1, None] + np.diff(cuts)[:, None] * nodes) / 2)
+    return np.sum(np.diff(cuts)[:, None] / 2 * weights * a * variance.pdf(a) * given.cdf(y / a))
+
+
+@pytest.mark.parametrize("r", [0.0, 0.3, -0.57, 0.58, 0.9, -0.999])
+@pytest.mark.parametrize("shape", [0.9, 3.0, 200.0])
+def test_covariances_by_quadrature(shape, r):
+    ours = _Covariance(shape, np.array([r]))
+    for q in (0.025, 0.5, 0.975):
+        y = ours.ppf(q)
+        assert ours.cdf(y)[0] == pytest.approx(by_quadrature(shape, r, y[0]), abs=1e-12)
+
+
+def test_covariances_from_the_density_of_the_whole_matrix():
+    """Integrate SciPy's density over the two variances: no decomposition shared."""
+    psi, nu, x = np.array([[2.0, 0.9], [0.9, 1.0]]), 6.0, 0.25
+
+    def density(a, b):
+        det = a * b - x * x
+        safe = np.where(det > 0, det, 1.0)
+        trace = (psi[0, 0] * b + psi[1, 1] * a - 2 * psi[0, 1] * x) / safe
+        log_p = nu / 2 * np.log(np.linalg.det(psi)) - (nu + 3) / 2 * np.log(safe) - trace / 2 - nu * np.log(2)
+        return np.where(det > 0, np.exp(log_p - special.multigammaln(nu / 2, 2)), 0.0)
+
+    check = stats.invwishart(nu, psi).logpdf([[1.0, x], [x, 0.5]])
+    assert np.log(density(1.0, 0.5)) == pytest.approx(check, rel=1e-12)
+    mesh = np.exp(np.linspace(-6, 10, 1601))
+    total = np.sum(density(mesh[:, None], mesh) * mesh[:, None] * mesh) * np.log(mesh[1] / mesh[0]) ** 2
+    assert CovarianceMarginals(nu, psi).logpdf(x)[0, 1] == pytest.approx(np.log(total), abs=1e-8)
+
+
+@pytest.mark.parametrize("nu", [2.01, 3.01, 8.0, 1e3, 1e7])
+@pytest.mark.parametrize("r", [0.0, -0.4, 0.7, -0.9, 0.99999])
+def test_both_integrals_agree(nu, r):
+    """Over g and over b: each is checked where the other is used, as far as it can be."""
+    ours, other = _Covariance((nu - 1) / 2, np.array([r])), _Covariance((nu - 1) / 2, np.array([r]))
+    other._sharp = ~other._sharp & (np.abs(r) > 0.3)
+    if other._sharp[0]:
+        other._v, other._log_w_b = other._nodes_of_b()
+    elif nu > 1e2 or abs(r) > 0.8:  # too sharp for the nodes in log g
+        other = ours
+    for q in (1e-6, 0.025, 0.5, 0.975, 1 - 1e-6):
+        y = ours.ppf(q)
+        assert ours.cdf(y)[0] == pytest.approx(q, abs=1e-12)
+        assert other.cdf(y)[0] == pytest.approx(q, abs=2e-12)
+
+
+def test_the_far_side_of_gamma_distributions():
+    """SciPy's is wrong by 2e-8 there."""
+    shape = 5e6
+    for deviations in (4.1, 4.6, 6.0, 8.0):
+        x = shape - deviations * np.sqrt(shape)
+        with mp.workdps(30):
+            peak = shape * mp.log(shape) - shape - mp.loggamma(shape)
+            ends = [(-25 + i) / mp.sqrt(shape) for i in range(0, 20, 3)] + [mp.log(mp.mpf(x) / shape)]
+            below = mp.exp(peak) * mp.quad(lambda z: mp.exp(shape * (z - mp.expm1(z))), ends)
+        assert _gamma_above(shape, np.array([x]))[0] == pytest.approx(float(1 - below), abs=1e-14)
+
+
+@pytest.mark.parametrize("r", [0.2, -0.8])
+def test_a_covariance_of_many_observations_is_normal(r):
+    """At nu = 1e7 it is normal to a few parts in 1e4, with the exact mean and standard deviation."""
+    psi = np.array([[4.0, 2 * r], [2 * r, 1.0]])
+    ours = CovarianceMarginals(1e7, psi)
+    for q in (0.025, 0.5, 0.975):
+        expected = ours.mean() + ours.std() * stats.norm.ppf(q)
+        assert np.all(np.abs(ours.ppf(q) - expected) < 2e-3 * ours.std())
+        assert np.allclose(ours.cdf(ours.ppf(q)), q, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("nu", "dim"), [(3.01, 3), (2.2, 3), (7.5, 3), (2.05, 3), (1e5, 3), (0.7, 1)])
+def test_quantiles_invert_the_distribution_function(nu, dim):
+    ours = CovarianceMarginals(nu, PSI[:dim, :dim])
+    for q in (1e-4, 0.3, 0.975):
+        assert np.allclose(ours.cdf(ours.ppf(q)), q, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("nu", [2.5, 7.5, 1e5])
+def test_the_density_is_the_derivative(nu):
+    ours = CovarianceMarginals(nu, PSI)
+    for q in (0.1, 0.5, 0.9):
+        x = ours.ppf(q)
+        step = 1e-4 * (ours.ppf(q + 0.05) - ours.ppf(q - 0.05))
+        slope = (ours.cdf(x + step) - ours.cdf(x - step)) / (2 * step)
+        assert np.allclose(np.exp(ours.logpdf(x)), slope, rtol=1e-6)
+
+
+def test_what_is_not_known_is_nan():
+    ours = CovarianceMarginals(7.5, PSI)
+    assert np.isnan(ours.cdf(np.nan)).all()
+    assert np.isnan(ours.logpdf(np.full((3, 3), np.nan))).all()
+    assert np.isnan(ours.ppf(np.nan)).all()
+    assert np.isnan(CovarianceMarginals(1e5, PSI).logpdf(1e3)[0, 1])  # hundreds of deviations out
+    tiny = CovarianceMarginals(2.001, PSI)
+    assert np.isnan(tiny.cdf(1.0)[0, 1])
+    assert np.isnan(tiny.ppf(0.5)[0, 1])
+    assert tiny.ppf(0.9)[0, 0] == np.inf  # beyond the largest float
+    assert np.allclose(ours.cdf(np.inf), 1.0, rtol=0, atol=1e-14)
+    assert np.allclose(ours.cdf(-np.inf), 0.0, atol=1e-15)
+    assert ours.ppf(0.0)[0, 1] == -np.inf
+    assert ours.ppf(1.0)[0, 1] == np.inf
+
+
+def test_multivariate_t_is_scipys():
+    Y = np.array([[0.0, -2.0, 1.0], [9.0, 1.0, 0.5]])
+    ours, scipys = MultivariateT(5.5, M, PSI, 2), stats.multivariate_t(M, PSI, 5.5)
+    assert np.allclose(ours.logpdf(Y), scipys.logpdf(Y), rtol=1e-13)
+    assert np.array_equal(ours.mean(), np.stack([M, M]))
+    assert np.allclose(ours.var(), np.diag(PSI) * 5.5 / 3.5)
+    each = stats.t(5.5, M, np.sqrt(np.diag(PSI)))
+    assert np.allclose(ours.ppf(0.9), each.ppf(0.9))
+    assert np.allclose(ours.cdf(Y), each.cdf(Y))
+    assert ours.std().shape == ours.ppf(0.9).shape == (2, 3)
+    heavy = MultivariateT(1.0, M, PSI, 2)
+    assert np.array_equal(heavy.mean(), np.broadcast_to(stats.t(1.0, M).mean(), (2, 3)), equal_nan=True)
+    assert MultivariateT(5.5, M + 2.0**30, PSI, 2).logpdf(Y + 2.0**30) == pytest.approx(ours.logpdf(Y), rel=1e-14)
+
+
+def test_the_predictive_averages_the_likelihood():
+    draws = NormalInverseWishart(M, 2.0, 9.0, PSI).rvs(20_000, np.random.default_rng(0))
+    Y = np.array([[0.8, -2.1, 0.3], [2.0, -1.0, 0.5]])
+    rows = GaussianRows(draws["mu"], draws["Sigma"], 2).logpdf(Y)
+    predictive = MultivariateT(7.0, M, PSI * 3.0 / (2.0 * 7.0), 2)
+    density = np.exp(rows)
+    error = density.std(0) / np.sqrt(20_000)
+    assert np.all(np.abs(density.mean(0) - np.exp(predictive.logpdf(Y))) < 4 * error)
+    assert np.all(error < 0.02 * density.mean(0))
+
+
+def test_gaussian_rows_are_scipys():
+    means, covs = np.stack([M, M + 1, M])[:, None], np.stack([ONE, PSI, PSI])[:, None]
+    ours, Y = GaussianRows(means, covs, 2), np.array([[0.0, -2.0, 1.0], [9.0, 1.0, 0.5]])
+    assert ours.logpdf(Y).shape == (3, 1, 2)
+    for i in range(3):
+        scipys = stats.multivariate_normal(means[i, 0], covs[i, 0])
+        assert np.allclose(ours.logpdf(Y)[i, 0], scipys.logpdf(Y), rtol=1e-12)
+        each = stats.norm(means[i, 0], np.sqrt(np.diag(covs[i, 0])))
+        for method, *args in (("mean",), ("var",), ("std",), ("ppf", 0.9)):
+            values = getattr(ours, method)(*args)
+            assert values.shape == (3, 1, 2, 3)
+            assert np.allclose(values[i, 0], getattr(each, method)(*args), rtol=1e-13)
+    one = GaussianRows(M + 2.0**30, ONE, 2)
+    assert one.logpdf(Y + 2.0**30) == pytest.approx(GaussianRows(M, ONE, 2).logpdf(Y), rel=1e-14)
+
+
+def test_rows_are_drawn_correlated_within_themselves():
+    ours = GaussianRows(np.broadcast_to(M, (4, 5000, 3)), np.broadcast_to(PSI, (4, 5000, 3, 3)), 2)
+    rows = ours.rvs(size=ours.mean().shape, random_state=np.random.default_rng(0))
+    assert rows.shape == (4, 5000, 2, 3)
+    both = np.cov(rows.reshape(-1, 6).T)
+    expected = np.kron(np.eye(2), PSI)
+    assert np.allclose(both, expected, atol=4 * 3 * np.sqrt(2 / 20_000))
+    assert np.allclose(rows.mean((0, 1)), M, atol=4 * np.sqrt(3 / 20_000))
