@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all lint format bench clean
+.PHONY: help env demo test test-all lint format bench scorecards clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -18,7 +18,7 @@ export PYTENSOR_FLAGS
 endif
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 env: $(READY) ## Make .venv with the pinned versions (with uv where it is installed, else venv and pip)
 
@@ -71,6 +71,9 @@ format: $(READY) ## Put the code in the house format
 
 bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py
+
+scorecards: $(READY) ## Check every model and store what was found
+	$(BIN)/python -m bayeszoo.scorecard
 
 clean: ## Remove what was generated, except .venv
 	rm -rf .cache build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache

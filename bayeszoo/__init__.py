@@ -8,6 +8,7 @@
 Importing it imports neither PyMC nor ArviZ.
 """
 
+from bayeszoo.chains import pagerank, stationary
 from bayeszoo.check import check
 from bayeszoo.compare import compare
 from bayeszoo.data import Data, Example, example, read
@@ -16,6 +17,7 @@ from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustwort
 from bayeszoo.files import load, save
 from bayeszoo.fit import fit
 from bayeszoo.gate import Check, gate
+from bayeszoo.ngrams import ngrams
 from bayeszoo.predict import predict
 from bayeszoo.select import select
 from bayeszoo.summary import summarize
@@ -39,10 +41,13 @@ __all__ = [
     "gate",
     "load",
     "names",
+    "ngrams",
+    "pagerank",
     "predict",
     "read",
     "save",
     "select",
+    "stationary",
     "stream",
     "summarize",
     "update",

@@ -15,7 +15,7 @@ from bayeszoo.fields import text
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.model import Model
 from bayeszoo.problem import Reporter
-from bayeszoo.summary import errors, summarize
+from bayeszoo.summary import elements, errors, summarize
 from bayeszoo.tree import data_of, fact, model_of, nested
 
 if TYPE_CHECKING:
@@ -162,11 +162,9 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
 
 def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
-    shape = tree["posterior"][name].shape[2:]
     columns = {key: found[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, found)
     rows = []
-    for index in np.ndindex(shape):
-        label = f"{name}[{', '.join(str(i) for i in index)}]" if index else name
+    for index, label in elements(tree["posterior"].to_dataset()[name]):
         values = {key: float(value[index]) for key, value in columns.items() if value is not None}
         rows.append({"parameter": label, **values})
     return rows

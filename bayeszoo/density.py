@@ -96,7 +96,7 @@ class Density:
 
         def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = function(x)
-            return float(value), gradient
+            return float(value), np.ascontiguousarray(gradient)  # a single part may come as a strided view
 
         return value_and_gradient
 

@@ -29,6 +29,8 @@ MAX_K_HAT = 0.7
 """Above it importance weights have no usable variance (Vehtari et al. 2024)."""
 STRUCTURAL = ("chains", "draws", "non-finite draws", "stuck chains", "repeated chains")
 """Checks that a longer run cannot repair."""
+MIXING = ("non-finite draws", "r_hat", "ess_bulk", "ess_tail")
+"""Checks of each quantity by itself."""
 
 _MAXDEPTH = ("maxdepth_reached", "reached_max_treedepth")  # nutpie, PyMC
 _LOG_DENSITY = ("logp", "lp")  # nutpie, PyMC

@@ -43,7 +43,7 @@ class Model(ABC):
     examples : tuple of Example
         Real data sets that come with the model; the first is its default.
     dims : mapping of str to tuple of str
-        The axes of each parameter that has any.
+        The axes of each parameter, or derived quantity, that has any.
     """
 
     name: ClassVar[str]
@@ -181,11 +181,20 @@ class Observable(Protocol):
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
 
 
+@runtime_checkable
+class Derived(Protocol):
+    """Other quantities follow from the parameters, which users ask for."""
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return them by name; parameters carry leading axes of draws. Their axes are named in ``dims``."""
+
+
 CAPABILITIES: dict[str, type] = {
     "Sufficient": Sufficient,
     "Conjugate": Conjugate,
     "PointEstimates": PointEstimates,
     "Observable": Observable,
+    "Derived": Derived,
 }
 """The optional capabilities in the order in which ``bayeszoo list`` prints them."""
 

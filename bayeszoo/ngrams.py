@@ -48,8 +48,8 @@ def ngrams(
     -------
     dict of str to list
         Columns ``source``, ``target`` and ``count``, one row for each pair that occurs, sorted. A source is a context:
-        letters and characters joined as they are (``th``), words and classes with spaces (``of the``). The counts sum
-        to the number of symbols less `order` for each document.
+        letters, words and classes joined with spaces (``t h``, ``of the``), characters as they are. The counts sum to
+        the number of symbols less `order` for each document.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def ngrams(
     _check_lengths(documents, order, unit)
     if classes is not None:
         documents = _classified(documents, classes)
-    between = "" if classes is None and unit != "word" else " "
+    between = "" if classes is None and unit == "character" else " "
     runs: Counter[tuple[str, ...]] = Counter()
     for symbols in documents:
         runs.update(zip(*(symbols[k:] for k in range(order + 1)), strict=False))  # shorter by one each

@@ -38,15 +38,30 @@ def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
         closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
         headline numbers are withheld (None) and the diagnostics remain.
     """
-    kind = tree.attrs["kind"]
-    summaries: dict[str, dict[str, np.ndarray | None]] = {}
-    for name, variable in tree["posterior"].to_dataset().data_vars.items():
-        values = variable.transpose("chain", "draw", ...).to_numpy()
+    kind, summaries = tree.attrs["kind"], {}
+    for name, values in _draws(tree, "posterior"):
         found = _closed_form(tree["exact"].to_dataset()[name]) if kind == "exact" else _of_draws(values, kind)
-        summaries[str(name)] = (
-            found if tree.attrs["status"] == "ok" else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
-        )
+        summaries[name] = _shown(tree, found)
     return summaries
+
+
+def summarize_derived(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
+    """Summarize the quantities derived from the parameters, from their draws: as `summarize`, with Monte Carlo errors.
+
+    Of an exact fit the draws are independent and have no diagnostics.
+    """
+    return {name: _shown(tree, _of_draws(values, tree.attrs["kind"])) for name, values in _draws(tree, "derived")}
+
+
+def _draws(tree: xr.DataTree, group: str) -> Iterator[tuple[str, np.ndarray]]:
+    if group in tree.children:
+        for name, variable in tree[group].to_dataset().data_vars.items():
+            yield str(name), variable.transpose("chain", "draw", ...).to_numpy()
+
+
+def _shown(tree: xr.DataTree, found: dict[str, np.ndarray | None]) -> dict[str, np.ndarray | None]:
+    """Withhold the headline numbers of a fit that is not ok."""
+    return found if tree.attrs["status"] == "ok" else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -137,8 +152,8 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         **single,
         "facts": _facts(tree),
         "exact": _exact_evidence(tree),
-        "parameters": {name: _parameter(tree, name, found) for name, found in summarize(tree).items()},
-        "derived": {},
+        "parameters": {name: _described(tree, "posterior", name, found) for name, found in summarize(tree).items()},
+        "derived": {name: _described(tree, "derived", name, found) for name, found in summarize_derived(tree).items()},
         "warnings": failures_of(tree),
         "notes": nested(tree, "notes"),
     }
@@ -150,8 +165,8 @@ def _facts(tree: xr.DataTree) -> dict[str, Any]:
     return {name: value for name, value in nested(tree, "facts").items() if name not in withheld}
 
 
-def _parameter(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
-    variable = tree["posterior"].to_dataset()[name]
+def _described(tree: xr.DataTree, group: str, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
+    variable = tree[group].to_dataset()[name]
     dims = [str(dim) for dim in variable.dims[2:]]
     coords = {dim: variable[dim].to_numpy().tolist() for dim in dims if dim in variable.coords}
     measured = dict.fromkeys(MEASURED) | errors(tree, name, found)

@@ -159,21 +159,26 @@ def _seconds(document: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value:.2f} s" for name, value in document["seconds"].items() if value >= 0.005) or "0 s"
 
 
+_PARTS = {"posterior": "parameters", "derived": "derived"}
+"""Groups of a fit whose quantities are listed, and their part of the document."""
+
+
 def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
     """Return the table of estimates, one row a scalar; withheld cells say so."""
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     rows = []
-    for name, found in document["parameters"].items():
-        for index, label in elements(tree["posterior"].to_dataset()[name]):
-            rows.append([label, *(_cell(found, keys[i], index, document["status"]) for i in used)])
+    for group, part in _PARTS.items():
+        for name, found in document[part].items():
+            for index, label in elements(tree[group].to_dataset()[name]):
+                rows.append([label, *(_cell(found, keys[i], index, document["status"]) for i in used)])
     return table(["parameter", *(heads[i] for i in used)], rows)
 
 
 def _used(document: Mapping[str, Any], key: str) -> bool:
     shown = document["status"] != "ok" and key in ("mean", "sd")
-    return shown or any(found[key] is not None for found in document["parameters"].values())
+    return shown or any(found[key] is not None for part in _PARTS.values() for found in document[part].values())
 
 
 def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], status: str) -> Any:
@@ -197,6 +202,8 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)
         lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
+    if "derived_withheld" in facts:
+        lines.append(f"derived quantities are withheld: {facts['derived_withheld']}")
     if "mode_space" in facts:
         lines.append(f"mode taken in the {facts['mode_space']} space")
     return lines

@@ -6,6 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data import Data
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.files import FORMAT
-from bayeszoo.gate import as_dict, passed
-from bayeszoo.model import Conjugate, Model, fields_of
+from bayeszoo.gate import MIXING, Check, as_dict, check_draws, passed
+from bayeszoo.model import Conjugate, Derived, Model, fields_of
 from bayeszoo.problem import Outcome, Problem
 
 if TYPE_CHECKING:
@@ -41,9 +42,24 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     }
     if isinstance(model, Conjugate):
         groups["exact"] = _exact(model, problem.stats, dims, coords)
+    if isinstance(model, Derived):
+        try:
+            groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
+        except NumericalError as error:  # it need not exist at every point
+            outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
-    tree.attrs.update(_provenance(problem, outcome, how, options))
+    checks = [*outcome.checks, *_checks_of_derived(tree, how["kind"])]
+    tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     return tree
+
+
+def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
+    """Check that draws of derived quantities have mixed too, and that none of them is broken."""
+    if "derived" not in tree.children:
+        return []
+    names = MIXING if kind == "sampled" else ("non-finite draws",)
+    checks = check_draws(tree["derived"].to_dataset())
+    return [replace(check, name=f"derived: {check.name}") for check in checks if check.name in names]
 
 
 def _variables(

@@ -29,6 +29,18 @@ REPEATS = 5
 PYTHON = sys.executable
 BAYESZOO = str(Path(PYTHON).with_name("bayeszoo"))
 
+FAMILIES = (
+    "gamma_poisson",
+    "dirichlet_multinomial",
+    "gaussian_mean",
+    "gaussian_precision",
+    "normal_gamma",
+    "normal_inverse_wishart",
+    "markov_chain",
+)
+CHUNK = 100_000
+"""Rows of simulated data that are held at a time where only their statistics are needed."""
+
 STOCK_NUTPIE = """
     import numpy as np, pymc as pm, arviz as az
     y = np.random.default_rng(0).binomial(1, 0.3, 1000)
@@ -52,12 +64,13 @@ def process(*command: str) -> Callable[[], object]:
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-def versus(title: str, ours: Callable[[], object], peer: Callable[[], object], target: str) -> None:
-    """Print the ratio of medians of interleaved timings, after one call of each to warm up."""
+def versus(title: str, ours: Callable[[], object], peer: Callable[[], object], target: str) -> float:
+    """Print the ratio of medians of interleaved timings, after one call of each to warm up; return our median."""
     ours(), peer()
     pairs = [(seconds(ours), seconds(peer)) for _ in range(REPEATS)]
     mine, theirs = (median(side) for side in zip(*pairs, strict=True))
-    print(f"{title:66s} {mine:9.4f} s {theirs:9.4f} s  ratio {mine / theirs:7.3f}  target {target}")
+    print(f"{title:78s} {mine:9.4f} s {theirs:9.4f} s  ratio {mine / theirs:7.3f}  target {target}", flush=True)
+    return mine
 
 
 def gradients(density: Density, calls: int) -> Callable[[], object]:
@@ -103,6 +116,77 @@ def large_data(model: Any) -> None:
     versus("20 gradients at N = 1e6: compressed / declared", gradients(large, 20), gradients(declared, 20), "<= 0.05")
 
 
+def fake(name: str, rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
+    """Make up canonical arrays for a model; where they come from does not matter to its speed."""
+    symbols = np.array(list("abc"))
+    if name == "beta_bernoulli":
+        return {"y": rng.binomial(1, 0.3, rows)}
+    if name == "gamma_poisson":
+        return {"y": rng.poisson(3.0, rows)}
+    if name == "dirichlet_multinomial":
+        return {"y": rng.integers(3, size=rows), "category": symbols}
+    if name == "markov_chain":
+        codes = rng.integers(3, size=(2, rows))
+        return {"next": codes[0], "previous": codes[1], "context": symbols, "symbol": symbols}
+    if name == "normal_inverse_wishart":
+        return {"Y": rng.normal(size=(rows, 2)), "column": symbols[:2]}
+    return {"y": rng.normal(size=rows)}
+
+
+def statistics(model: Any, rows: int) -> Any:
+    """Return the statistics of ``rows`` rows, added up over chunks."""
+    rng = np.random.default_rng(0)
+    total = model.statistics(fake(model.name, rng, min(rows, CHUNK)))
+    for _ in range(rows // CHUNK - 1):
+        total = total + model.statistics(fake(model.name, rng, CHUNK))
+    return total
+
+
+def conjugate_gradients() -> None:
+    """Show that the cost of a gradient does not depend on how many rows there are."""
+    for name in FAMILIES:
+        model: Any = bz.find(name)()
+        small, middle, large = (Density(model.compressed(statistics(model, rows))) for rows in (10**3, 10**5, 10**7))
+        for density, rows in ((middle, "1e5"), (large, "1e7")):
+            title = f"2,000 gradients, {name}: N = {rows} / N = 1e3"
+            versus(title, gradients(density, 2000), gradients(small, 2000), "<= 1.2")
+
+
+def exact_fits() -> None:
+    """Compare exact fits of 1e7 rows with what NumPy needs for their mean and variance."""
+    for name in ("gaussian_mean", "gaussian_precision", "normal_gamma", "normal_inverse_wishart"):
+        model = bz.find(name)()
+        arrays = fake(name, np.random.default_rng(0), 10**7)
+        outcome = next(iter(arrays.values()))
+        data = bz.read(model, arrays)
+        title = f"exact fit of {' x '.join(map(str, outcome.shape))} in memory, {name} / NumPy's mean and variance"
+        versus(title, partial(bz.fit, model, data, "exact"), partial(moments, outcome), "< 1 s")
+
+
+def moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance, or covariance, as NumPy has them."""
+    return values.mean(axis=0), np.cov(values, rowvar=False)
+
+
+def streams() -> None:
+    """Compare learning from batch after batch, which are checked as they come, with learning at once."""
+    for name in ("beta_bernoulli", "gamma_poisson", "normal_gamma", "normal_inverse_wishart"):
+        model, rng = bz.find(name)(), np.random.default_rng(0)
+        batches = [fake(name, rng, CHUNK) for _ in range(20)]
+        labels = set(model.inputs.coords)
+        whole = {k: v if k in labels else np.concatenate([one[k] for one in batches]) for k, v in batches[0].items()}
+        rows = len(batches) * CHUNK
+        title = f"stream of {len(batches)} batches of 1e5 rows, {name} / update with all at once"
+        ours = versus(title, partial(consume, model, batches), partial(bz.update, model, whole), "<= 1.5")
+        print(f"    {rows / ours / 1e6:.1f} million rows a second")
+
+
+def consume(model: Any, batches: list[dict[str, np.ndarray]]) -> None:
+    """Go through a stream."""
+    for _ in bz.stream(model, batches):
+        pass
+
+
 def optimizers(model: Any) -> None:
     """Compare MAP and ADVI with what they replace."""
     density = compressed(1000, model)
@@ -128,6 +212,9 @@ def main() -> None:
     model = bz.find("beta_bernoulli")(2, 3)
     whole_processes()
     large_data(model)
+    conjugate_gradients()
+    exact_fits()
+    streams()
     optimizers(model)
 
 

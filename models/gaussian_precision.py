@@ -110,6 +110,10 @@ class GaussianPrecision(Model):
         sd = np.asarray(params["lam"])[..., None] ** -0.5
         return scipy.stats.norm(self.mu, sd + np.zeros(len(data["y"])))
 
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return sigma, the standard deviation of one observation."""
+        return {"sigma": np.asarray(params["lam"]) ** -0.5}
+
     def free_parameters(self, stats: Moments) -> int:
         """Return 1: lam."""
         return 1

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
+from bayeszoo.chains import stationary
 from bayeszoo.data import Example
 from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.discrete import Categorical
@@ -49,8 +50,11 @@ class MarkovChain(Model):
     alpha: float = positive(1.0, "prior alpha", axes=("context", "symbol"))
 
     inputs = Transitions()
-    dims: ClassVar[Axes] = {"P": ("context", "symbol")}
-    examples = (Example("onegin.csv", "20,000 letters of Eugene Onegin, vowels and consonants", "Markov 1913"),)
+    dims: ClassVar[Axes] = {"P": ("context", "symbol"), "stationary": ("symbol",)}
+    examples = (
+        Example("onegin.csv", "20,000 letters of Eugene Onegin, vowels and consonants", "Markov 1913"),
+        Example("federalist_10.csv", "letters of an essay of Madison, after the two before", "Federalist No. 10, 1787"),
+    )
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw P from the prior (of three symbols if alpha is one number) and a path of ``size`` steps.
@@ -76,13 +80,7 @@ class MarkovChain(Model):
         return model
 
     def statistics(self, data: Values) -> TransitionCounts:
-        """Count each transition.
-
-        Raises
-        ------
-        InputError
-            When ``alpha`` has not as many entries as there are contexts or symbols.
-        """
+        """Count each transition; ``alpha`` must have as many entries as there are contexts and symbols."""
         contexts, symbols = len(data["context"]), len(data["symbol"])
         self.entries("alpha", (contexts, symbols))
         cells = np.bincount(data["previous"] * symbols + data["next"], minlength=contexts * symbols)
@@ -121,6 +119,11 @@ class MarkovChain(Model):
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""
         return Categorical(np.asarray(params["P"])[..., data["previous"], :])
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return the stationary distribution of a chain of the first order."""
+        p = np.asarray(params["P"])
+        return {"stationary": stationary(p)} if p.shape[-1] == p.shape[-2] else {}
 
     def free_parameters(self, stats: TransitionCounts) -> int:
         """Return what is free in P: each row adds up to one."""

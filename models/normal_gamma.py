@@ -121,6 +121,10 @@ class NormalGamma(Model):
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.norm(mu + np.zeros(len(data["y"])), lam**-0.5)
 
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return sigma, the standard deviation of one observation."""
+        return {"sigma": np.asarray(params["lam"]) ** -0.5}
+
     def free_parameters(self, stats: Moments) -> int:
         """Return 2: mu and lam."""
         return 2

@@ -1,5 +1,6 @@
 """The README is run: its Python, its commands, and the model it shows."""
 
+import doctest
 import re
 import shlex
 import sys
@@ -7,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import bayeszoo as bz
 from bayeszoo import models, zoo
 from bayeszoo.cli import main
+from bayeszoo.describe import in_brief
 
 ROOT = Path(__file__).parents[1]
 SCRATCH = Path(__file__).parent / "scratch_models"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON, MODEL = re.findall(r"```python\n(.*?)```", README, re.S)
+(SESSION,) = re.findall(r"```pycon\n(.*?)```", README, re.S)
 CONSOLE = re.findall(r"```console\n(.*?)```", README, re.S)
 
 
@@ -34,6 +38,23 @@ def test_the_python_runs():
     plt.close("all")
     assert names["tree"].attrs["status"] == "ok"
     assert names["posterior"] == names["Coin"](a=2 + 3, b=2 + 2)
+
+
+def test_the_session_prints_what_is_shown():
+    found = doctest.DocTestParser().get_doctest(SESSION, {"bz": bz}, "README.md", None, 0)
+    said: list[str] = []
+    failed, tried = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=said.append)
+    assert tried > 15
+    assert not failed, "".join(said)
+
+
+def test_the_table_of_models_is_right():
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", README[: README.index("## On your own table")], re.M)
+    assert rows
+    for name, about, data in rows:
+        model = zoo.find(name)
+        assert about in in_brief(model)["about"]
+        assert data == ", ".join(f"`{item.name}`" for item in model.examples)
 
 
 def test_the_model_is_the_one_that_passes_the_contract():

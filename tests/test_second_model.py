@@ -17,8 +17,9 @@ from bayeszoo.check import MAX_Z
 from bayeszoo.cli import main
 
 SCRATCH = Path(__file__).parent / "scratch_models"
-# Michelson 1879, the first experiment: speed of light in air, km/s above 299,000
-SPEEDS = [850, 740, 900, 1070, 930, 850, 950, 980, 980, 880, 1000, 980, 930, 650, 760, 810, 1000, 1000, 960, 960]
+# Proschan 1963: hours between failures of the air conditioning of one Boeing 720
+HOURS = [23, 261, 87, 7, 120, 14, 62, 47, 225, 71, 246, 21, 42, 20, 5, 12, 120, 11, 3, 14, 71, 11, 14, 11, 16, 90]
+HOURS += [1, 16, 52, 95]
 
 
 def forget():
@@ -38,15 +39,15 @@ def scratch_models():
 
 
 @pytest.fixture
-def gaussian():
-    return bz.find("gaussian_mean")
+def waiting():
+    return bz.find("waiting_time")
 
 
 @pytest.fixture
-def speeds(tmp_path):
+def failures(tmp_path):
     """A user's CSV."""
-    path = tmp_path / "speeds.csv"
-    path.write_text("run,km/s\n" + "".join(f"{i},{speed}\n" for i, speed in enumerate(SPEEDS)))
+    path = tmp_path / "failures.csv"
+    path.write_text("failure,km/h\n" + "".join(f"{i},{hours}\n" for i, hours in enumerate(HOURS)))
     return path
 
 
@@ -66,80 +67,54 @@ def run(capsys):
 def test_a_model_in_one_file_passes_the_whole_contract(name):
     card = bz.check(bz.find(name))
     assert [str(check) for check in card if not check.passed] == []
-    assert {"candidate identity", "simulator (KS p)", "NUTS: largest |z|"} <= {check.name for check in card}
+    assert {"candidate identity", "units", "simulator (KS p)", "NUTS: largest |z|"} <= {check.name for check in card}
 
 
-def test_the_contract_holds_on_data_far_from_zero(gaussian):
-    data = bz.read(gaussian, [speed + 1e9 for speed in SPEEDS])
-    card = bz.check(gaussian.weak(data), data, sampler=False)
-    assert [str(check) for check in card if not check.passed] == []
+def test_the_contract_holds_on_real_data(waiting):
+    for unit in (1.0, 3.6e12):
+        data = bz.read(waiting, [unit * hours for hours in HOURS])
+        card = bz.check(waiting.weak(data), data, sampler=False)
+        assert [str(check) for check in card if not check.passed] == []
 
 
 # Numbers
 
 
-def test_the_posterior_is_the_textbook_s(gaussian):
-    model, n, mean = gaussian(m0=900, s0=50, sigma=100), len(SPEEDS), np.mean(SPEEDS)
-    precision = 1 / 50**2 + n / 100**2
-    expected = scipy.stats.norm((900 / 50**2 + n * mean / 100**2) / precision, precision**-0.5)
-    found = bz.summarize(bz.fit(model, SPEEDS, "exact", seed=1))["mu"]
+def test_the_posterior_is_the_textbook_s(waiting):
+    expected = scipy.stats.gamma(2 + len(HOURS), scale=1 / (100 + sum(HOURS)))
+    found = bz.summarize(bz.fit(waiting(2, 100), HOURS, "exact", seed=1))["rate"]
     assert found["mean"] == pytest.approx(expected.mean(), rel=1e-14)
     assert found["sd"] == pytest.approx(expected.std(), rel=1e-14)
     assert found["q975"] == pytest.approx(expected.ppf(0.975), rel=1e-14)
 
 
-@pytest.mark.parametrize("fields", [(0, 10, 1), (900, 50, 100), (0, 1e4, 80), (850, 1e-3, 1e3)])
-def test_the_evidence_is_the_multivariate_normal_density(gaussian, fields):
-    m0, s0, sigma = fields
-    covariance = sigma**2 * np.eye(len(SPEEDS)) + s0**2
-    expected = scipy.stats.multivariate_normal(np.full(len(SPEEDS), m0), covariance).logpdf(SPEEDS)
-    model = gaussian(m0, s0, sigma)
-    assert model.log_evidence(model.statistics({"y": np.array(SPEEDS)})) == pytest.approx(expected, rel=1e-9)
+@pytest.mark.parametrize("fields", [(1, 1), (2, 100), (0.5, 1e4)])
+def test_the_evidence_is_the_integral_of_the_likelihood(waiting, fields):
+    model, times = waiting(*fields), np.array(HOURS[:5], dtype=float)
+    prior = scipy.stats.gamma(fields[0], scale=1 / fields[1])
+
+    def integrand(log_rate):
+        rate = np.exp(log_rate)
+        return prior.pdf(rate) * rate * np.prod(scipy.stats.expon(scale=1 / rate).pdf(times))
+
+    expected, _ = scipy.integrate.quad(integrand, -30, 10, points=[-5], epsabs=0, epsrel=1e-11, limit=500)
+    assert model.log_evidence(model.statistics({"t": times})) == pytest.approx(math.log(expected), rel=1e-9)
 
 
-def test_moving_the_data_and_the_prior_together_leaves_the_evidence_alone(gaussian):
-    near, far = (gaussian(m0=m0, s0=50, sigma=100) for m0 in (900, 900 + 1e9))
-    y = np.array(SPEEDS, dtype=float)
-    evidence = near.log_evidence(near.statistics({"y": y}))
-    assert far.log_evidence(far.statistics({"y": y + 1e9})) == pytest.approx(evidence, rel=1e-9)
-    parts = [far.statistics({"y": part + 1e9}) for part in (y[:1], y[1:7], y[7:])]
-    assert far.log_evidence(parts[0] + parts[1] + parts[2]) == pytest.approx(evidence, rel=1e-9)
-
-
-def test_statistics_add_up_and_subtract_far_from_zero(gaussian):
-    rng = np.random.default_rng(1)
-    y = 1e9 + rng.normal(size=1000).round(3)
-    stats = [gaussian().statistics({"y": part}) for part in (y, y[:300], y[300:], y[:0])]
-    everything, first, second, nothing = stats
-    for found, expected in [(first + second, everything), (everything - first, second), (first - first, nothing)]:
-        assert found.n == expected.n
-        assert found.mean == pytest.approx(expected.mean, rel=1e-15)
-        assert found.squares == pytest.approx(expected.squares, rel=1e-8)
-    assert nothing + first == first + nothing == first
-
-
-@pytest.mark.parametrize(("y", "sigma"), [([3.5], 1), ([7, 7, 7], 1), ([1e9, 1e9 + 2], math.sqrt(2))])
-def test_weak_priors_are_proper_whatever_the_data(gaussian, y, sigma):
-    model = gaussian.weak(bz.read(gaussian, y))
-    assert (model.m0, model.s0, model.sigma) == pytest.approx((np.mean(y), 10 * sigma, sigma))
-
-
-def test_every_method_agrees_with_the_closed_form(gaussian):
-    data = bz.read(gaussian, SPEEDS)
-    frame = bz.compare(gaussian.weak(data), data, ["exact", "mle", "map", "laplace", "advi", "nuts"], seed=1)
+def test_every_method_agrees_with_the_closed_form(waiting):
+    data = bz.read(waiting, HOURS)
+    frame = bz.compare(waiting.weak(data), data, ["exact", "mle", "map", "laplace", "advi", "nuts"], seed=1)
     found = frame.set_index("method")
     assert set(found["status"]) == {"ok"}
-    assert found.loc[["map", "laplace", "advi"], "error_sd"].abs().max() < 0.1
+    assert found.loc[["map", "laplace", "advi"], "error_sd"].abs().max() < 0.25  # the mode is 1 / 31 below the mean
     assert abs(found.loc["nuts", "error_mcse"]) < MAX_Z
-    assert found.loc["laplace", "log_evidence"] == pytest.approx(found.loc["exact", "log_evidence"], abs=1e-6)
+    assert found.loc["laplace", "log_evidence"] == pytest.approx(found.loc["exact", "log_evidence"], abs=0.01)
     assert found["loo_score"].max() - found["loo_score"].min() < 0.05  # six routes to the same predictions
 
 
-def test_updating_by_batches_is_updating_at_once(gaussian):
-    model = gaussian(900, 50, 100)
-    twice = bz.update(bz.update(model, SPEEDS[:5]), SPEEDS[5:])
-    once = bz.update(model, SPEEDS)
-    assert (twice.m0, twice.s0) == pytest.approx((once.m0, once.s0), rel=1e-13)
+def test_updating_by_batches_is_updating_at_once(waiting):
+    twice = bz.update(bz.update(waiting(2, 100), HOURS[:5]), HOURS[5:])
+    assert twice == bz.update(waiting(2, 100), HOURS) == waiting(2 + len(HOURS), 100 + sum(HOURS))
 
 
 # Command line
@@ -147,37 +122,35 @@ def test_updating_by_batches_is_updating_at_once(gaussian):
 
 def test_list_and_show_know_it(run):
     code, out, _ = run("list", "--json")
-    found = {model["name"]: model for model in json.loads(out)["models"]}["gaussian_mean"]
+    found = {model["name"]: model for model in json.loads(out)["models"]}["waiting_time"]
     assert code == 0
     assert found["capabilities"] == ["Sufficient", "Conjugate", "PointEstimates", "Observable"]
     assert found["data"] == []
-    code, out, _ = run("show", "gaussian_mean")
+    code, out, _ = run("show", "waiting_time")
     assert code == 0
-    assert "y_n ~ N(mu, sigma^2)" in out
-    assert "one column of real numbers (y)" in out
+    assert "t_n  ~ Exponential(rate)" in out
+    assert "one column of real numbers (t)" in out
 
 
-def test_fit_scales_the_prior_to_the_user_s_column(run, speeds):
-    code, out, err = run("fit", "gaussian_mean", speeds, "--column", "km/s", "--method", "exact", "--json")
+def test_fit_scales_the_prior_to_the_user_s_column(run, failures):
+    code, out, err = run("fit", "waiting_time", failures, "--column", "km/h", "--method", "exact", "--json")
     assert (code, err) == (0, "priors are scaled to the data, and so is the log evidence\n")
     found = json.loads(out)
-    assert found["fields"] == pytest.approx(
-        {"m0": np.mean(SPEEDS), "s0": 10 * np.std(SPEEDS, ddof=1), "sigma": np.std(SPEEDS, ddof=1)}
-    )
-    assert found["parameters"]["mu"]["mean"] == pytest.approx(np.mean(SPEEDS))
+    assert found["fields"] == pytest.approx({"a": 1, "b": np.mean(HOURS)})
+    assert found["parameters"]["rate"]["mean"] == pytest.approx(1 / np.mean(HOURS))
     assert found["exact"]["log_evidence"] == found["log_evidence"]
 
 
-def test_fit_predict_and_compare_run_on_the_user_s_table(run, speeds, tmp_path):
-    fields = ["--set", "m0=900", "--set", "s0=50", "--set", "sigma=100"]
+def test_fit_predict_and_compare_run_on_the_user_s_table(run, failures, tmp_path):
+    fields = ["--set", "a=2", "--set", "b=100"]
     saved = tmp_path / "fit.nc"
-    code, out, err = run("fit", "gaussian_mean", speeds, "--column", "km/s", *fields, "--seed", 1, "-o", saved)
+    code, out, err = run("fit", "waiting_time", failures, "--column", "km/h", *fields, "--seed", 1, "-o", saved)
     assert code == 0, err
-    assert "gaussian_mean(m0=900, s0=50, sigma=100)" in out
-    code, out, _ = run("predict", saved, speeds, "--column", "km/s", "--json")
+    assert "waiting_time(a=2, b=100)" in out
+    code, out, _ = run("predict", saved, failures, "--column", "km/h", "--json")
     assert code == 0
-    assert [row["observed"] for row in json.loads(out)["rows"]] == SPEEDS
-    code, out, _ = run("compare", "gaussian_mean", speeds, "--column", "km/s", *fields, "--methods", "exact,map")
+    assert [row["observed"] for row in json.loads(out)["rows"]] == HOURS
+    code, out, _ = run("compare", "waiting_time", failures, "--column", "km/h", *fields, "--methods", "exact,map")
     assert code == 0
     assert "point estimate" in out
 
@@ -185,19 +158,20 @@ def test_fit_predict_and_compare_run_on_the_user_s_table(run, speeds, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ("y\n1\nfast\n", [], "column 'y', row 2: 'fast' is not a number"),
-        ("y\n1\n1e200\n", [], "too large to square"),
+        ("t\n1\nfast\n", [], "column 't', row 2: 'fast' is not a number"),
+        ("t\n1\n1e200\n", [], "too large to square"),
+        ("t\n1\n0\n-2\n", [], "column 't', row 2: '0' is not > 0 (and 1 more: row 3)"),
         ("a,b\n1,2\n", [], "say which with --column"),
-        ("y\n1\n", ["--set", "sigma=0"], "sd of an observation must be > 0, got 0"),
-        ("y\n1\n", ["--positive", "1"], "unknown option 'positive'"),
-        (None, [], "GaussianMean comes with no example; give the data"),
+        ("t\n1\n", ["--set", "b=0"], "prior rate must be > 0, got 0"),
+        ("t\n1\n", ["--positive", "1"], "unknown option 'positive'"),
+        (None, [], "WaitingTime comes with no example; give the data"),
     ],
 )
 def test_what_does_not_suit_it_is_refused_in_one_line(run, tmp_path, rows, options, message):
     table = tmp_path / "bad.csv"
     if rows is not None:
         table.write_text(rows)
-    code, out, err = run("fit", "gaussian_mean", *([table] if rows else []), "--method", "exact", *options)
+    code, out, err = run("fit", "waiting_time", *([table] if rows else []), "--method", "exact", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 

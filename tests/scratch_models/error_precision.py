@@ -17,6 +17,13 @@ from bayeszoo.model import Model, Stats
 pm = lazy_loader.load("pymc")
 
 
+class Deviations(Real):
+    """Errors against what is known: their zero is not a matter of units."""
+
+    def in_units(self, arrays, factor, shift=0.0):
+        return super().in_units(arrays, factor)
+
+
 @dataclass(frozen=True)
 class Errors(Stats):
     n: int = 0
@@ -26,8 +33,12 @@ class Errors(Stats):
 @dataclass(frozen=True)
 class ErrorPrecision(Model):
     a: float = positive(1.0, "prior shape")
-    b: float = positive(1.0, "prior rate")
-    inputs = Real("y")
+    b: float = positive(1.0, "prior rate", units=2)
+    inputs = Deviations("y")
+
+    @classmethod
+    def weak(cls, data):
+        return cls(0.5, 0.5 * (np.mean(np.square(data["y"])) or 1.0))
 
     def simulate(self, rng, size=20):
         lam = rng.gamma(self.a, 1 / self.b)

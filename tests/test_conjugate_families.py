@@ -1,0 +1,375 @@
+"""The seven conjugate families against SciPy, quadrature, enumeration and the numbers of the books."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo.chains import stationary
+from bayeszoo.data import example
+
+GaussianMean, GaussianPrecision = bz.find("gaussian_mean"), bz.find("gaussian_precision")
+GammaPoisson, NormalGamma = bz.find("gamma_poisson"), bz.find("normal_gamma")
+DirichletMultinomial, MarkovChain = bz.find("dirichlet_multinomial"), bz.find("markov_chain")
+NormalInverseWishart = bz.find("normal_inverse_wishart")
+
+Y = np.array([1.3, -0.2, 4.1, 2.2, 0.7, 1.9])
+ROWS = np.array([[1.0, 2.0, 0.3], [2.5, 1.0, -0.2], [0.5, 2.2, 0.1], [1.7, 0.4, 1.1], [3.0, 1.5, 0.2]])
+PSI = ((2.0, 0.3, -0.1), (0.3, 1.5, 0.2), (-0.1, 0.2, 0.8))
+WISHART = NormalInverseWishart((0.5, 1.0, 0.0), 0.7, 4.5, PSI)
+COLUMNS = np.array(["a", "b", "c"])
+SYMBOLS = np.array(["a", "b", "c"])
+
+
+def evidence(model, data):
+    return model.log_evidence(model.statistics(data))
+
+
+def chain(path, labels=SYMBOLS):
+    """The transitions of one sequence of codes."""
+    path = np.asarray(path)
+    return {"next": path[1:], "previous": path[:-1], "context": labels, "symbol": labels}
+
+
+# Log evidence
+
+
+@pytest.mark.parametrize("fields", [(0, 10, 1), (1.5, 0.5, 2), (0, 1e3, 0.3), (1.5, 1e-3, 1e3)])
+def test_gaussian_mean_is_a_multivariate_normal(fields):
+    m0, s0, sigma = fields
+    expected = stats.multivariate_normal(np.full(6, m0), sigma**2 * np.eye(6) + s0**2).logpdf(Y)
+    assert evidence(GaussianMean(*fields), {"y": Y}) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("fields", [(1, 1, 0), (0.5, 3, 2), (40, 0.1, 1)])
+def test_gaussian_precision_is_a_multivariate_t(fields):
+    a, b, mu = fields
+    expected = stats.multivariate_t(np.full(6, mu), b / a * np.eye(6), df=2 * a).logpdf(Y)
+    assert evidence(GaussianPrecision(*fields), {"y": Y}) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("fields", [(0, 1, 1, 1), (1.5, 0.01, 0.5, 3), (-3, 20, 7, 0.2)])
+def test_normal_gamma_is_a_multivariate_t(fields):
+    mu0, kappa0, alpha0, beta0 = fields
+    shape = beta0 / alpha0 * (np.eye(6) + 1 / kappa0)
+    expected = stats.multivariate_t(np.full(6, mu0), shape, df=2 * alpha0).logpdf(Y)
+    assert evidence(NormalGamma(*fields), {"y": Y}) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_normal_inverse_wishart_is_a_matrix_t(rows):
+    """Gupta and Nagar 2000, chapter 4; degrees of freedom of SciPy: nu0 - D + 1. One and two rows are fewer than D."""
+    spread = np.eye(rows) + 1 / WISHART.kappa0
+    expected = stats.matrix_t(
+        mean=np.tile(WISHART.mu0, (rows, 1)), row_spread=spread, col_spread=np.array(PSI), df=WISHART.nu0 - 2
+    ).logpdf(ROWS[:rows])
+    data = {"Y": ROWS[:rows], "column": COLUMNS}
+    assert evidence(WISHART, data) == pytest.approx(expected, rel=1e-11)
+
+
+def test_normal_inverse_wishart_of_one_column_is_normal_gamma():
+    """Sigma = 1 / lam ~ InvGamma(nu0 / 2, Psi0 / 2)."""
+    one = NormalInverseWishart(1.5, 0.3, 5.0, ((2.6,),))
+    other = NormalGamma(1.5, 0.3, 2.5, 1.3)
+    assert evidence(one, {"Y": Y[:, None], "column": COLUMNS[:1]}) == pytest.approx(
+        evidence(other, {"y": Y}), rel=1e-13
+    )
+
+
+def test_normal_gamma_by_quadrature():
+    mu, log_lam = np.linspace(-40, 40, 2001), np.linspace(-25, 5, 1501)[:, None]
+    lam, sd = np.exp(log_lam), np.exp(-log_lam / 2)
+    joint = stats.gamma(2.0, scale=1 / 1.5).pdf(lam) * lam * stats.norm(0.5, sd / math.sqrt(0.4)).pdf(mu)
+    for y in Y[:4]:
+        joint = joint * stats.norm(mu, sd).pdf(y)
+    total = scipy.integrate.trapezoid(scipy.integrate.trapezoid(joint, mu, axis=1), log_lam[:, 0])
+    assert evidence(NormalGamma(0.5, 0.4, 2.0, 1.5), {"y": Y[:4]}) == pytest.approx(math.log(total), rel=1e-6)
+
+
+@pytest.mark.parametrize("exposure", [1.0, 0.04, 300.0])
+@pytest.mark.parametrize("y", [0, 1, 17])
+def test_gamma_poisson_of_one_row_is_scipys_negative_binomial(exposure, y):
+    expected = stats.nbinom(2.5, 1.5 / (1.5 + exposure)).logpmf(y)
+    data = {"y": np.array([y]), "exposure": np.array([exposure])}
+    assert evidence(GammaPoisson(2.5, 1.5), data) == pytest.approx(expected, rel=1e-12)
+
+
+def test_gamma_poisson_by_quadrature():
+    y, exposure = np.array([3, 0, 7]), np.array([0.5, 2.0, 3.5])
+
+    def integrand(rate):
+        return stats.gamma(2.5, scale=1 / 1.5).pdf(rate) * np.prod(stats.poisson(rate * exposure).pmf(y))
+
+    total, _ = scipy.integrate.quad(integrand, 0, 30, points=[1.5], epsabs=0, epsrel=1e-12)
+    found = evidence(GammaPoisson(2.5, 1.5), {"y": y, "exposure": exposure})
+    assert found == pytest.approx(math.log(total), rel=1e-11)
+
+
+@pytest.mark.parametrize("alpha", [(1.0, 1.0, 1.0), (0.3, 2.0, 5.5), (200.0, 0.01, 3.0)])
+@pytest.mark.parametrize("counts", [[0, 0, 1], [4, 0, 2], [727, 583, 137]])
+def test_counts_are_scipys_dirichlet_multinomial(alpha, counts):
+    model, data = DirichletMultinomial(alpha), {"counts": np.array([counts]), "category": SYMBOLS}
+    expected = stats.dirichlet_multinomial(alpha, sum(counts)).logpmf(counts)
+    assert model.log_evidence_counts(model.statistics(data)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_two_categories_are_scipys_beta_binomial():
+    model = DirichletMultinomial((2.0, 5.0))
+    found = model.log_evidence_counts(model.statistics({"counts": np.array([[3, 7]]), "category": SYMBOLS[:2]}))
+    assert found == pytest.approx(stats.betabinom(10, 2, 5).logpmf(3), rel=1e-12)
+    tosses = np.repeat([1, 0], [7, 3])  # code 0 has alpha = 2
+    coin = bz.find("beta_bernoulli")(2, 5)
+    ordered = evidence(coin, {"y": 1 - tosses})
+    assert evidence(model, {"y": tosses, "category": SYMBOLS[:2]}) == pytest.approx(ordered, rel=1e-13)
+
+
+@pytest.mark.parametrize("alpha", [0.4, (1.0, 2.0, 0.5), ((1.0, 2.0, 0.5), (0.3, 0.3, 0.3), (4.0, 1.0, 2.0))])
+@pytest.mark.parametrize("first", [0, 2])
+def test_all_sequences_after_a_first_symbol_have_probability_one(alpha, first):
+    model = MarkovChain(alpha)
+    paths = ((first, *rest) for rest in itertools.product(range(3), repeat=5))
+    assert math.fsum(math.exp(evidence(model, chain(path))) for path in paths) == pytest.approx(1, rel=1e-12)
+
+
+def test_markov_chain_by_averaging_over_every_path_s_probability():
+    """E[prod P] of each sequence, by Gauss-Jacobi quadrature of the two rows, which is exact for polynomials."""
+    alpha = ((1.5, 0.7), (2.0, 3.0))
+    model, labels = MarkovChain(alpha), SYMBOLS[:2]
+    nodes = []
+    for a, b in alpha:  # the probability of the first symbol in each row is Beta(a, b)
+        x, weights = scipy.special.roots_jacobi(8, b - 1, a - 1)
+        nodes.append(((1 + x) / 2, weights / weights.sum()))
+    for path in itertools.product(range(2), repeat=6):
+        total = 0.0
+        for (p0, w0), (p1, w1) in itertools.product(zip(*nodes[0], strict=True), zip(*nodes[1], strict=True)):
+            matrix = ((p0, 1 - p0), (p1, 1 - p1))
+            total += w0 * w1 * math.prod(matrix[i][j] for i, j in itertools.pairwise(path))
+        assert evidence(model, chain(path, labels)) == pytest.approx(math.log(total), rel=1e-10)
+
+
+def test_sequences_are_not_glued():
+    """Two sequences: the step from the end of the first to the start of the second is none."""
+    data = bz.read(MarkovChain, [["a", "b", "a"], ["c", "c", "b"]])
+    rows = [[0, 1, 0], [1, 0, 0], [0, 1, 1]]
+    expected = sum(stats.dirichlet_multinomial([2.0] * 3, sum(row)).logpmf(row) for row in rows)
+    orders = math.log(2)  # cb and cc in whatever order
+    assert evidence(MarkovChain(2.0), data) == pytest.approx(expected - orders, rel=1e-12)
+
+
+# Posterior marginals
+
+
+def test_covariance_has_the_moments_that_scipy_gives():
+    posterior = WISHART.posterior(WISHART.statistics({"Y": ROWS, "column": COLUMNS}))
+    mean, centred = ROWS.mean(axis=0), ROWS - ROWS.mean(axis=0)
+    shift = mean - WISHART.mu0
+    psi = np.array(PSI) + centred.T @ centred + 0.7 * 5 / 5.7 * np.outer(shift, shift)
+    law = stats.invwishart(9.5, psi)
+    assert posterior["Sigma"].mean() == pytest.approx(law.mean(), rel=1e-12)
+    assert posterior["Sigma"].std() == pytest.approx(np.sqrt(law.var()), rel=1e-12)
+    draws = law.rvs(4000, random_state=np.random.default_rng(0))
+    ranks = posterior["Sigma"].cdf(draws)
+    assert min(stats.kstest(ranks[:, i, j], "uniform").pvalue for i in range(3) for j in range(i + 1)) > 1e-4
+    centre = (0.7 * np.array(WISHART.mu0) + 5 * mean) / 5.7
+    expected = stats.t(9.5 - 2, centre, np.sqrt(np.diag(psi) / 5.7 / 7.5))
+    for q in (0.025, 0.5, 0.975):
+        assert posterior["mu"].ppf(q) == pytest.approx(expected.ppf(q), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (NormalGamma(0.5, 0.4, 1.2, 1.5), {"y": Y}),
+        (WISHART, {"Y": ROWS, "column": COLUMNS}),
+        (DirichletMultinomial((0.5, 2.0, 1.0)), {"y": np.array([0, 0, 2, 1]), "category": SYMBOLS}),
+        (MarkovChain(0.7), chain([0, 1, 1, 2, 0, 0, 1])),
+    ],
+    ids=lambda v: getattr(v, "name", ""),
+)
+def test_joint_draws_follow_the_joint_density(model, data):
+    """The mean under q of p / q is 1: here p is the posterior, and q that of all rows but the last, which is wider."""
+    posterior = model.posterior(model.statistics(data))
+    other = model.posterior(model.statistics({**data, **all_but_one(model, data)}))
+    draws = other.rvs(4000, np.random.default_rng(1))
+    points = [{name: values[i] for name, values in draws.items()} for i in range(4000)]
+    ratio = np.exp([posterior.logpdf(point) - other.logpdf(point) for point in points])
+    assert ratio.mean() == pytest.approx(1, abs=4.4 * ratio.std() / math.sqrt(len(ratio)))
+    assert ratio.std() / math.sqrt(len(ratio)) < 0.03
+
+
+def all_but_one(model, data):
+    return model.inputs.split(data, model.inputs.size(data) - 1)[0]
+
+
+def test_mean_and_precision_are_as_dependent_as_they_should_be():
+    """Rosenblatt's transform: lam, then sqrt(kappa lam) (mu - m), are independent."""
+    model = NormalGamma(0.5, 0.4, 1.2, 1.5)
+    later = model.updated(model.statistics({"y": Y}))
+    draws = model.posterior(model.statistics({"y": Y})).rvs(4000, np.random.default_rng(2))
+    first = stats.gamma(later.alpha0, scale=1 / later.beta0).cdf(draws["lam"])
+    second = stats.norm.cdf((draws["mu"] - later.mu0) * np.sqrt(later.kappa0 * draws["lam"]))
+    table, _, _ = np.histogram2d(first, second, bins=6, range=[[0, 1], [0, 1]])
+    assert stats.chisquare(table.ravel()).pvalue > 1e-5
+    assert abs(stats.spearmanr(draws["lam"], np.abs(draws["mu"] - later.mu0)).statistic) > 0.2  # they are dependent
+
+
+# Point estimates
+
+
+def climb(log_density, start):
+    found = scipy.optimize.minimize(
+        lambda x: -log_density(x),
+        start,
+        method="Nelder-Mead",
+        options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 20_000},
+    )
+    assert found.success
+    return found.x
+
+
+def test_map_of_normal_gamma_is_scipys_maximum():
+    model = NormalGamma(0.5, 0.4, 1.2, 1.5)
+
+    def joint(x):
+        mu, lam = x[0], math.exp(x[1])
+        prior = stats.gamma(1.2, scale=1 / 1.5).logpdf(lam) + stats.norm(0.5, (0.4 * lam) ** -0.5).logpdf(mu)
+        return prior + stats.norm(mu, lam**-0.5).logpdf(Y).sum()
+
+    mu, log_lam = climb(joint, [0.0, 0.0])
+    found = model.map(model.statistics({"y": Y}))
+    assert (found["mu"], found["lam"]) == pytest.approx((mu, math.exp(log_lam)), rel=1e-6)
+
+
+def test_map_of_normal_inverse_wishart_is_scipys_maximum():
+    model = NormalInverseWishart((0.5, 1.0), 0.7, 3.5, ((2.0, 0.3), (0.3, 1.5)))
+    data = {"Y": ROWS[:, :2], "column": COLUMNS[:2]}
+
+    def joint(x):
+        factor = np.array([[math.exp(x[2]), 0], [x[3], math.exp(x[4])]])
+        sigma = factor @ factor.T
+        prior = stats.invwishart(3.5, np.array(model.Psi0)).logpdf(sigma)
+        prior += stats.multivariate_normal(model.mu0, sigma / 0.7).logpdf(x[:2])
+        return prior + stats.multivariate_normal(x[:2], sigma).logpdf(data["Y"]).sum()
+
+    x = climb(joint, np.array([1.0, 1.0, 0.0, 0.0, 0.0]))
+    factor = np.array([[math.exp(x[2]), 0], [x[3], math.exp(x[4])]])
+    found = model.map(model.statistics(data))
+    assert found["mu"] == pytest.approx(x[:2], abs=1e-5)
+    assert found["Sigma"] == pytest.approx(factor @ factor.T, abs=1e-5)
+
+
+def test_maximum_likelihood_is_numpys():
+    data = {"Y": ROWS, "column": COLUMNS}
+    found = WISHART.mle(WISHART.statistics(data))
+    assert found["mu"] == pytest.approx(ROWS.mean(axis=0), rel=1e-14)
+    assert found["Sigma"] == pytest.approx(np.cov(ROWS.T, bias=True), rel=1e-12)
+    assert NormalGamma().mle(NormalGamma().statistics({"y": Y})) == pytest.approx({"mu": Y.mean(), "lam": 1 / Y.var()})
+    about = GaussianPrecision(mu=1.0)
+    assert about.mle(about.statistics({"y": Y}))["lam"] == pytest.approx(1 / np.mean((Y - 1) ** 2))
+    assert GaussianMean().mle(GaussianMean().statistics({"y": Y}))["mu"] == pytest.approx(stats.norm.fit(Y)[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [(GammaPoisson(1.0, 2.0), {"y": np.array([0, 0])}), (DirichletMultinomial(1.0), {"y": np.array([0, 0, 1])})],
+    ids=lambda v: getattr(v, "name", ""),
+)
+def test_modes_on_the_edge_pass_the_gate(model, data):
+    """No event, or a category that never occurs, under flat priors: the mode has a zero."""
+    data = data if isinstance(model, GammaPoisson) else {**data, "category": SYMBOLS}
+    tree = bz.fit(model, data, "map")
+    assert tree.attrs["status"] == "ok"
+    assert next(iter(tree["posterior"].data_vars.values())).to_numpy().min() == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (GammaPoisson(0.5, 2.0), {"y": np.array([0, 0])}, "unbounded at rate = 0"),
+        (DirichletMultinomial(0.5), {"y": np.array([0, 1]), "category": SYMBOLS}, "some alpha < 1"),
+        (MarkovChain(1.0), chain([0, 1]), "of row 1 is flat"),
+        (NormalGamma(0, 1, 0.2, 1), {"y": np.array([])}, "no maximum in lam > 0"),
+    ],
+    ids=lambda v: getattr(v, "name", ""),
+)
+def test_posteriors_without_a_mode_have_no_map(model, data, message):
+    with pytest.raises(bz.NumericalError, match=message):
+        model.map(model.statistics(data))
+
+
+# Weak priors
+
+
+def test_weak_prior_of_a_rate_is_centred_on_the_rate():
+    data = {"y": np.array([3, 0, 9]), "exposure": np.array([10.0, 2.0, 28.0])}
+    weak = GammaPoisson.weak(data)
+    assert weak.a / weak.b == pytest.approx(12 / 40)
+    assert GammaPoisson.weak({"y": np.array([0, 0])}).b == 4  # half an event in two units
+
+
+@pytest.mark.parametrize("y", [[3.5], [7, 7, 7], [1e9, 1e9 + 2]])
+def test_weak_priors_are_proper_whatever_the_data(y):
+    sd = math.sqrt(2) if len(y) == 2 else 1
+    weak = GaussianMean.weak({"y": np.array(y, dtype=float)})
+    assert (weak.m0, weak.s0, weak.sigma) == pytest.approx((np.mean(y), 10 * sd, sd))
+    both = NormalInverseWishart.weak({"Y": np.array([y, y], dtype=float).T, "column": COLUMNS[:2]})
+    assert np.array(both.Psi0) == pytest.approx(sd**2 * np.eye(2))
+
+
+# The books' numbers
+
+
+def test_poll_of_1988():
+    """BDA3 section 3.4: theta ~ Dirichlet(728, 584, 138), theta_1 - theta_2 well above zero."""
+    data = example(DirichletMultinomial)
+    posterior = DirichletMultinomial().posterior(DirichletMultinomial().statistics(data))
+    law = stats.dirichlet([728, 584, 138])
+    assert posterior["p"].mean() == pytest.approx(law.mean(), rel=1e-14)
+    draws = bz.fit(DirichletMultinomial(), data, "exact", seed=1)["posterior"]["p"].to_numpy().reshape(-1, 3)
+    lead, n = draws[:, 0] - draws[:, 1], len(draws)
+    contrast = np.array([1.0, -1.0, 0.0])
+    mean, sd = contrast @ law.mean(), math.sqrt(contrast @ law.cov() @ contrast)
+    assert (mean, sd) == pytest.approx((0.0993, 0.0248), abs=5e-5)
+    assert lead.mean() == pytest.approx(mean, abs=4.4 * sd / math.sqrt(n))
+    assert lead.std() == pytest.approx(sd, rel=4.4 / math.sqrt(2 * n))
+
+
+def test_letters_of_onegin():
+    """Markov 1913: 0.128 of the letters after a vowel are vowels, 0.663 of those after a consonant; 0.432 of all."""
+    data = example(MarkovChain)
+    p = MarkovChain().mle(MarkovChain().statistics(data))["P"]
+    vowel, consonant = (data["symbol"].tolist().index(name) for name in ("vowel", "consonant"))
+    assert p[vowel, vowel].round(3) == 0.128
+    assert p[consonant, vowel].round(3) == 0.663
+    assert stationary(p)[vowel].round(3) == 0.432
+    assert len(data["next"]) == 1104 + 7534 + 7535 + 3827
+
+
+def test_horse_kicks():
+    """Bortkiewicz 1898: 196 deaths in 280 corps and years."""
+    data = example(GammaPoisson)
+    assert GammaPoisson().mle(GammaPoisson().statistics(data))["rate"] == 196 / 280 == 0.7
+    assert np.bincount(data["y"]).tolist() == [144, 91, 32, 11, 2]
+
+
+def test_newcomb():
+    """BDA3 section 3.2: mean 26.2, sd 10.8, and under the flat prior a central 95% interval [23.6, 28.8]."""
+    data = example(NormalGamma, "newcomb")
+    flat = NormalGamma(0.0, 1e-9, 1e-9, 1e-9)
+    mu = flat.posterior(flat.statistics(data))["mu"]
+    assert (data["y"].mean().round(1), data["y"].std(ddof=1).round(1)) == (26.2, 10.7)
+    assert [float(round(mu.ppf(q), 1)) for q in (0.025, 0.975)] == [23.6, 28.8]
+
+
+def test_cavendish_michelson_and_setosa():
+    found = {name: example(family)["y"] for name, family in [("michelson", GaussianMean)]}
+    assert (len(found["michelson"]), found["michelson"].mean()) == (100, pytest.approx(852.4))
+    assert found["michelson"].std(ddof=1) == pytest.approx(79.0, abs=0.05)
+    assert example(NormalGamma, "cavendish")["y"].mean() == pytest.approx(5.448, abs=5e-4)
+    setosa = example(NormalInverseWishart)
+    assert setosa["Y"].mean(axis=0) == pytest.approx([5.006, 3.428, 1.462, 0.246], abs=1e-9)
+    assert setosa["Y"].std(axis=0, ddof=1) == pytest.approx([0.352, 0.379, 0.174, 0.105], abs=6e-4)

@@ -1,0 +1,120 @@
+"""The stored scorecards: each model has one, it passed, and it is of the checks that there are now."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bayeszoo import scorecard, zoo
+from bayeszoo.check import applicable
+from bayeszoo.errors import InputError
+from bayeszoo.gate import Check
+
+MODELS = zoo.builtin_names()
+SAMPLER = {
+    "NUTS: failed gate checks",
+    "NUTS: largest |z|",
+    "NUTS: |z| of the mean log density",
+    "NUTS: MCSE over its limit",
+    "power: |z| of sd x 1.1",
+    "power: |z| of mean + 0.2 sd",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_has_a_card_that_passed(name):
+    card = scorecard.load(name)
+    assert card.model == name
+    assert card.passed
+    assert all(check.value is not None for check in card.checks)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_checks_are_those_that_apply_now(name):
+    card = scorecard.load(name)
+    made = dict(zip(card.checks, card.made_by, strict=True))
+    assert [by for by in card.made_by if by not in ("source", "sampler")] == [
+        identity.function for identity in applicable(zoo.find(name))
+    ]
+    assert {check.name for check, by in made.items() if by == "sampler"} == SAMPLER
+    assert sum(by == "source" for by in card.made_by) == 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_card_says_what_was_checked_and_with_what(name):
+    card, model = scorecard.load(name), zoo.find(name)
+    assert set(card.versions) == set(scorecard.PACKAGES)
+    assert [case["data"] for case in card.cases][-len(model.examples) :] == [item.file for item in model.examples]
+    fields = {f.name for f in dataclasses.fields(model)}
+    assert all(set(case["fields"]) == fields for case in card.cases)
+    assert card.cases[0]["fields"] != {f.name: f.default for f in dataclasses.fields(model)}
+
+
+def test_a_card_is_printed_with_its_date_and_versions(capsys):
+    assert scorecard.show("beta_bernoulli") == 0
+    out, _ = capsys.readouterr()
+    card = scorecard.load("beta_bernoulli")
+    assert card.date[:10] in out.splitlines()[0]
+    assert f"pymc {card.versions['pymc']}" in out
+    assert "on paris_births.csv, 1 rows: beta_bernoulli(a=1.5, b=1.9)" in out
+    for check in card.checks:
+        assert check.name in out
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Where cards are written and read in a test."""
+    monkeypatch.setattr(scorecard, "folder_of", lambda kind: tmp_path)
+    return tmp_path
+
+
+def test_save_and_load_give_back_the_card(stored):
+    card = scorecard.Scorecard(
+        model="gaussian_mean",
+        date="2026-01-01T00:00+00:00",
+        seed=3,
+        versions={"pymc": "6"},
+        file_digest="0",
+        cases=({"data": "michelson.csv", "rows": 100, "digest": "0", "fields": {"m0": 0.5}},),
+        checks=(Check("units", True, 1e-15, "<= 1e-09"),),
+        made_by=("units",),
+    )
+    (path,) = scorecard.save([card], stored)
+    assert path == stored / "gaussian_mean.json"
+    assert scorecard.load("gaussian_mean") == card
+    assert path.read_bytes().endswith(b"}\n")
+
+
+def test_a_card_that_did_not_pass_is_stored_and_says_so(stored, capsys):
+    held = scorecard.Scorecard(
+        "gaussian_mean", "2026-01-01", 0, {}, "0", (), (Check("units", False, None, "x"),), ("u",)
+    )
+    scorecard.save([held], stored)
+    assert scorecard.show("gaussian_mean") == 3
+    out, err = capsys.readouterr()
+    assert "FAILED" in out
+    assert "have changed since" in err
+
+
+def test_a_model_without_a_card(stored):
+    with pytest.raises(InputError, match="beta_bernoulli has no stored scorecard"):
+        scorecard.load("beta_bernoulli")
+    with pytest.raises(InputError, match="there is no model called"):
+        scorecard.load("../../etc")
+
+
+def test_a_changed_model_file_is_noticed(stored):
+    kind = zoo.find("beta_bernoulli")
+    identities = tuple(identity.function for identity in applicable(kind))
+    checks = tuple(Check(name, True, 0.0, "<= 0") for name in identities)
+    card = scorecard.Scorecard(kind.name, "", 0, {}, scorecard.file_digest(kind), (), checks, identities)
+    assert scorecard.is_current(card)
+    assert not scorecard.is_current(dataclasses.replace(card, file_digest="0"))
+    assert not scorecard.is_current(dataclasses.replace(card, made_by=identities[1:], checks=checks[1:]))
+
+
+def test_an_infinite_figure_is_kept_in_json_that_every_reader_takes(stored):
+    checks = (Check("units", False, float("inf"), "<= 1e-09"),)
+    (path,) = scorecard.save([scorecard.Scorecard("gaussian_mean", "", 0, {}, "", (), checks, ("units",))], stored)
+    json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert scorecard.load("gaussian_mean").checks == checks
