@@ -71,6 +71,7 @@ IDENTITIES = (
     Identity("names_of_axes"),
     Identity("predictive_shape"),
     Identity("likelihood_shape", OBSERVABLE),
+    Identity("derived_quantities", ("Conjugate", "Derived")),
     Identity("batches"),
     Identity("no_data"),
     Identity("simulator", data_free=True),

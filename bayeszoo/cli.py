@@ -22,6 +22,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from bayeszoo import files, terminal, zoo
+from bayeszoo.check_command import check_command
 from bayeszoo.describe import in_brief, in_full
 from bayeszoo.empirical_command import empirical_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
@@ -39,6 +40,7 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
+app.command(check_command, name="check")
 app.command(empirical_command, name="empirical")
 app.command(select_command, name="select")
 
@@ -239,46 +241,6 @@ def compare_command(
         terminal.show_comparison(frame)
     code = _verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
     return code or (NumericalError.exit_code if len(trees) < len(found) else 0)
-
-
-@app.command(name="check")
-def check_command(
-    name: str | None = None,
-    /,
-    *,
-    every: Annotated[bool, Parameter(name="--all", negative=())] = False,
-    sampler: bool = True,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> int:
-    """Check a model's declaration, closed forms and sampling against each other.
-
-    Parameters
-    ----------
-    every
-        Check every model of the zoo.
-    sampler
-        Whether to compare NUTS with the exact answer too.
-    seed
-        Of points, simulated data and chains.
-    as_json
-        One JSON document on stdout, and nothing else.
-    """
-    from bayeszoo.check import check, off_default
-    from bayeszoo.gate import as_dict, passed
-
-    if (name is None) == (not every):
-        raise InputError("name a model, or use --all")
-    names = zoo.builtin_names() if every else [str(name)]
-    reporter = terminal.TerminalReporter()
-    models = [off_default(zoo.find(one)) for one in names]
-    cards = {model: check(model, seed=seed, sampler=sampler, reporter=reporter) for model in models}
-    if as_json:
-        _print_json({model.name: as_dict(card) for model, card in cards.items()})
-    else:
-        for model, card in cards.items():
-            terminal.show_scorecard(card, str(model))
-    return 0 if all(passed(card) for card in cards.values()) else Untrustworthy.exit_code
 
 
 @app.command(name="predict")

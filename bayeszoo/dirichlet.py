@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,8 @@ class Dirichlet:
         and would cancel. NaN where the density has no limit: one entry 0 with alpha < 1, another with alpha > 1.
         """
         p = np.asarray(p, dtype=np.float64)
+        if np.any(p < 0):
+            return -math.inf
         total = self.alpha.sum(axis=-1, keepdims=True)
         inner = ~(p <= 0)
         safe, edge = np.where(inner, p, 1.0), np.minimum(p, 0.0)

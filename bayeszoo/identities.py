@@ -264,10 +264,24 @@ def likelihood_shape(case: Case) -> Check:
     return at_most("likelihood shape", float(wrong), 0)
 
 
+def derived_quantities(case: Case) -> Check:
+    """Derived quantities of draws are those of each draw, with the axes that the model names."""
+    draws = case.model.posterior(case.stats).rvs((2, 3), case.rng)
+    together, violations = case.model.derived(draws), [0.0]
+    for name, values in together.items():
+        alone = case.model.derived({key: value[1, 2] for key, value in draws.items()})[name]
+        shape = tuple(len(case.data[axis]) for axis in case.model.dims.get(name, ()))
+        same = np.shape(values) == (2, 3, *shape)
+        violations.append(_relative(values[1, 2], alone) if same else math.inf)
+    return at_most("derived quantities", float(np.max(violations)), 1e-12)
+
+
 def batches(case: Case) -> Check:
-    """L1i: learning in two batches is learning at once; statistics add up and are taken away again."""
+    """L1i: learning in two batches is learning at once; statistics add up, are taken away, and are discounted."""
     violations = [_two_batches(case, at) for at in {0, 1, case.size // 3, case.size}]
-    return at_most("batches", float(np.max(violations)), 1e-10)
+    twice = (case.model.posterior(stats) for stats in (case.stats + case.stats, case.stats.discounted(2.0)))
+    found, expected = ([posterior.logpdf(point) for point in case.points] for posterior in twice)
+    return at_most("batches", float(np.max([*violations, _relative(found, expected)])), 1e-10)
 
 
 def _two_batches(case: Case, at: int) -> float:
