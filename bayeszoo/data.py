@@ -218,6 +218,25 @@ def read(
     >>> data.notes
     ("column 'won': 'no' is 0, 'yes' is 1",)
     """
+    how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
+    data = _read(model, source, missing, how, new, like, options)
+    for axis, known in getattr(model, "labels", {}).items():
+        if tuple(data[axis]) != known:
+            found, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
+            hint = "name all of them, in that order, with the option that reading has for it"
+            raise InputError(f"the data have {axis} {found}, but the prior is for {expected}", hint=hint)
+    return data
+
+
+def _read(
+    model: HasInputs,
+    source: Any,
+    missing: str,
+    how: Mapping[str, Any],
+    new: bool,
+    like: Arrays | None,
+    options: Mapping[str, Any],
+) -> Data:
     inputs = model.inputs
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
@@ -229,9 +248,7 @@ def read(
         table, defaults = _example(model, None)
         options = {**defaults, **options}
     else:
-        table = inputs.own_table(source, decimal) or read_table(
-            source, delimiter=delimiter, decimal=decimal, encoding=encoding, header=header
-        )
+        table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
     parsed = _parsed(inputs, table, new, like, missing=missing, **options)
     return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes, (inputs, new))
 

@@ -265,7 +265,7 @@ def likelihood_shape(case: Case) -> Check:
 
 
 def derived_quantities(case: Case) -> Check:
-    """Derived quantities of draws are those of each draw, with the axes that the model names."""
+    """Take derived quantities of all draws at once and of one alone: the same, with the axes that the model names."""
     draws = case.model.posterior(case.stats).rvs((2, 3), case.rng)
     together, violations = case.model.derived(draws), [0.0]
     for name, values in together.items():

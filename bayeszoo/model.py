@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
@@ -44,12 +45,15 @@ class Model(ABC):
         Real data sets that come with the model; the first is its default.
     dims : mapping of str to tuple of str
         The axes of each parameter, or derived quantity, that has any.
+    labels : mapping of str to tuple of str
+        Of a model that was updated: the labels that its hyperparameters' entries belong to. `read` refuses others.
     """
 
     name: ClassVar[str]
     inputs: ClassVar[Inputs]
     examples: ClassVar[tuple[Example, ...]] = ()
     dims: ClassVar[Axes] = {}
+    labels: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -91,6 +95,12 @@ class Model(ABC):
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the labels along the axes of the parameters: those of the data."""
         return {name: data[name] for name in self.inputs.coords}
+
+    def labelled(self, data: Values) -> Self:
+        """Return the model with the labels of the data that it was updated by."""
+        made = replace(cast(Any, self))
+        object.__setattr__(made, "labels", {name: tuple(map(str, data[name])) for name in self.inputs.coords})
+        return cast(Self, made)
 
     @classmethod
     def weak(cls, data: Values) -> Self:

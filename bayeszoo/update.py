@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.data import Data, read
+from bayeszoo.data import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model import Conjugate, Model, fields_of
 
@@ -28,7 +28,7 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     Raises
     ------
     InputError
-        When the model is not conjugate, or the batch does not suit it.
+        When the model is not conjugate, the batch does not suit it, or it has other labels than an earlier batch.
 
     Examples
     --------
@@ -38,7 +38,8 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     beta_bernoulli(a=3, b=2)
     """
     conjugate = _require_conjugate(model)
-    return conjugate.updated(conjugate.statistics(read(model, batch, **options)))
+    data = read(model, batch, **options)
+    return cast(Model, conjugate.updated(conjugate.statistics(data)).labelled(data))
 
 
 def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options: Any) -> Iterator[Model]:
@@ -85,26 +86,15 @@ def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options:
 
 
 def _stream(model: Any, batches: Iterable[Any], forget: float, options: Mapping[str, Any]) -> Iterator[Model]:
-    accumulated, first = None, None
+    accumulated = None
     for batch in batches:
         data = read(model, batch, **options)
         stats = model.statistics(data)
-        if accumulated is None or first is None:
+        if accumulated is None:
             _require_weights(model, stats)
-            accumulated, first = stats, data
-        else:
-            _require_same_labels(first, data, model.inputs.coords)
-            accumulated = accumulated.discounted(forget) + stats
-        yield model.updated(accumulated)
-
-
-def _require_same_labels(first: Data, data: Data, axes: Iterable[str]) -> None:
-    """Require the labels of the first batch: the second of ``b, c`` is not the second of ``a, b``."""
-    for axis in axes:
-        if not np.array_equal(first[axis], data[axis]):
-            found, known = (", ".join(map(str, one[axis][:5])) for one in (data, first))
-            hint = "name all of them with the option that read has for it"
-            raise InputError(f"a batch has {axis} {found}, but the first batch {known}", hint=hint)
+            model = model.labelled(data)  # which the other batches must have too
+        accumulated = stats if accumulated is None else accumulated.discounted(forget) + stats
+        yield model.updated(accumulated).labelled(data)
 
 
 def _require_weights(model: Any, stats: Any) -> None:

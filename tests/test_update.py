@@ -136,8 +136,30 @@ def test_labels_keep_their_places():
     assert whole.alpha == (2, 3, 2)
     models = bz.stream(polls, [["b", "c"], ["a", "b"]])
     next(models)
-    with pytest.raises(bz.InputError, match="a batch has category a, b, but the first batch b, c"):
+    refusal = "the data have category 'a', 'b', but the prior is for 'b', 'c'; name all of them"
+    with pytest.raises(bz.InputError, match=refusal):
         next(models)
+
+
+def test_a_model_that_was_updated_knows_its_labels():
+    polls = bz.find("dirichlet_multinomial")()
+    once = bz.update(polls, ["b", "c", "c"])
+    assert once.labels == {"category": ("b", "c")}
+    for use in (lambda rows: bz.update(once, rows), lambda rows: bz.fit(once, rows, "exact")):
+        with pytest.raises(bz.InputError, match="the data have category 'a', 'b', but the prior is for 'b', 'c'"):
+            use(["a", "b"])
+    assert bz.update(once, ["c", "b"]).alpha == (3, 4)
+    assert once == type(once)(alpha=[2, 3])  # labels are no part of the prior
+
+
+def test_columns_keep_their_places():
+    prior = bz.find("normal_inverse_wishart")()
+    once = bz.update(prior, {"height": [1.0, 2.0, 4.0], "weight": [10.0, 30.0, 20.0]})
+    swapped = {"weight": [11.0, 12.0], "height": [3.0, 2.0]}
+    with pytest.raises(bz.InputError, match="the prior is for 'height', 'weight'"):
+        bz.update(once, swapped)
+    named = bz.update(once, swapped, columns=["height", "weight"])
+    assert named.mu0 == bz.update(once, {"height": [3.0, 2.0], "weight": [11.0, 12.0]}).mu0
 
 
 @pytest.mark.parametrize("forget", [0, -0.1, 1.0001, float("nan"), float("inf"), "0.5", None])
