@@ -167,7 +167,7 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     names = (over,) if isinstance(over, str) else tuple(over or ())
     has = f"{model.name} has {', '.join(known)}"
     if not names:
-        hint = "not all of them, as a rule: the prior then collapses on the data"
+        hint = "name a few: over all of them the prior usually collapses on the data"
         raise InputError(f"say with --over which fields to maximize the evidence over; {has}", hint=hint)
     for name in names:
         if name not in known:

@@ -69,7 +69,7 @@ class LogDetAndInverse(Op):
         output_storage[0][0] = np.asarray(2 * np.sum(np.log(np.diag(factor))))
         output_storage[1][0] = inverse.T @ inverse
 
-    def infer_shape(self, fgraph: Any, node: Apply, input_shapes: Any) -> Any:
+    def infer_shape(self, node: Apply, input_shapes: Any) -> Any:
         """Return the shapes of a number and of a matrix like the input."""
         return [(), input_shapes[0]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -86,6 +86,7 @@ def select_command(
     if not kinds and (data is not None or table != TableOptions()):
         raise InputError("the candidates are fits, which bring their own data", hint="leave DATA and its options out")
     rows = table.read(kinds[0], data) if kinds else None
+    _require_one_kind_of_data(kinds)
     made = [files.load(kind) if isinstance(kind, Path) else _model(kind, given, rows, prior) for kind, given in parsed]
     frame = select(made, rows)
     if as_json:
@@ -93,6 +94,13 @@ def select_command(
     else:
         _show(frame)
     return 0 if set(frame["status"]) == {"ok"} else Untrustworthy.exit_code
+
+
+def _require_one_kind_of_data(kinds: Sequence[type[Model]]) -> None:
+    for kind in kinds[1:]:
+        if kind.inputs != kinds[0].inputs:
+            names = f"{kinds[0].name} takes {kinds[0].inputs.describe()}; {kind.name} takes {kind.inputs.describe()}"
+            raise InputError(f"the candidates are for different data: {names}")
 
 
 def _parse(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:

@@ -52,6 +52,8 @@ class Coordinates:
         The model's own entries, and by how much a real entry grows with its coordinate.
     weak : ndarray of shape (D,)
         Where the weakly informative fields are.
+    low : ndarray of shape (D,)
+        What a positive entry must exceed: 0, unless the model's ``lower_bounds`` say more.
     """
 
     model: Model
@@ -61,6 +63,7 @@ class Coordinates:
     origin: np.ndarray
     unit: np.ndarray
     weak: np.ndarray
+    low: np.ndarray
 
     @classmethod
     def of(cls, model: Model, weak: Model, names: Sequence[str]) -> Coordinates:
@@ -71,9 +74,11 @@ class Coordinates:
         logarithmic = _flat(np.full(value.shape, known[name].positive) for name, value in own.items())
         origin = _flat(own.values())
         there = _flat(_alike(getattr(weak, name), value) for name, value in own.items())
-        ratio = np.where(logarithmic, there, 1.0) / np.where(logarithmic, origin, 1.0)
+        bounds = getattr(model, "lower_bounds", {})
+        low = _flat(np.full(value.shape, bounds.get(name, 0.0)) for name, value in own.items())
+        ratio = np.where(logarithmic, there - low, 1.0) / np.where(logarithmic, origin - low, 1.0)
         place = np.where(logarithmic, np.log(ratio), there - origin)
-        return cls(model, tuple(names), tuple(labels), logarithmic, origin, np.ones_like(origin), place)
+        return cls(model, tuple(names), tuple(labels), logarithmic, origin, np.ones_like(origin), place, low)
 
     def in_units(self, unit: np.ndarray) -> Coordinates:
         """Return the same coordinates with other units for the real entries."""
@@ -82,11 +87,12 @@ class Coordinates:
     def values(self, x: np.ndarray) -> np.ndarray:
         """Return the entries at x, shape (D,)."""
         factor = np.exp(np.where(self.logarithmic, x, 0.0))
-        return np.where(self.logarithmic, self.origin * factor, self.origin + self.unit * x)
+        above = self.low + (self.origin - self.low) * factor
+        return np.where(self.logarithmic, above, self.origin + self.unit * x)
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """Return the derivative of each entry with respect to its coordinate, shape (D,)."""
-        return np.where(self.logarithmic, self.values(x), self.unit)
+        return np.where(self.logarithmic, self.values(x) - self.low, self.unit)
 
     def model_at(self, x: np.ndarray) -> Model:
         """Return the model with the fields at x."""

@@ -209,7 +209,8 @@ def main() -> None:
     """Run all comparisons."""
     threads = {pool["internal_api"]: pool["num_threads"] for pool in threadpool_info()}
     print(f"median of {REPEATS}, interleaved; threads {threads}; first column bayeszoo, second the peer")
-    model = bz.find("beta_bernoulli")(2, 3)
+    coin: Any = bz.find("beta_bernoulli")
+    model = coin(2, 3)
     whole_processes()
     large_data(model)
     conjugate_gradients()

@@ -27,8 +27,7 @@ from bayeszoo.moments import Moments
 from bayeszoo.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
 from bayeszoo.wishart import NormalInverseWishart as Joint
 
-pm = lazy_loader.load("pymc")
-ours = lazy_loader.load("bayeszoo.inverse_wishart", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.inverse_wishart", suppress_warning=True)
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,13 @@ class NormalInverseWishart(Model):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.entries("mu0", self.size)
+        if np.shape(self.mu0) not in ((), (self.size,)):
+            raise InputError(f"prior mean mu0 has {np.size(self.mu0)} entries, Psi0 is {self.size} x {self.size}")
         if self.nu0 <= self.size - 1:
             raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {self.size - 1}, got {self.nu0:g}")
 
     size = property(lambda self: len(self.Psi0), doc="D, the number of columns.")
+    lower_bounds = property(lambda self: {"nu0": self.size - 1.0}, doc="What fields must exceed, other than 0.")
 
     @classmethod
     def weak(cls, data: Values) -> NormalInverseWishart:
@@ -68,7 +69,7 @@ class NormalInverseWishart(Model):
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the names of the columns, for both axes of Sigma."""
-        return {"column": data["column"], "column_2": data["column"]}
+        return dict.fromkeys(("column", "column_2"), data["column"])
 
     def _joint(self) -> Joint:
         return Joint(self.entries("mu0", self.size), self.kappa0, self.nu0, np.array(self.Psi0))
@@ -144,7 +145,6 @@ class NormalInverseWishart(Model):
 
     def mle(self, stats: Moments) -> dict[str, Any]:
         """Return the mean, and the scatter over N; none where the rows do not fill D dimensions."""
-        sigma = stats.scatter / max(stats.n, 1)
-        if is_singular(sigma):
+        if is_singular(sigma := stats.scatter / max(stats.n, 1)):
             raise NumericalError(f"no maximum-likelihood estimate: the rows do not fill {self.size} dimensions")
         return {"mu": stats.mean, "Sigma": sigma}
