@@ -8,7 +8,7 @@
 Importing it imports neither PyMC nor ArviZ.
 """
 
-from bayeszoo.chains import pagerank, stationary
+from bayeszoo.chains import stationary
 from bayeszoo.check import check
 from bayeszoo.compare import compare
 from bayeszoo.data import Data, Example, example, read
@@ -17,7 +17,8 @@ from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustwort
 from bayeszoo.files import load, save
 from bayeszoo.fit import fit
 from bayeszoo.gate import Check, gate
-from bayeszoo.ngrams import ngrams
+from bayeszoo.ngrams import ngrams, vowel_or_consonant
+from bayeszoo.pagerank import pagerank
 from bayeszoo.predict import predict
 from bayeszoo.select import select
 from bayeszoo.summary import summarize
@@ -51,4 +52,5 @@ __all__ = [
     "stream",
     "summarize",
     "update",
+    "vowel_or_consonant",
 ]

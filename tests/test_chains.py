@@ -1,5 +1,6 @@
 """Stationary distributions by four routes, and PageRank against published ranks and the dense Google matrix."""
 
+import importlib
 from fractions import Fraction
 
 import numpy as np
@@ -7,9 +8,11 @@ import pandas as pd
 import pytest
 import scipy
 
-from bayeszoo import chains
-from bayeszoo.chains import pagerank, power_iteration, stationary
+from bayeszoo.chains import power_iteration, stationary
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.pagerank import pagerank
+
+PAGERANK = importlib.import_module("bayeszoo.pagerank")  # the name belongs to the function
 
 
 def rational(transition):
@@ -334,20 +337,20 @@ def test_undamped_ranks_need_an_irreducible_chain(monkeypatch):
     with pytest.raises(InputError, match="some nodes cannot be reached from others; use a damping below 1"):
         pagerank([("a", "b"), ("b", "a"), ("c", "a")], 1)
     assert pagerank([("a", "b")], 1)["rank"].to_dict() == pytest.approx({"b": 2 / 3, "a": 1 / 3})  # b jumps
-    monkeypatch.setattr(chains, "_MAX_DENSE", 3)
+    monkeypatch.setattr(PAGERANK, "_MAX_DENSE", 3)
     with pytest.raises(InputError, match=r"^damping 1 is too near to 1 for 4 nodes; for more than 3 nodes lower it"):
         pagerank(WEB, 1)
 
 
 def test_the_residual_catches_a_wrong_transposition(monkeypatch):
-    surf = chains._surf
-    monkeypatch.setattr(chains, "_surf", lambda into, *rest: surf(into.T.tocsr(), *rest))
+    surf = PAGERANK._surf
+    monkeypatch.setattr(PAGERANK, "_surf", lambda into, *rest: surf(into.T.tocsr(), *rest))
     with pytest.raises(NumericalError, match=r"the ranks are off: one more step changes them by 0\.\d+"):
         pagerank(WEB)
 
 
 def test_ranks_that_do_not_settle_are_withheld(monkeypatch):
-    monkeypatch.setattr(chains, "_MAX_STEPS", 20)
+    monkeypatch.setattr(PAGERANK, "_MAX_STEPS", 20)
     with pytest.raises(NumericalError, match=r"in 20 steps: the last changed the ranks by .*; lower the damp"):
         pagerank(WEB)
     with pytest.raises(NumericalError, match=r"one more step changes them by .*; lower the tolerance"):

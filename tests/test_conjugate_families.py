@@ -194,11 +194,11 @@ def test_joint_draws_follow_the_joint_density(model, data):
     """The mean under q of p / q is 1: here p is the posterior, and q that of all rows but the last, which is wider."""
     posterior = model.posterior(model.statistics(data))
     other = model.posterior(model.statistics({**data, **all_but_one(model, data)}))
-    draws = other.rvs(4000, np.random.default_rng(1))
-    points = [{name: values[i] for name, values in draws.items()} for i in range(4000)]
+    draws = other.rvs(1500, np.random.default_rng(1))
+    points = [{name: values[i] for name, values in draws.items()} for i in range(1500)]
     ratio = np.exp([posterior.logpdf(point) - other.logpdf(point) for point in points])
     assert ratio.mean() == pytest.approx(1, abs=4.4 * ratio.std() / math.sqrt(len(ratio)))
-    assert ratio.std() / math.sqrt(len(ratio)) < 0.03
+    assert ratio.std() / math.sqrt(len(ratio)) < 0.05
 
 
 def all_but_one(model, data):

@@ -52,7 +52,8 @@ def test_identities_on_real_data(name, dataset):
     model = zoo.find(name)
     case = case_of(model, example(model, dataset))
     for identity in applicable(model):
-        if not identity.data_free:
+        # differences of a sum over 20,000 rows are slow, and it is the sum that was differentiated above
+        if not identity.data_free and identity.function != "gradient":
             found = run_identity(identity, case)
             assert found.passed, f"{identity.function}: {found}"
 

@@ -68,7 +68,7 @@ FIELDS = [
         "normal_inverse_wishart",
         PAIRS,
         "Psi0=[[1,0,0],[0,1,0],[0,0,1]]",
-        "Psi0 is for 3 columns, the data have 2",
+        "Psi0 is ",  # for 3 columns and the data have 2; or 3 x 3 and the mean, of the data, has 2 entries
     ),
 ]
 

@@ -71,10 +71,9 @@ def test_a_model_in_one_file_passes_the_whole_contract(name):
 
 
 def test_the_contract_holds_on_real_data(waiting):
-    for unit in (1.0, 3.6e12):
-        data = bz.read(waiting, [unit * hours for hours in HOURS])
-        card = bz.check(waiting.weak(data), data, sampler=False)
-        assert [str(check) for check in card if not check.passed] == []
+    data = bz.read(waiting, [3.6e12 * hours for hours in HOURS])  # in nanoseconds
+    card = bz.check(waiting.weak(data), data, sampler=False)
+    assert [str(check) for check in card if not check.passed] == []
 
 
 # Numbers
