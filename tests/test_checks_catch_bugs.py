@@ -125,7 +125,10 @@ class TwoFreeParameters(BetaBernoulli):
 
 
 class AxisThatIsNot(BetaBernoulli):
-    dims = {"theta": ("row",)}  # noqa: RUF012
+    def declare(self, data):
+        model = super().declare(data)
+        model.named_vars_to_dims["theta"] = ("row",)
+        return model
 
 
 class UpdatedToNothing(BetaBernoulli):

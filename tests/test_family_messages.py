@@ -53,7 +53,7 @@ FIELDS = [
     ("normal_inverse_wishart", PAIRS, "kappa0=0", "prior kappa0 must be > 0, got 0"),
     ("normal_inverse_wishart", PAIRS, "nu0=1", "prior degrees of freedom nu0 must be > D - 1 = 1, got 1"),
     ("normal_inverse_wishart", PAIRS, "nu0=-2", "prior degrees of freedom nu0 must be > 0, got -2"),
-    ("normal_inverse_wishart", PAIRS, "mu0=[1,2,3]", "prior mean mu0 has 3 entries, the data 2 of column"),
+    ("normal_inverse_wishart", PAIRS, "mu0=[1,2,3]", "prior mean mu0 has 3 entries, Psi0 is 2 x 2"),
     ("normal_inverse_wishart", PAIRS, "Psi0=1", "Psi0 must be a matrix, a list of rows, got 1"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[1,2]", "Psi0 must be a matrix, a list of rows, got [1, 2]"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[]", "Psi0 must be square"),

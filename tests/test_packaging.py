@@ -116,5 +116,6 @@ def test_every_package_is_installed():
     names = {".".join(folder.relative_to(ROOT).parts) for folder in folders} | {
         "bayeszoo.models",
         "bayeszoo.models.data",
+        "bayeszoo.models.scorecards",
     }
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
