@@ -170,11 +170,14 @@ def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> n
     centre = joint(family.base.mean)[0]  # the optimizer's tolerance is relative: a constant must not change the fit
 
     def negative_elbo(eta: np.ndarray) -> tuple[float, np.ndarray]:
-        q = family.member(eta)
+        with np.errstate(over="ignore"):  # a scale that overflows has no finite value, and the search turns back
+            q, scales = family.member(eta), np.exp(eta[d : 2 * d])
+        if not np.isfinite(scales).all():
+            return math.inf, np.zeros_like(eta)
         values, slopes = zip(*(joint(x) for x in q.at(z)), strict=True)
         u = np.array(slopes) @ family.base.scale  # gradients in the base's coordinates, (draws, D)
         outer = u.T @ z / len(z)
-        slope = np.concatenate([u.mean(axis=0), np.diag(outer) * np.exp(eta[d : 2 * d]) + 1, outer[below]])
+        slope = np.concatenate([u.mean(axis=0), np.diag(outer) * scales + 1, outer[below]])
         value = np.mean(values) - centre + q.log_volume
         return (-value, -slope) if math.isfinite(value) else (math.inf, np.zeros_like(eta))
 

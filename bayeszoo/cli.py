@@ -270,14 +270,14 @@ def predict_command(
         One JSON document on stdout, and nothing else.
     """
     from bayeszoo.predict import predict
-    from bayeszoo.tree import model_of
+    from bayeszoo.tree import data_of, model_of
 
     tree = files.load(fit_file)
     table = table or TableOptions()
     if data is None and table == TableOptions():
         new: Any = 1 if rows is None else rows
     elif rows is None:
-        new = table.read(type(model_of(tree)), data, new=True)
+        new = table.read(type(model_of(tree)), data, new=True, like=data_of(tree))
     else:
         raise InputError("--rows goes without a table")
     frame = predict(tree, new, seed=seed).reset_index()

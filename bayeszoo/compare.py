@@ -98,7 +98,8 @@ def compare(
     import pandas as pd
 
     if isinstance(fits, Model):
-        fits = fit_each(fits, data, methods or methods_for(type(fits)), seed)
+        methods = [methods] if isinstance(methods, str) else methods
+        fits = fit_each(fits, data, methods_for(type(fits)) if methods is None else methods, seed)
     fits = list(fits)
     trees = [one for one in fits if not isinstance(one, Withheld)]
     require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")

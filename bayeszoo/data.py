@@ -259,7 +259,9 @@ def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **opti
 
 def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
     """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
-    alike = like is None or all(np.array_equal(like[name], data.get(name, ())) for name in inputs.coords)
+    alike = like is None or (
+        all(np.array_equal(like[name], data.get(name, ())) for name in inputs.coords) and like.keys() == data.keys()
+    )
     if alike and data.checked_for == (inputs, new):
         return data
     if alike and inputs.is_canonical(data):

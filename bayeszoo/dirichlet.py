@@ -10,7 +10,7 @@ import scipy
 
 from bayeszoo.discrete import deviance, log_peak, sum_of_others
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_beta_ratio
+from bayeszoo.families import Posterior, log_beta_ratio, log_binomial
 
 
 def _sums_to_the_right(values: np.ndarray) -> np.ndarray:
@@ -46,9 +46,8 @@ def log_dirichlet_ratio(alpha: Any, counts: Any) -> np.ndarray:
 def log_multinomial(counts: Any) -> np.ndarray:
     """Log multinomial coefficient of the last axis of ``counts``: the number of orders that give the same counts."""
     counts = np.asarray(counts, dtype=np.float64)
-    total = counts.sum(axis=-1)
-    entropy = np.sum(scipy.special.entr(counts), axis=-1) + scipy.special.xlogy(total, total)
-    return entropy - log_peak(total) + np.sum(log_peak(counts), axis=-1)
+    # the categories one after the other, so that no term is larger than the sum
+    return np.sum(log_binomial(np.cumsum(counts, axis=-1), counts), axis=-1)
 
 
 class Dirichlet:

@@ -54,12 +54,13 @@ class Hyperparameter:
 
     def _entries(self, value: Any, label: str, depth: int) -> Any:
         """Check a number, or a list of what is one level less deep."""
-        if not depth or not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
+        several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        if not depth or not several:
             return _number(value, label, self.positive)
         if not len(value):
             raise InputError(f"{label} is an empty list", hint="give one number, or one for each entry")
         found = tuple(self._entries(item, f"{label}[{i}]", depth - 1) for i, item in enumerate(value))
-        if len({np.shape(item) for item in found}) > 1:
+        if len({np.shape(item) if isinstance(item, tuple) else () for item in found}) > 1:
             raise InputError(f"{label} is ragged: its rows have different lengths")
         return found
 

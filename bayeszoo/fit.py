@@ -129,6 +129,7 @@ def _with_defaults(run: Callable[..., Outcome], method: str, options: Mapping[st
     for name, value in options.items():
         if name not in accepted:
             hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
+            hint += "; options of reading go to bz.read(model, data, ...)"
             raise InputError(f"method {method!r} has no option {name!r}", hint=hint)
         _check_option(name, value, accepted[name])
     return {**accepted, **options}

@@ -130,10 +130,12 @@ def _new_rows(
     model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
     """Return the arrays of the new rows, and their outcome where it is known."""
-    if isinstance(new_data, int):
+    if new_data is None:
+        raise InputError("there are no rows to predict", hint="give a table, or a number of further observations")
+    if isinstance(new_data, int | np.integer):
         if isinstance(new_data, bool) or new_data < 1:
             raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
-        return model.inputs.unseen(fitted_to, new_data), None
+        return model.inputs.unseen(fitted_to, int(new_data)), None
     data: Data = read(model, new_data, new=True, like=fitted_to, **options)
     known = model.inputs.has_outcome(data)
     return dict(data), model.inputs.outcome(data) if known else None
@@ -192,6 +194,8 @@ def _log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
     from arviz_stats.base import array_stats
 
+    if np.isneginf(log_p).all():
+        return -math.inf, 0.0
     if np.ptp(log_p) < 1e-9:
         return float(log_p.mean()), 0.0
     if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):

@@ -266,7 +266,9 @@ def show_comparison(frame: pd.DataFrame) -> None:
     console = out()
     console.print("LOO score: mean leave-one-out log predictive density of one observation, in nats;")
     console.print("of a point estimate it is plugged in, else the parameters are integrated out.")
-    console.print("A dash: it does not apply, or is withheld; so is a LOO score from draws with a k-hat above its limit.")
+    console.print(
+        "A dash: it does not apply, or is withheld; so is a LOO score from draws with a k-hat above its limit."
+    )
 
 
 def _cells(frame: pd.DataFrame) -> list[list[Any]]:

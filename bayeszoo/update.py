@@ -105,6 +105,8 @@ def _require_weights(model: Any, stats: Any) -> None:
 
 
 def _require_conjugate(model: Any) -> Any:
+    if not isinstance(model, Model):
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
     if not isinstance(model, Conjugate):
         raise InputError(f"{model.name} has no closed-form posterior to go on from", hint="see `bayeszoo list`")
     return model

@@ -52,6 +52,8 @@ def find(name: str) -> type[Model]:
     InputError
         When there is no such model, or its file does not define exactly the class that its name promises.
     """
+    if not isinstance(name, str):
+        raise InputError(f"a model's name is needed, got {name!r}", hint="see `bayeszoo list`")
     if name in builtin_names():
         return _only_model(name)
     if name in plugins():

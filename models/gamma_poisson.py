@@ -9,7 +9,6 @@ Without an exposure column every row was observed for one unit. Gelman et al., B
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,23 +17,15 @@ import numpy as np
 import scipy
 
 from bayeszoo.data import Example
-from bayeszoo.discrete import NegativeBinomial
+from bayeszoo.discrete import NegativeBinomial, log_peak
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_rising
+from bayeszoo.events import Events, Poisson
+from bayeszoo.families import Posterior
 from bayeszoo.fields import positive
 from bayeszoo.inputs import Counts
-from bayeszoo.model import Model, Stats, Values
+from bayeszoo.model import Model, Values
 
 pm = lazy_loader.load("pymc")
-
-
-@dataclass(frozen=True)
-class Events(Stats):
-    """Sufficient statistics: how many events in how much exposure, and the part of the density without the rate."""
-
-    events: float = 0.0
-    exposure: float = 0.0
-    log_base: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,18 +72,15 @@ class GammaPoisson(Model):
 
     def statistics(self, data: Values) -> Events:
         """Add up events and exposure."""
-        y, exposure = data["y"], _exposure(data)
-        base = np.sum(scipy.special.xlogy(y, exposure) - scipy.special.gammaln(y + 1.0))
-        return Events(float(np.sum(y)), float(np.sum(exposure)), float(base))
+        return Events.of(data["y"], _exposure(data))
 
     def compressed(self, stats: Events) -> Any:
-        """Declare the density of the counts from their sums."""
+        """Declare the density of the counts from their sums, around their pooled rate."""
         with pm.Model() as model:
             rate = pm.Gamma("rate", alpha=self.a, beta=self.b)
-            events, exposure, base = (
-                pm.Data(name, np.float64(getattr(stats, name))) for name in ("events", "exposure", "log_base")
-            )
-            pm.Potential("y", events * pm.math.log(rate) - exposure * rate + base)
+            names = ("events", "exposure", "pivot", "log_likelihood")
+            events, exposure, pivot, height = (pm.Data(name, np.float64(getattr(stats, name))) for name in names)
+            pm.Potential("y", height + events * pm.math.log(rate / pivot) - exposure * (rate - pivot))
         return model
 
     def updated(self, stats: Events) -> GammaPoisson:
@@ -106,8 +94,8 @@ class GammaPoisson(Model):
 
     def log_evidence(self, stats: Events) -> float:
         """Return the log mass of the counts, of the ordered rows."""
-        powers = self.a * math.log1p(stats.exposure / self.b) + stats.events * math.log(self.b + stats.exposure)
-        return float(log_rising(self.a, stats.events) - powers + stats.log_base)
+        pooled = NegativeBinomial(self.a, self.b, stats.exposure).logpmf(stats.events) if stats.exposure else 0.0
+        return float(pooled - log_peak(stats.events) + stats.peaks - stats.deviance)
 
     def predictive(self, stats: Events, data: Values) -> Any:
         """Return each row's predictive: negative binomial."""
@@ -116,7 +104,7 @@ class GammaPoisson(Model):
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Poisson distribution; a rate of shape (...,) gives (..., rows)."""
-        return scipy.stats.poisson(np.asarray(params["rate"])[..., None] * _exposure(data))
+        return Poisson(np.asarray(params["rate"])[..., None] * _exposure(data))
 
     def free_parameters(self, stats: Events) -> int:
         """Return 1: the rate."""

@@ -10,7 +10,7 @@ Markov 1913; Murphy 2012, section 17.2; W4400, Markov models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -114,7 +114,7 @@ class MarkovChain(Model):
 
     def updated(self, stats: TransitionCounts) -> MarkovChain:
         """Return the model whose prior is this posterior."""
-        return MarkovChain(alpha=plain(self._dirichlet(stats).alpha))
+        return replace(self, alpha=plain(self._dirichlet(stats).alpha))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""

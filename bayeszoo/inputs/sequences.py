@@ -116,6 +116,8 @@ def from_symbols(
         raise column.error("holds no transition", hint=f"a sequence of more than {order} symbols is needed")
     following = Coded(coded.labels, found.symbols[:, -1])
     if order == 1:
+        if like is not None and like["context"].tolist() != coded.labels:
+            raise InputError("the chain was fitted to contexts of several symbols", hint="leave the order out")
         contexts = Coded(coded.labels, found.symbols[:, 0])
         return _arrays(contexts, following), notes
     contexts = _joined_contexts(column, found, coded.labels, like)
