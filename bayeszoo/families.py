@@ -146,8 +146,51 @@ def log_binomial(n: Any, k: Any) -> np.ndarray:
     return -log_beta(k + 1, n - k + 1) - np.log1p(n)
 
 
-def sum_or_nan(first: float, second: float, tolerance: float = 1e-9) -> float:
-    """Add two numbers that may cancel; NaN when rounding alone could exceed ``tolerance`` relative to max(1, |sum|)."""
-    total = first + second
-    lost = 4 * np.finfo(np.float64).eps * max(abs(first), abs(second))
+def sum_or_nan(value: float, first: float, second: float, tolerance: float = 1e-9) -> float:
+    """Add to a value two numbers that may cancel.
+
+    Where they are each other's opposite nothing is lost; NaN where rounding alone could exceed ``tolerance`` relative
+    to max(1, |sum|).
+    """
+    total = value + (first + second)
+    lost = 0.0 if first == -second else 4 * np.finfo(np.float64).eps * max(abs(first), abs(second))
     return total if lost <= tolerance * max(1.0, abs(total)) else math.nan
+
+
+class InverseRootGamma:
+    """The standard deviation lam**(-1/2) whose precision lam ~ Gamma(shape, rate); SciPy has only its square.
+
+    Its tail is heavy: the mean is infinite for shape <= 1/2 and the standard deviation for shape <= 1, and draws do not
+    show it.
+
+    Parameters
+    ----------
+    shape, rate : float
+        Of the Gamma distribution, > 0.
+    """
+
+    def __init__(self, shape: float, rate: float) -> None:
+        self.shape, self.rate = float(shape), float(rate)
+        self._precision = scipy.stats.gamma(self.shape, scale=1 / self.rate)
+
+    def mean(self) -> float:
+        """Return sqrt(rate) Gamma(shape - 1/2) / Gamma(shape)."""
+        if self.shape <= 0.5:
+            return math.inf
+        return math.sqrt(self.rate) * math.exp(-float(log_rising(self.shape - 0.5, 0.5)))
+
+    def std(self) -> float:
+        """Return the square root of rate / (shape - 1) less the squared mean."""
+        if self.shape <= 1:
+            return math.inf
+        log_share = math.log(self.shape - 1) - 2 * float(log_rising(self.shape - 0.5, 0.5))  # mean^2 of the square's
+        return math.sqrt(self.rate / (self.shape - 1) * -math.expm1(log_share))
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """Cumulative probability at x."""
+        x = np.asarray(x, dtype=np.float64)
+        return np.where(x > 0, self._precision.sf(np.where(x > 0, x, 1.0) ** -2.0), 0.0)
+
+    def ppf(self, q: float) -> float:
+        """Return the quantile."""
+        return float(self._precision.isf(q) ** -0.5)

@@ -196,7 +196,10 @@ class Derived(Protocol):
     """Other quantities follow from the parameters, which users ask for."""
 
     def derived(self, params: Values) -> dict[str, Any]:
-        """Return them by name; parameters carry leading axes of draws. Their axes are named in ``dims``."""
+        """Return them by name; parameters carry leading axes of draws. Their axes are named in ``dims``.
+
+        A conjugate model may also have ``derived_marginals(stats)``, which returns their distributions.
+        """
 
 
 CAPABILITIES: dict[str, type] = {

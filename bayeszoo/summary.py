@@ -38,30 +38,48 @@ def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
         closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
         headline numbers are withheld (None) and the diagnostics remain.
     """
-    kind, summaries = tree.attrs["kind"], {}
-    for name, values in _draws(tree, "posterior"):
-        found = _closed_form(tree["exact"].to_dataset()[name]) if kind == "exact" else _of_draws(values, kind)
-        summaries[name] = _shown(tree, found)
-    return summaries
+    return _summarized(tree, "posterior")
 
 
 def summarize_derived(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
-    """Summarize the quantities derived from the parameters, from their draws: as `summarize`, with Monte Carlo errors.
+    """Summarize the quantities derived from the parameters, as `summarize`.
 
-    Of an exact fit the draws are independent and have no diagnostics.
+    Of an exact fit they are closed forms where the model has them, else from independent draws, which have Monte Carlo
+    errors and no diagnostics.
     """
-    return {name: _shown(tree, _of_draws(values, tree.attrs["kind"])) for name, values in _draws(tree, "derived")}
+    return _summarized(tree, "derived")
+
+
+def _summarized(tree: xr.DataTree, group: str) -> dict[str, dict[str, np.ndarray | None]]:
+    kind, summaries = tree.attrs["kind"], {}
+    exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
+    for name, values in _draws(tree, group):
+        closed = _closed_form(exact[name]) if name in exact else None
+        found = closed if closed and kind == "exact" else _moments_that_exist(_of_draws(values, kind), closed)
+        shown = tree.attrs["status"] == "ok"
+        summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
+    return summaries
+
+
+def _moments_that_exist(
+    found: dict[str, np.ndarray | None], closed: Mapping[str, np.ndarray | None] | None
+) -> dict[str, np.ndarray | None]:
+    """Withhold moments of draws, and their Monte Carlo errors, where the closed form says that they are infinite."""
+    if closed is None or found["sd"] is None:
+        return found
+    exists = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
+    withheld = {
+        key: np.where(exists, value, np.nan)
+        for key, value in found.items()
+        if value is not None and key in ("mean", "sd", "mcse_mean", "mcse_sd")
+    }
+    return {**found, **withheld}
 
 
 def _draws(tree: xr.DataTree, group: str) -> Iterator[tuple[str, np.ndarray]]:
     if group in tree.children:
         for name, variable in tree[group].to_dataset().data_vars.items():
             yield str(name), variable.transpose("chain", "draw", ...).to_numpy()
-
-
-def _shown(tree: xr.DataTree, found: dict[str, np.ndarray | None]) -> dict[str, np.ndarray | None]:
-    """Withhold the headline numbers of a fit that is not ok."""
-    return found if tree.attrs["status"] == "ok" else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -130,6 +148,7 @@ def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None])
         return {}
     exact = tree["exact"].to_dataset()[name]
     exact_mean, exact_sd = exact.sel(statistic="mean").to_numpy(), exact.sel(statistic="sd").to_numpy()
+    exact_sd = np.where(np.isfinite(exact_sd), exact_sd, np.nan)  # nothing is measured in infinite ones
     measured = {"error_sd": (mean - exact_mean) / exact_sd}
     if sd is not None:
         measured["sd_ratio"] = sd / exact_sd

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+MAX_ROWS = 400
+"""Rows of a table of estimates that are printed."""
 WIDE = 160
 """Columns of a table that does not go to a terminal."""
 
@@ -173,6 +175,9 @@ def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
         for name, found in document[part].items():
             for index, label in elements(tree[group].to_dataset()[name]):
                 rows.append([label, *(_cell(found, keys[i], index, document["status"]) for i in used)])
+    more = len(rows) - MAX_ROWS
+    if more > 0:
+        rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
     return table(["parameter", *(heads[i] for i in used)], rows)
 
 
@@ -194,7 +199,9 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if document["log_evidence"] is not None:
         lines.append(f"log evidence {number(document['log_evidence'], 10)} {_how(document, facts, exact)}")
     if document["log_evidence"] is not None and "log_evidence_counts" in exact and document["kind"] == "exact":
-        lines.append(f"log evidence of the counts {number(exact['log_evidence_counts'], 10)} (exact)")
+        counts = exact["log_evidence_counts"]
+        how = "withheld: its terms cancel" if math.isnan(counts) else f"{number(counts, 10)} (exact)"
+        lines.append(f"log evidence of the counts {how}")
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error = f"+- {number(facts['elbo_se'], 2)}"

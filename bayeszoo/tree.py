@@ -91,7 +91,8 @@ def _data_groups(model: Model, data: Data) -> dict[str, xr.Dataset]:
 
 def _exact(model: Conjugate, stats: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
     """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
-    marginals, arrays = model.posterior(stats), {}
+    derived = model.derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
+    marginals, arrays = {**model.posterior(stats), **derived}, {}
     for name, marginal in marginals.items():
         values = [marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in QUANTILES.values())]
         arrays[name] = np.array(values, dtype=np.float64)

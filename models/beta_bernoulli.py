@@ -103,8 +103,10 @@ class BetaBernoulli(Model):
         return float(log_beta_ratio(self.a, self.b, stats.successes, stats.failures))
 
     def log_evidence_counts(self, stats: Counts) -> float:
-        """Return the log evidence of the counts, in whatever order; NaN where the two terms cancel."""
-        return sum_or_nan(self.log_evidence(stats), stats.log_coefficient)
+        """Return the log evidence of the counts, in whatever order; NaN where the terms cancel."""
+        trials = stats.successes + stats.failures
+        pooled = BetaBinomial(trials, self.a, self.b).logpmf(stats.successes)
+        return sum_or_nan(float(pooled), -float(log_binomial(trials, stats.successes)), stats.log_coefficient)
 
     def predictive(self, stats: Counts, data: Values) -> Any:
         """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""

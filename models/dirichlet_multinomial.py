@@ -109,8 +109,9 @@ class DirichletMultinomial(Model):
         return float(log_dirichlet_ratio(self.entries("alpha", len(stats.counts)), stats.counts))
 
     def log_evidence_counts(self, stats: Tally) -> float:
-        """Return the log evidence of the counts, in whatever order; NaN where the two terms cancel."""
-        return sum_or_nan(self.log_evidence(stats), stats.log_coefficient)
+        """Return the log evidence of the counts, in whatever order; NaN where the terms cancel."""
+        pooled = Predictive(self.entries("alpha", len(stats.counts)), stats.counts.sum()[None]).logpmf(stats.counts)
+        return sum_or_nan(float(pooled[0]), -float(log_multinomial(stats.counts)), stats.log_coefficient)
 
     def predictive(self, stats: Tally, data: Values) -> Any:
         """Return each row's predictive: the mean shares, or the Dirichlet-multinomial of a row of counts."""

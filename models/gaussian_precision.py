@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.data import Example
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_rising
+from bayeszoo.families import InverseRootGamma, Posterior, log_rising
 from bayeszoo.fields import positive, real
 from bayeszoo.inputs import Real
 from bayeszoo.model import Model, Values
@@ -113,6 +113,11 @@ class GaussianPrecision(Model):
     def derived(self, params: Values) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
+
+    def derived_marginals(self, stats: Moments) -> dict[str, Any]:
+        """Return the distribution of sigma in closed form."""
+        later = self.updated(stats)
+        return {"sigma": InverseRootGamma(later.a, later.b)}
 
     def free_parameters(self, stats: Moments) -> int:
         """Return 1: lam."""

@@ -20,7 +20,7 @@ import scipy
 
 from bayeszoo.data import Example
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_rising
+from bayeszoo.families import InverseRootGamma, Posterior, log_rising
 from bayeszoo.fields import positive, real
 from bayeszoo.inputs import Real
 from bayeszoo.model import Model, Values
@@ -124,6 +124,11 @@ class NormalGamma(Model):
     def derived(self, params: Values) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
+
+    def derived_marginals(self, stats: Moments) -> dict[str, Any]:
+        """Return the distribution of sigma in closed form."""
+        later = self.updated(stats)
+        return {"sigma": InverseRootGamma(later.alpha0, later.beta0)}
 
     def free_parameters(self, stats: Moments) -> int:
         """Return 2: mu and lam."""

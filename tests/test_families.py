@@ -54,8 +54,9 @@ def test_log_binomial_of_large_counts(n, k):
 
 
 def test_a_sum_that_cancels_is_withheld():
-    assert sum_or_nan(-3.0, 1.0) == -2.0
-    assert np.isnan(sum_or_nan(-6.9e14, 6.9e14))
+    assert sum_or_nan(-3.0, 1.0, 2.0) == 0.0
+    assert sum_or_nan(-3.0, -6.9e14, 6.9e14) == -3.0  # opposites: nothing is lost
+    assert np.isnan(sum_or_nan(-3.0, -6.9e14, 6.9e14 + 1))
 
 
 def test_posterior_of_vectors():
