@@ -35,6 +35,10 @@ MAX_LOG2_DRAWS = 13
 _LIMITS = (MAX_MEAN_CHANGE, MAX_LOG_SD_CHANGE, MAX_DIVERGENCE)
 
 
+MAX_LOG_SCALE = 300.0
+"""Log of the largest scale, in those of the Laplace approximation, that the search looks at."""
+
+
 @dataclass(frozen=True)
 class Family:
     """Gaussians base.mean + base.scale (m + T z), with T diagonal (mean field) or lower triangular (full rank).
@@ -170,10 +174,9 @@ def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> n
     centre = joint(family.base.mean)[0]  # the optimizer's tolerance is relative: a constant must not change the fit
 
     def negative_elbo(eta: np.ndarray) -> tuple[float, np.ndarray]:
-        with np.errstate(over="ignore"):  # a scale that overflows has no finite value, and the search turns back
-            q, scales = family.member(eta), np.exp(eta[d : 2 * d])
-        if not np.isfinite(scales).all():
+        if np.max(eta[d : 2 * d]) > MAX_LOG_SCALE:  # has no finite value, and the search turns back
             return math.inf, np.zeros_like(eta)
+        q, scales = family.member(eta), np.exp(eta[d : 2 * d])
         values, slopes = zip(*(joint(x) for x in q.at(z)), strict=True)
         u = np.array(slopes) @ family.base.scale  # gradients in the base's coordinates, (draws, D)
         outer = u.T @ z / len(z)

@@ -90,6 +90,8 @@ def fit(
     0.5097
     """
     run = _find(model, method)
+    if misplaced := sorted(options.keys() & model.inputs.options):
+        raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
     effective = _with_defaults(run, method, options)
     seed = _as_seed(seed)
     problem = Problem(model, read(model, data), np.random.default_rng(seed), reporter or Reporter())
@@ -129,7 +131,6 @@ def _with_defaults(run: Callable[..., Outcome], method: str, options: Mapping[st
     for name, value in options.items():
         if name not in accepted:
             hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
-            hint += "; options of reading go to bz.read(model, data, ...)"
             raise InputError(f"method {method!r} has no option {name!r}", hint=hint)
         _check_option(name, value, accepted[name])
     return {**accepted, **options}

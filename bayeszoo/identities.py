@@ -20,6 +20,7 @@ from bayeszoo.data import Data
 from bayeszoo.density import Density
 from bayeszoo.gate import Check, at_least, at_most
 from bayeszoo.optimize import MAX_DISTANCE, describe, maximize
+from bayeszoo.ranks import joint_ks, lowest_ks
 from bayeszoo.score import log_density, log_likelihood, prior
 
 MAX_ERROR = 0.039
@@ -342,7 +343,7 @@ def simulator(case: Case) -> Check:
         drawn.append(params)
         families = case.prior, case.model.posterior(case.model.statistics(data))
         ranks.append(np.concatenate([np.ravel(f[name].cdf(value)) for f in families for name, value in params.items()]))
-    return at_least("simulator (KS p)", min(_lowest_ks(np.array(ranks)), _joint_ks(case, drawn)), 1e-5)
+    return at_least("simulator (KS p)", min(lowest_ks(np.array(ranks)), joint_ks(case.prior, drawn, case.rng)), 1e-5)
 
 
 def prior_sampler(case: Case) -> Check:
@@ -354,19 +355,8 @@ def prior_sampler(case: Case) -> Check:
     family = case.prior
     ranks = [family[v.name].cdf(values).reshape(2000, -1) for v, values in zip(variables, draws, strict=True)]
     points = [{v.name: values[i] for v, values in zip(variables, draws, strict=True)} for i in range(2000)]
-    found = min(_lowest_ks(np.concatenate(ranks, axis=1)), _joint_ks(case, points))
+    found = min(lowest_ks(np.concatenate(ranks, axis=1)), joint_ks(case.prior, points, case.rng))
     return at_least("prior sampler (KS p)", found, 1e-5)
-
-
-def _joint_ks(case: Case, drawn: list[dict[str, Any]]) -> float:
-    """Compare the log prior density of draws with that of the closed form's own: a dependence that no rank shows."""
-    own = case.prior.rvs(2000, case.rng)
-    expected = [case.prior.logpdf({name: values[i] for name, values in own.items()}) for i in range(2000)]
-    return float(scipy.stats.ks_2samp([case.prior.logpdf(point) for point in drawn], expected).pvalue)
-
-
-def _lowest_ks(ranks: np.ndarray) -> float:
-    return float(min(scipy.stats.kstest(column, "uniform").pvalue for column in ranks.T))
 
 
 def map_is_the_maximum(case: Case) -> Check:

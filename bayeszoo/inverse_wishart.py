@@ -29,7 +29,7 @@ def InverseWishart(name: str, nu: float, psi: np.ndarray, dims: Any = None) -> A
         Names of the two axes.
     """
     start = psi / (nu + len(psi) + 1)
-    parameters = np.float64(nu), psi, _log_constant(nu, psi)
+    parameters = _as_data(name, nu=np.float64(nu), scale=psi, log_constant=_log_constant(nu, psi))
     return pm.CustomDist(
         name,
         *parameters,
@@ -60,14 +60,18 @@ def ScaledNormal(name: str, mean: np.ndarray, kappa: float, sigma: Any, dims: An
     """
     return pm.CustomDist(
         name,
-        mean,
-        np.float64(kappa),
+        *_as_data(name, mean=mean, kappa=np.float64(kappa)),
         sigma,
         logp=_log_density_of_normal,
         random=_draw_normal,
         signature="(d),(),(d,d)->(d)",
         dims=dims,
     )
+
+
+def _as_data(name: str, **values: Any) -> list[Any]:
+    """Pass a prior's numbers in as data: what was compiled for one prior then serves all."""
+    return [pm.Data(f"{name}_{key}", value) for key, value in values.items()]
 
 
 def gaussian_log_likelihood(mu: Any, sigma: Any, n: Any, mean: Any, scatter: Any) -> Any:

@@ -96,7 +96,7 @@ class PredictsOneUnit(GammaPoisson):
 class FactorialDropped(GammaPoisson):
     def statistics(self, data):
         stats = super().statistics(data)
-        return replace(stats, log_base=stats.log_base + np.sum(scipy.special.gammaln(data["y"] + 1.0)))
+        return replace(stats, peaks=stats.peaks + np.sum(scipy.special.gammaln(data["y"] + 1.0)))
 
 
 @caught_by("chain_rule", form=1)
@@ -105,7 +105,7 @@ class PowerOfExposureDropped(GammaPoisson):
         stats = super().statistics(data)
         if "exposure" not in data:
             return stats
-        return replace(stats, log_base=stats.log_base - np.sum(data["y"] * np.log(data["exposure"])))
+        return replace(stats, peaks=stats.peaks - np.sum(data["y"] * np.log(data["exposure"])))
 
 
 @caught_by("normalization", "chain_rule")

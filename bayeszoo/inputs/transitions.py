@@ -167,12 +167,20 @@ def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     if not found:
         if "count" in options:
             raise InputError("count goes with source and target", hint="say which columns these are")
+        _refuse_half(table)
         return {}
     count = options.get("count", "count" if "count" in table.columns and "count" not in found[0] else None)
     names = {"previous": found[0][0], "next": found[0][1]} | ({} if count is None else {"count": count})
     if len(set(names.values())) < len(names):
         raise InputError("source, target and count must be different columns")
     return names
+
+
+def _refuse_half(table: Table) -> None:
+    """Refuse starts of transitions without their ends: read as symbols in order they would mean another thing."""
+    for start, end in _PAIRS:
+        if list(table.columns) == [start]:
+            raise InputError(f"there is a column {shown(start)} and none {shown(end)}", hint="use --column for symbols")
 
 
 def _symbols(table: Table, options: Mapping[str, Any]) -> dict[str, Column]:
