@@ -148,7 +148,7 @@ def _closed_form(model: Model, fitted_to: Data, data: dict[str, np.ndarray], obs
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
     unknown = np.full(len(quantiles[0]), np.nan)
     scores = unknown if observed is None else log_density(distribution, observed)
-    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores, 0 * scores)
+    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores, np.abs(0 * scores))
 
 
 def _averaged(
