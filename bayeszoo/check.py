@@ -22,7 +22,7 @@ from bayeszoo.problem import Reporter
 from bayeszoo.tree import QUANTILES, nested
 
 if TYPE_CHECKING:
-    from bayeszoo.identities import Case
+    from bayeszoo.case import Case
 
 MAX_Z = 4.4
 """Two-sided level 1e-5 for one standard normal number."""
@@ -35,7 +35,7 @@ class Identity(NamedTuple):
     """A deterministic check, the capabilities it needs, and what the model's inputs must be like."""
 
     function: str
-    needs: tuple[str, ...] = ("Conjugate",)
+    needs: tuple[str, ...] = ("Exact",)
     when: Callable[[Inputs], bool] = lambda inputs: True
     data_free: bool = False
     """Whether it draws its own data, so that one case is enough."""
@@ -53,25 +53,30 @@ def _labelled(inputs: Inputs) -> bool:
     return bool(inputs.coords)
 
 
-OBSERVABLE, ESTIMATES = ("Conjugate", "Observable"), ("Conjugate", "PointEstimates")
+def _regression(inputs: Inputs) -> bool:
+    return hasattr(inputs, "rescaled")
+
+
+OBSERVABLE, ESTIMATES = ("Exact", "Observable"), ("Exact", "PointEstimates")
 
 IDENTITIES = (
     Identity("independent_density", OBSERVABLE),
     Identity("candidate_identity"),
     Identity("compressed_density"),
-    Identity("chain_rule"),
+    Identity("chain_rule", ("Predictive",)),
     Identity("normalization", when=_countable, data_free=True),
     Identity("gradient"),
     Identity("jacobian"),
     Identity("row_order"),
     Identity("label_order", when=_labelled),
     Identity("units", when=_measured),
+    Identity("feature_units", when=_regression),
     Identity("weak_defaults", ()),
     Identity("weak_units", (), when=_measured),
     Identity("names_of_axes"),
-    Identity("predictive_shape"),
+    Identity("predictive_shape", ("Predictive",)),
     Identity("likelihood_shape", OBSERVABLE),
-    Identity("derived_quantities", ("Conjugate", "Derived")),
+    Identity("derived_quantities", ("Exact", "Derived")),
     Identity("batches"),
     Identity("no_data"),
     Identity("simulator", data_free=True),
@@ -118,7 +123,7 @@ def check(
     for identity in applicable(type(first)):
         say(f"{first.name}: {identity.function}")
         found += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
-    if sampler and isinstance(first, CAPABILITIES["Conjugate"]):
+    if sampler and isinstance(first, CAPABILITIES["Exact"]):
         say(f"{first.name}: NUTS against the exact answer")
         found += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
     return found
@@ -126,7 +131,7 @@ def check(
 
 def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case:
     """Pair a model with the data that its identities are checked on; a class is moved off its defaults."""
-    from bayeszoo.identities import Case
+    from bayeszoo.case import Case
 
     if data is None:
         made = off_default(model) if isinstance(model, type) else model
@@ -179,7 +184,7 @@ def off_default(model: type[Model], data: Data | None = None) -> Model:
     """
     base = model() if data is None else model.weak(data)
     arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
-    return cast(Model, moved(base, {name: len(arrays[name]) for name in model.inputs.coords}))
+    return cast(Model, moved(base, base.sizes(arrays)))
 
 
 def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:

@@ -17,7 +17,7 @@ from bayeszoo.data import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fields import hyperparameters, text
 from bayeszoo.gate import Check, at_least, at_most, passed
-from bayeszoo.model import Conjugate, Model
+from bayeszoo.model import Exact, Model
 from bayeszoo.optimize import MAX_DISTANCE
 from bayeszoo.surface import Coordinates, Peak, Surface
 
@@ -100,7 +100,7 @@ def empirical_bayes(
     Parameters
     ----------
     model : Model
-        Must be `Conjugate`. It may have a method ``log_evidence_gradient(stats)`` that returns the derivative of
+        Must be `Exact`. It may have a method ``log_evidence_gradient(stats)`` that returns the derivative of
         ``log_evidence(stats)`` with respect to each field by name, each of its field's own shape; it is compared with
         finite differences where the climb begins and where it ends. Without it the differences are used, which takes
         long when a vector has dozens of entries.
@@ -161,7 +161,7 @@ def empirical_bayes(
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or say what is wrong with them."""
-    if not isinstance(model, Conjugate):
+    if not isinstance(model, Exact):
         raise InputError(f"{model.name} has no closed-form evidence to maximize", hint="see `bayeszoo list`")
     known = hyperparameters(model)
     names = (over,) if isinstance(over, str) else tuple(over or ())

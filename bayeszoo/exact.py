@@ -20,7 +20,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     Parameters
     ----------
     problem : Problem
-        Its model must be `Conjugate`.
+        Its model must be `Exact`.
     draws, chains : int
         The draws are independent; chains only give them ArviZ's shape.
     """

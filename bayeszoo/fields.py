@@ -33,6 +33,8 @@ class Hyperparameter:
         The axes of the data along which it has entries; one number may stand for all of them.
     matrix : bool
         Whether it is a symmetric positive definite matrix along ``axes``.
+    multiple : bool
+        Whether a number may stand for that multiple of the identity matrix.
     units : int
         The power of the outcome's unit that it is measured in: 1 for a standard deviation, 2 for a variance.
     location : bool
@@ -43,13 +45,15 @@ class Hyperparameter:
     positive: bool = False
     axes: tuple[str, ...] = ()
     matrix: bool = False
+    multiple: bool = False
     units: int = 0
     location: bool = False
 
     def cast(self, value: Any) -> Any:
         """Return the value as float64, or as a tuple of them, or raise `InputError` with a line that names it."""
         if self.matrix:
-            return _covariance(value, self.label)
+            number = self.multiple and not isinstance(value, list | tuple | np.ndarray)
+            return _number(value, self.label, True) if number else _covariance(value, self.label)
         return self._entries(value, self.label, len(self.axes))
 
     def _entries(self, value: Any, label: str, depth: int) -> Any:
@@ -67,11 +71,12 @@ class Hyperparameter:
     def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
         """Return another valid value; of the i-th field of a model, no two entries of any two fields alike."""
         shape = tuple(sizes[axis] for axis in self.axes)
-        values = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
         if self.matrix:
+            values = np.asarray(value) if np.ndim(value) else value * np.eye(shape[0])
             signed = np.sqrt(np.diag(values)) * (-1.0) ** np.arange(len(values))
             stretch = 1.5 + 0.4 * i + 0.3 * np.arange(len(values))
             return plain((values + 0.3 * np.outer(signed, signed)) * np.outer(stretch, stretch))
+        values = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
         steps = np.arange(values.size).reshape(shape)
         if self.positive:
             return plain(values * (1.5 + 0.4 * i) * (1 + 0.3 * steps))
@@ -90,23 +95,32 @@ class Hyperparameter:
         return plain(values)
 
 
-def positive(default: Any, label: str, *, axes: tuple[str, ...] = (), units: int = 0) -> Any:
+def positive(default: Any, label: str, *, axes: tuple[str, ...] = (), units: int = 0, kw_only: bool = False) -> Any:
     """Declare a hyperparameter that must be finite and > 0: a number, or with ``axes`` also one for each label."""
-    return _declared(default, Hyperparameter(label, positive=True, axes=axes, units=units))
+    return _declared(default, Hyperparameter(label, positive=True, axes=axes, units=units), kw_only)
 
 
-def real(default: Any, label: str, *, axes: tuple[str, ...] = (), units: int = 0, location: bool = False) -> Any:
+def real(
+    default: Any,
+    label: str,
+    *,
+    axes: tuple[str, ...] = (),
+    units: int = 0,
+    location: bool = False,
+    kw_only: bool = False,
+) -> Any:
     """Declare a hyperparameter that must be a finite real number, or with ``axes`` one for each label."""
-    return _declared(default, Hyperparameter(label, axes=axes, units=units, location=location))
+    return _declared(default, Hyperparameter(label, axes=axes, units=units, location=location), kw_only)
 
 
 def covariance(default: Any, label: str, *, axes: tuple[str, str], units: int = 2) -> Any:
-    """Declare a symmetric positive definite matrix."""
-    return _declared(default, Hyperparameter(label, axes=axes, matrix=True, units=units))
+    """Declare a symmetric positive definite matrix; where the default is a number, multiples of the identity too."""
+    multiple = not isinstance(default, tuple)
+    return _declared(default, Hyperparameter(label, axes=axes, matrix=True, multiple=multiple, units=units))
 
 
-def _declared(default: Any, what: Hyperparameter) -> Any:
-    return field(default=default, metadata={"hyperparameter": what})
+def _declared(default: Any, what: Hyperparameter, kw_only: bool = False) -> Any:
+    return field(default=default, metadata={"hyperparameter": what}, kw_only=kw_only)
 
 
 def hyperparameters(model: Any) -> dict[str, Hyperparameter]:

@@ -30,7 +30,7 @@ class Method(NamedTuple):
 
 
 METHODS: dict[str, Method] = {
-    "exact": Method("exact:run", "Conjugate", "exact", "closed-form posterior and evidence"),
+    "exact": Method("exact:run", "Exact", "exact", "closed-form posterior and evidence"),
     "mle": Method("mode:run_mle", None, "point estimate", "maximum of the likelihood"),
     "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
     "laplace": Method("laplace:run", None, "approximate", "Gaussian at the mode, unconstrained space"),

@@ -8,86 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import scipy
 
 from bayeszoo import fields
-from bayeszoo.data import Data
-from bayeszoo.density import Density
+from bayeszoo.case import POINTS, Case
 from bayeszoo.gate import Check, at_least, at_most
+from bayeszoo.model import Conjugate
 from bayeszoo.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.ranks import joint_ks, lowest_ks
-from bayeszoo.score import log_density, log_likelihood, prior
+from bayeszoo.score import log_density, log_likelihood
 
 MAX_ERROR = 0.039
 """Distance of 4000 uniform numbers from uniformity that chance exceeds once in a hundred thousand times."""
-POINTS = 25
-"""Points from the prior, and as many from the posterior, at which densities are compared."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model and a data set on which its identities are checked."""
-
-    model: Any
-    data: Data
-    seed: int = 0
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """A fresh generator: every check draws the same points whatever ran before."""
-        return np.random.default_rng(self.seed)
-
-    @cached_property
-    def stats(self) -> Any:
-        """Sufficient statistics."""
-        return self.model.statistics(self.data)
-
-    @cached_property
-    def prior(self) -> Any:
-        """The posterior of no data."""
-        return prior(self.model, self.data)
-
-    @cached_property
-    def declared(self) -> Density:
-        """The textbook declaration, by PyTensor's own code instead of numba's: nothing that is sampled is compiled."""
-        return Density(self.model.declare(self.data), mode="FAST_COMPILE")
-
-    @cached_property
-    def compressed(self) -> Density:
-        """The declaration on sufficient statistics."""
-        return Density(self.model.compressed(self.stats))
-
-    @cached_property
-    def points(self) -> list[dict[str, Any]]:
-        """Parameter values, half from the prior, half from the posterior."""
-        draws = [family.rvs(POINTS, self.rng) for family in (self.prior, self.model.posterior(self.stats))]
-        return [{name: values[i] for name, values in half.items()} for half in draws for i in range(POINTS)]
-
-    @cached_property
-    def flat_points(self) -> list[np.ndarray]:
-        """The same points, unconstrained."""
-        return [self.declared.unconstrain(point) for point in self.points]
-
-    @cached_property
-    def log_joint(self) -> np.ndarray:
-        """PyMC's log joint density (no Jacobian) of the ordered data at each point."""
-        values = np.array([self.declared.constrained_joint(x)[0] for x in self.flat_points])
-        return values - self.stats.log_coefficient
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return int(self.model.inputs.size(self.data))
-
-    @property
-    def log_evidence(self) -> float:
-        """The model's own log evidence."""
-        return float(self.model.log_evidence(self.stats))
 
 
 def _relative(found: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
@@ -109,7 +45,8 @@ def independent_density(case: Case) -> Check:
 def candidate_identity(case: Case) -> Check:
     """L1b: log joint less log posterior is the log evidence at every point (Besag 1989)."""
     posterior = case.model.posterior(case.stats)
-    candidates = case.log_joint - [posterior.logpdf(p) for p in case.points]
+    seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
+    candidates = case.log_joint - [posterior.logpdf({k: seen[k][i] for k in posterior}) for i in range(2 * POINTS)]
     violations = [_relative(candidates, case.log_evidence)]
     if hasattr(case.model, "log_evidence_counts"):
         counts = case.model.log_evidence_counts(case.stats)
@@ -173,6 +110,7 @@ _JACOBIANS: dict[str, Callable[[np.ndarray], float]] = {
     "logodds": lambda theta: float(np.sum(np.log(theta) + np.log1p(-theta))),
     "simplex": lambda p: float(np.sum(np.log(p.shape[-1]) + np.sum(np.log(p), axis=-1))),
     "cholesky": _cholesky_jacobian,
+    "whitened": lambda w: 0.0,  # constant, and added where its matrix is at hand
 }
 """Log |d theta / d u| by hand, by the name of the transform; of a simplex, for all entries but the last."""
 
@@ -185,7 +123,10 @@ def jacobian(case: Case) -> Check:
     named = {name: transform.name for name, transform in transforms if transform is not None}
     if not set(named.values()) <= set(_JACOBIANS):
         return at_most("jacobian", None, 1e-10)
-    expected = [sum(_JACOBIANS[kind](np.asarray(p[name])) for name, kind in named.items()) for p in case.points]
+    affine = sum(float(np.linalg.slogdet(t.matrix)[1]) for _, t in transforms if getattr(t, "name", "") == "whitened")
+    expected = [
+        affine + sum(_JACOBIANS[kind](np.asarray(p[name])) for name, kind in named.items()) for p in case.points
+    ]
     rounding = 1e-15 * float(np.max(np.abs(case.log_joint)))
     return at_most("jacobian", _relative(found, expected), 1e-10 + rounding)
 
@@ -204,7 +145,7 @@ def label_order(case: Case) -> Check:
     inputs, found = case.model.inputs, []
     for axis in inputs.coords:
         for order in (np.arange(len(case.data[axis]))[::-1], case.rng.permutation(len(case.data[axis]))):
-            model = fields.relabelled(case.model, axis, order)
+            model = case.model.relabelled(axis, order)
             found.append(model.log_evidence(model.statistics(inputs.relabelled(case.data, axis, order))))
     return at_most("label order", _relative(found, case.log_evidence), 1e-12)
 
@@ -213,10 +154,23 @@ def units(case: Case) -> Check:
     """L1h: in other units, with the prior moved along, the log density changes by -log(factor) a number observed."""
     found, inputs = [], case.model.inputs
     for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
+        shift *= case.model.has_origin
         model = fields.in_units(case.model, factor, shift)
         evidence = model.log_evidence(model.statistics(inputs.in_units(case.data, factor, shift)))
         found.append(evidence + inputs.outcome(case.data).size * math.log(factor))
     return at_most("units", _relative(found, case.log_evidence), 1e-9)
+
+
+def feature_units(case: Case) -> Check:
+    """L1h: features in other units, with what the prior says of them moved along, leave the evidence alone."""
+    inputs, size = case.model.inputs, len(case.data[case.model.inputs.axis])
+    factors = 10.0 ** np.linspace(-12, 12, size)
+    shifts = case.rng.normal(size=size) * factors
+    centre, scale = (case.model.entries(name, size) for name in ("center", "scale"))
+    moved = {"center": fields.plain(centre * factors + shifts), "scale": fields.plain(scale * factors)}
+    model = replace(case.model, **moved)
+    found = model.log_evidence(model.statistics(inputs.rescaled(case.data, factors, shifts)))
+    return at_most("units of features", _relative(found, case.log_evidence), 1e-9)
 
 
 def weak_units(case: Case) -> Check:
@@ -301,12 +255,14 @@ def batches(case: Case) -> Check:
 
 
 def _two_batches(case: Case, at: int) -> float:
-    model = case.model
+    model: Any = case.model
     first, second = (model.statistics(part) for part in case.model.inputs.split(case.data, at))
-    later, whole = model.updated(first), first + second
+    whole = first + second
     at_once = [model.posterior(case.stats).logpdf(p) for p in case.points]
-    others = later.posterior(second), model.posterior(whole), model.posterior(whole - first + first)
-    evidence = model.log_evidence(first) + later.log_evidence(second)
+    others, evidence = [model.posterior(whole), model.posterior(whole - first + first)], case.log_evidence
+    if issubclass(type(model), Conjugate):
+        later = model.updated(first)
+        others, evidence = [later.posterior(second), *others], model.log_evidence(first) + later.log_evidence(second)
     coefficients = whole.log_coefficient, (whole - first).log_coefficient
     # np.max and np.maximum propagate NaN, Python's max does not
     return float(

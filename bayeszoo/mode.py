@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from bayeszoo.gate import at_most
-from bayeszoo.model import Conjugate, PointEstimates, Values
+from bayeszoo.model import Exact, PointEstimates, Values
 from bayeszoo.optimize import Gradient, distance_checks, maximize
 from bayeszoo.problem import Outcome, Problem
 from bayeszoo.score import log_likelihood, prior
@@ -27,7 +27,7 @@ MAX_ROWS = 10_000
 
 def run_map(problem: Problem) -> Outcome:
     """Find the maximum a posteriori point."""
-    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Conjugate):
+    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Exact):
         posterior = problem.model.posterior(problem.stats)
         return _closed_form(problem, problem.model.map, posterior.logpdf)
     return _optimized(problem, lambda density: density.constrained_joint)
@@ -35,7 +35,7 @@ def run_map(problem: Problem) -> Outcome:
 
 def run_mle(problem: Problem) -> Outcome:
     """Find the maximum-likelihood point; the prior plays no part."""
-    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Conjugate):
+    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Exact):
         return _closed_form(problem, problem.model.mle, _likelihood(problem))
     return _optimized(problem, lambda density: density.likelihood)
 
@@ -85,7 +85,7 @@ def _nearby(params: Values, posterior: Any) -> Iterator[dict[str, np.ndarray]]:
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
     """Return log likelihood and log joint density of the ordered data at a point, each None when not at hand."""
     likelihood = log_likelihood(problem.model, params, problem.data)
-    if likelihood is None or not isinstance(problem.model, Conjugate):
+    if likelihood is None or not isinstance(problem.model, Exact):
         return {"log_likelihood": likelihood, "log_joint": None}
     return {"log_likelihood": likelihood, "log_joint": likelihood + prior(problem.model, problem.data).logpdf(params)}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_c
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.fields import hyperparameters, text
+from bayeszoo.fields import hyperparameters, relabelled, text
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -96,6 +96,19 @@ class Model(ABC):
         """Return the labels along the axes of the parameters: those of the data."""
         return {name: data[name] for name in self.inputs.coords}
 
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the lengths of the axes that hyperparameters may have entries along: those of the data."""
+        return {name: len(data[name]) for name in self.inputs.coords}
+
+    def relabelled(self, axis: str, permutation: np.ndarray) -> Self:
+        """Return the model for data whose labels along ``axis`` are in another order."""
+        return cast(Self, relabelled(self, axis, permutation))
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether a number added to every outcome only moves the fields declared with ``location``."""
+        return True
+
     def labelled(self, data: Values) -> Self:
         """Return the model with the labels of the data that it was updated by."""
         made = replace(cast(Any, self))
@@ -153,8 +166,11 @@ class Sufficient(Protocol):
 
 
 @runtime_checkable
-class Conjugate(Sufficient, Protocol):
-    """Posterior, evidence and predictive distribution are known in closed form, without PyMC."""
+class Exact(Sufficient, Protocol):
+    """Posterior and evidence are known in closed form, without PyMC.
+
+    A model whose closed form holds for some data only raises `NumericalError` for the others.
+    """
 
     def posterior(self, stats: Any) -> Posterior:
         """Return the posterior; of empty data, the prior."""
@@ -162,8 +178,18 @@ class Conjugate(Sufficient, Protocol):
     def log_evidence(self, stats: Any) -> float:
         """Return the log marginal likelihood of the ordered data, with every constant."""
 
+
+@runtime_checkable
+class Predictive(Exact, Protocol):
+    """The posterior predictive distribution is known in closed form as well."""
+
     def predictive(self, stats: Any, data: Values) -> Any:
         """Return the posterior predictive distribution of each row of ``data``: a frozen SciPy distribution."""
+
+
+@runtime_checkable
+class Conjugate(Predictive, Protocol):
+    """The posterior is of the prior's family: it can be the prior of the next data."""
 
     def updated(self, stats: Any) -> Model:
         """Return the model whose prior is this model's posterior."""
@@ -204,6 +230,8 @@ class Derived(Protocol):
 
 CAPABILITIES: dict[str, type] = {
     "Sufficient": Sufficient,
+    "Exact": Exact,
+    "Predictive": Predictive,
     "Conjugate": Conjugate,
     "PointEstimates": PointEstimates,
     "Observable": Observable,

@@ -45,7 +45,9 @@ class TableOptions:
     source
         Column of where a transition starts; goes with --target.
     target
-        Column of where a transition ends; goes with --source.
+        Column of the outcome of a regression; or, with --source, of where a transition ends.
+    features
+        Feature columns, with commas between; all others by default.
     symbols
         The symbols in order, with commas between.
     order
@@ -74,6 +76,7 @@ class TableOptions:
     sequence: str | None = None
     source: str | None = None
     target: str | None = None
+    features: str | None = None
     symbols: str | None = None
     order: int | None = None
     delimiter: str | None = None

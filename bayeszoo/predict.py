@@ -13,7 +13,8 @@ from bayeszoo.approximation import pareto_k
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.gate import k_hat_limit
-from bayeszoo.model import Conjugate, Model, Observable
+from bayeszoo.model import Model, Observable
+from bayeszoo.model import Predictive as HasPredictive
 from bayeszoo.score import log_density
 from bayeszoo.tree import QUANTILES, data_of, model_of
 
@@ -104,7 +105,11 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
 def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
     """Return the coordinate along which an outcome has several numbers, or that its codes stand for."""
     inputs = model.inputs
-    axes = (inputs.coded.get(name) or next(iter(inputs.dims.get(name, ())), None) for name in data)
+    if not inputs.has_outcome(data):
+        return None
+    outcome = inputs.outcome(data)
+    names = (name for name, values in data.items() if values is outcome)
+    axes = (inputs.coded.get(name) or next(iter(inputs.dims.get(name, ())), None) for name in names)
     return next((axis for axis in axes if axis), None)
 
 
@@ -142,7 +147,7 @@ def _new_rows(
 
 
 def _closed_form(model: Model, fitted_to: Data, data: dict[str, np.ndarray], observed: np.ndarray | None) -> Predictive:
-    if not isinstance(model, Conjugate):
+    if not isinstance(model, HasPredictive):
         raise InputError(f"{model.name} has no closed-form predictive")
     distribution = model.predictive(model.statistics(fitted_to), data)
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.gate import k_hat_limit
-from bayeszoo.model import Conjugate, Model, Observable, PointEstimates, Values
+from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient, Values
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
@@ -78,7 +78,7 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     return math.fsum(np.ravel(terms)[seen] * weights[seen])
 
 
-def prior(model: Conjugate, data: Values) -> Any:
+def prior(model: Exact, data: Values) -> Any:
     """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
     nothing, _ = cast(Model, model).inputs.split(data, 0)
     return model.posterior(model.statistics(nothing))
@@ -96,7 +96,7 @@ def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
 
 def plugged_in(model: Model, data: Values, estimate: str) -> Score | None:
     """Leave-one-out score of the point estimate, ``"map"`` or ``"mle"``, refitted without the observation."""
-    if not (isinstance(model, PointEstimates) and isinstance(model, Conjugate) and isinstance(model, Observable)):
+    if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient) and isinstance(model, Observable)):
         return None
     refit = getattr(model, estimate)
     return _or_none(_leave_one_out, model, data, lambda rest, row: model.likelihood(refit(rest), row))
@@ -117,7 +117,7 @@ def closed_form(model: Model, data: Values) -> Score:
     NoScore
         When the model has none, or the distinct observations are more than `MAX_DISTINCT`.
     """
-    if not isinstance(model, Conjugate):
+    if not isinstance(model, Predictive):
         raise NoScore("no closed form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
 

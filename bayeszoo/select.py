@@ -15,7 +15,7 @@ from bayeszoo import score
 from bayeszoo.compare import model_label, require_same_data
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model import Conjugate, Model, Observable, PointEstimates, Sufficient
+from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.score import NoScore, Score
 from bayeszoo.tree import data_of, fact, model_of
 
@@ -231,7 +231,7 @@ def _evidence(one: Candidate) -> dict[str, Any]:
 def _log_evidence(one: Candidate) -> tuple[float, float]:
     """Return the log evidence and its Monte Carlo error."""
     if one.tree is None or one.method == "exact":
-        return float(cast(Conjugate, one.model).log_evidence(one.stats)), 0.0
+        return float(cast(Exact, one.model).log_evidence(one.stats)), 0.0
     value, error = fact(one.tree, "log_evidence"), fact(one.tree, "log_evidence_mcse")
     return (math.nan if value is None else value), (math.nan if error is None else error)
 
@@ -240,7 +240,7 @@ def _no_evidence(one: Candidate) -> str | None:
     """Say why a candidate has no evidence; None when it has one."""
     if one.status != "ok":
         return f"the fit is {one.status}"
-    if isinstance(one.model, Conjugate):
+    if isinstance(one.model, Exact):
         return None if one.method in ("exact", "smc") else f"{one.method} gives none: give the model itself"
     if undefined := _undefined(one):
         return undefined
@@ -323,7 +323,7 @@ def _leave_one_out(one: Candidate) -> Score:
         raise NoScore(f"the fit is {one.status}")
     if one.tree is not None and one.kind == "sampled":
         return score.psis(one.model, one.data, one.tree["posterior"].to_dataset())
-    if one.kind == "exact" and isinstance(one.model, Conjugate):
+    if one.kind == "exact" and isinstance(one.model, Predictive):
         return score.closed_form(one.model, one.data)
     what = "no closed form" if one.tree is None else f"{one.method} has no draws of the posterior"
     raise NoScore(f"{what}: give a fit by nuts")

@@ -132,6 +132,54 @@ def _from_parquet(path: Path, decimal: str) -> Table:
     return _from_frame(escaped(path.name), arrow, decimal)
 
 
+def is_frame(source: Any) -> bool:
+    """Say whether an object is a data frame of pandas, polars, pyarrow or their like."""
+    if not hasattr(source, "columns"):  # else narwhals is imported for nothing
+        return False
+    import narwhals as nw
+
+    return nw.dependencies.is_into_dataframe(source)
+
+
+def has_two_dimensions(source: Any) -> bool:
+    """Say whether an object has rows and columns: a data frame, an array, or a list of sequences."""
+    if isinstance(source, list | tuple):
+        return bool(source) and {type(row) for row in source} <= {list, tuple, np.ndarray}
+    return getattr(source, "ndim", None) == 2 or is_frame(source)
+
+
+def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column]:
+    """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`.
+
+    Raises
+    ------
+    InputError
+        When it has no rows or columns, or is none of what `has_two_dimensions` says.
+    """
+    if hasattr(source, "toarray"):
+        raise InputError(f"{name} is a sparse matrix", hint=f"pass {name}.toarray()")
+    rows = isinstance(source, list | tuple)
+    if rows and not source:
+        raise InputError("no data rows")
+    if not has_two_dimensions(source):
+        raise InputError(f"{name} does not have two dimensions", hint="give it a row for each outcome")
+    if rows and len({len(row) for row in source}) > 1:
+        raise InputError(f"{name} is ragged: its rows have different lengths")
+    if not (len(source[0]) if rows else source.shape[1]):
+        raise InputError(f"{name} has no columns")
+    return list(read_table(source, decimal=decimal).columns.values())
+
+
+def one_column(name: str, source: Any, decimal: str = ".") -> Column:
+    """Make a column as `to_column` does, also of a data frame that has one."""
+    if not is_frame(source):
+        return to_column(name, source, decimal)
+    columns = list(read_table(source, decimal=decimal).columns.values())
+    if len(columns) != 1:
+        raise InputError(f"{name} has {len(columns)} columns, one expected", column=name)
+    return Column(name, columns[0].values, decimal)
+
+
 def to_column(name: str, values: Any, decimal: str = ".") -> Column:
     """Make a column of one sequence of values: text as a list, anything else as an array.
 

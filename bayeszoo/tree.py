@@ -18,7 +18,7 @@ from bayeszoo.data import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.files import FORMAT
 from bayeszoo.gate import MIXING, Check, as_dict, check_draws, passed
-from bayeszoo.model import Conjugate, Derived, Model, fields_of
+from bayeszoo.model import Derived, Exact, Model, fields_of
 from bayeszoo.problem import Outcome, Problem
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         "optimization": _variables(outcome.optimization, ("iteration",)),
         **_data_groups(model, data),
     }
-    if isinstance(model, Conjugate):
+    if isinstance(model, Exact):
         groups["exact"] = _exact(model, problem.stats, dims, coords)
     if isinstance(model, Derived):
         try:
@@ -89,7 +89,7 @@ def _data_groups(model: Model, data: Data) -> dict[str, xr.Dataset]:
     return {"observed_data": _variables(observed, ("row",), inputs.dims, labels), "constant_data": constant}
 
 
-def _exact(model: Conjugate, stats: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
+def _exact(model: Exact, stats: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
     """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
     derived = model.derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
     marginals, arrays = {**model.posterior(stats), **derived}, {}

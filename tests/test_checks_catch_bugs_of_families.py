@@ -18,7 +18,7 @@ from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.discrete import Categorical, Multinomial, NegativeBinomial
 from bayeszoo.families import Posterior
 from bayeszoo.fields import plain, positive, real
-from bayeszoo.identities import Case
+from bayeszoo.case import Case
 from bayeszoo.inverse_wishart import InverseWishart
 from bayeszoo.model import fields_of
 from bayeszoo.transforms import Cholesky

@@ -6,6 +6,18 @@ from bayeszoo.inputs.categories import Categories
 from bayeszoo.inputs.counts import Counts
 from bayeszoo.inputs.matrix import Matrix
 from bayeszoo.inputs.real import Real
+from bayeszoo.inputs.regression import Regression
 from bayeszoo.inputs.transitions import Transitions
 
-__all__ = ["Arrays", "Binary", "Categories", "Counts", "Inputs", "Matrix", "Parsed", "Real", "Transitions"]
+__all__ = [
+    "Arrays",
+    "Binary",
+    "Categories",
+    "Counts",
+    "Inputs",
+    "Matrix",
+    "Parsed",
+    "Real",
+    "Regression",
+    "Transitions",
+]

@@ -266,7 +266,8 @@ def columns_of(name: str, values: Any, labels: np.ndarray) -> list[Column]:
     InputError
         When it has not one column a label, or no rows.
     """
-    found = list(read_table(values if isinstance(values, list | tuple) else np.asarray(values)).columns.values())
+    masked_too = isinstance(values, list | tuple | np.ma.MaskedArray)  # which asarray would unmask
+    found = list(read_table(values if masked_too else np.asarray(values)).columns.values())
     if len(found) != len(labels):
         raise InputError(f"{name} has {len(found)} columns, {len(labels)} labels stand for them")
     if not len(found[0]):

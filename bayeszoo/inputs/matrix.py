@@ -53,10 +53,10 @@ class Matrix(Measured):
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         names = options.get("columns")
         if names is None:
-            _refuse_text(table)
+            refuse_text(table)
         names = list(table.columns) if names is None else names
         if like is not None:
-            names = _in_order_of(like[self.axis].tolist(), names)
+            names = in_order_of(like[self.axis].tolist(), names)
         columns = [table[name] for name in names]
         values, dropped = stacked(columns, to_reals, missing)
         notes = (*table.notes, *dropped, *_subnormal(columns, values))
@@ -84,8 +84,8 @@ class Matrix(Measured):
         return "columns of real numbers, all those of the table or some of them (--columns)"
 
 
-def _refuse_text(table: Table) -> None:
-    """Refuse a column that is not numbers, and say which are."""
+def refuse_text(table: Table, option: str = "columns") -> None:
+    """Refuse a column that is not numbers, and say which are, to be chosen by `option`."""
     usable = [column.name for column in table.columns.values() if are_numbers(column)]
     if not usable or len(usable) == len(table.columns):
         return
@@ -96,18 +96,19 @@ def _refuse_text(table: Table) -> None:
     except InputError as error:
         if error.hint:
             raise
-        hint = f"choose columns of numbers: --columns {listing(usable)}"
+        hint = f"choose columns of numbers: --{option} {listing(usable)}"
         raise InputError(str(error), column=error.column, rows=error.rows, hint=hint) from None
 
 
-def _in_order_of(fitted: list[str], names: list[str]) -> list[str]:
-    """Put the columns in the order of the fit, which must have the same."""
-    lacking = next((name for name in fitted if name not in names), None)
+def in_order_of(fitted: list[str], names: list[str], option: str = "columns") -> list[str]:
+    """Put the columns in the order of the fit, which must have the same; they are chosen by `option`."""
+    found, known = set(names), set(fitted)
+    lacking = next((name for name in fitted if name not in found), None)
     if lacking is not None:
         raise InputError(f"there is no column {shown(lacking)}, which the fit has", column=lacking)
-    more = next((name for name in names if name not in fitted), None)
+    more = next((name for name in names if name not in known), None)
     if more is not None:
-        hint = f"use --columns {listing(fitted)}"
+        hint = f"use --{option} {listing(fitted)}"
         raise InputError(f"column {shown(more)} is not among the {len(fitted)} of the fit", column=more, hint=hint)
     return fitted
 

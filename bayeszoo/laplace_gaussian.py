@@ -1,0 +1,317 @@
+"""A coefficient with a Laplace prior and a Gaussian likelihood: its exact posterior."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import InputError
+
+_FARTHEST = 1e150
+"""Its square is still a float. A prior slope above it, in units of the data's standard error, is a Laplace prior."""
+
+_LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
+
+_QUIETLY = np.errstate(over="ignore", under="ignore", divide="ignore")
+"""Of points so far out that their square is infinite."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+class LaplaceGaussian:
+    """Distributions with density proportional to exp(-precision / 2 (w - centre)^2 - |w| / scale), elementwise.
+
+    The posterior of a coefficient w ~ Laplace(0, scale) whose likelihood is Gaussian: of the one predictor of a
+    regression, or of each where the predictors are orthogonal. Two truncated normals meet at zero.
+
+    Parameters
+    ----------
+    precision : array_like
+        Of the likelihood, >= 0: for a predictor x with known noise, sum(x^2) / sigma^2. At 0 the distribution is the
+        prior.
+    centre : array_like
+        Maximum of the likelihood; without meaning, but finite, where the precision is 0.
+    scale : array_like
+        Of the prior, > 0: its mean absolute value, and its standard deviation divided by sqrt(2).
+
+    Raises
+    ------
+    InputError
+        When a parameter is not finite or out of its range, or their product is beyond 1e150.
+
+    Notes
+    -----
+    Hans (2009), Bayesian lasso regression, section 2. With the standard error 1 / sqrt(precision) as the unit, the side
+    of zero on which the centre lies has density exp(-s^2 / 2 - t s) in s = |w|, and the other one the same with t of
+    its own: t = p - k and t = p + k, where p = 1 / (scale sqrt(precision)) is the prior's slope and k the centre. The
+    difference is computed from 1 - precision * scale * centre, taken with twice the digits.
+    """
+
+    def __init__(self, precision: Any, centre: Any, scale: Any) -> None:
+        each = (np.asarray(value, dtype=np.float64) for value in (precision, centre, scale))
+        precision, self._centre, scale = np.broadcast_arrays(*each)
+        _refuse(precision, self._centre, scale)
+        self._sign, self._far_off = np.where(self._centre < 0, -1.0, 1.0), np.abs(self._centre)
+        with np.errstate(all="ignore"):
+            error = 1 / np.sqrt(precision)
+            self._slope = np.minimum(error / scale, np.minimum(_FARTHEST, 1e300 / scale))
+            self._unit = np.where(self._slope < 1, error, scale * self._slope)
+            self._k = precision * self._far_off * scale * self._slope
+        if not np.all(self._k <= _FARTHEST):
+            raise InputError("precision, centre and scale: their product is too large to compute with")
+        t = _one_minus_product(precision, scale, self._far_off) * self._slope
+        self._near, self._far = _HalfLine(t), _HalfLine(self._slope + self._k)
+        self._log_ratio = self._far.log_mass - self._near.log_mass
+        self._p_near, self._p_far = scipy.special.expit(-self._log_ratio), scipy.special.expit(self._log_ratio)
+
+    @property
+    def log_normalizer(self) -> np.ndarray:
+        """Log of the integral of exp(-precision / 2 (w - centre)^2 - |w| / scale) over w.
+
+        Divided by 2 scale sqrt(2 pi / precision) the integral is the predictive density of the centre.
+        """
+        p, k, near = self._slope, self._k, self._near
+        # the squares of k and of t = p - k, of which one is the exponent and one the mass, would cancel
+        beyond = p * (p / 2 - k) + _LOG_ROOT_2_PI + near.log_above + np.log(self._unit)
+        within = -k * k / 2 + np.log(near.mills * self._unit)
+        return np.where(near.t < 0, beyond, within) + np.log1p(np.exp(self._log_ratio))
+
+    @property
+    def probability_positive(self) -> np.ndarray:
+        """Probability that w > 0."""
+        return np.where(self._sign > 0, self._p_near, self._p_far)
+
+    def mode(self) -> np.ndarray:
+        """Return the mode: the centre moved towards 0 by 1 / (precision * scale), and no further than 0."""
+        return self._sign * np.maximum(-self._near.t, 0.0) * self._unit
+
+    def mean(self) -> np.ndarray:
+        """Return the mean.
+
+        Notes
+        -----
+        Where the two sides nearly balance, the difference of their first moments is the integral of the second moment
+        over the slopes between theirs (Gauss-Legendre): nothing cancels.
+        """
+        apart = self._p_near * self._near.mean - self._p_far * self._far.mean
+        balanced = self._k <= 0.25 * np.maximum(self._slope, 1.0)
+        k = np.where(balanced, self._k, 0.0)
+        between = _HalfLine(self._slope[..., None] + k[..., None] * _NODES)
+        share = between.mills / (self._near.mills + self._far.mills)[..., None]
+        together = np.sum(_WEIGHTS * share * (k[..., None] * between.mean) * (2 * between.ratio), axis=-1)
+        return self._sign * np.where(balanced, together, apart) * self._unit
+
+    def var(self) -> np.ndarray:
+        """Return the variance: that within the two sides and that between them."""
+        return self.std() ** 2
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation."""
+        within = self._p_near * self._near.var + self._p_far * self._far.var
+        between = self._p_near * self._p_far * (self._near.mean + self._far.mean) ** 2
+        return np.sqrt(within + between) * self._unit
+
+    @_QUIETLY
+    def logpdf(self, x: Any) -> np.ndarray:
+        """Log density at ``x``."""
+        y, s, z = self._place(x)
+        near = self._near.logpdf(s, z, self._unit) + scipy.special.log_expit(-self._log_ratio)
+        far = self._far.logpdf(s, z, self._unit) + scipy.special.log_expit(self._log_ratio)
+        return np.where(y >= 0, near, far)
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """Probability below ``x``."""
+        below, above = self._tails(x)
+        return np.where(self._sign > 0, below, above)
+
+    def sf(self, x: Any) -> np.ndarray:
+        """Probability above ``x``, without loss where it is small."""
+        below, above = self._tails(x)
+        return np.where(self._sign > 0, above, below)
+
+    def ppf(self, q: Any) -> np.ndarray:
+        """Quantiles; NaN where ``q`` is outside of 0 to 1."""
+        q = np.asarray(q, dtype=np.float64)
+        inside = (q > 0) & (q < 1)
+        safe = np.where(inside, q, 0.5)
+        below, above = np.where(self._sign > 0, safe, 1 - safe), np.where(self._sign > 0, 1 - safe, safe)
+        on_far = below <= self._p_far
+        whole = np.where(on_far, self._p_far, self._p_near)
+        share = np.where(on_far, below, above) / whole
+        rest = np.where(on_far, self._p_far - below, below - self._p_far) / whole
+        x = self._sign * self._at(on_far, np.minimum(share, 1.0), np.clip(rest, 0.0, 1.0))
+        ends = np.select([q == 0, q == 1], [-np.inf, np.inf], np.nan)
+        return np.where(inside, x, ends)
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> np.ndarray:
+        """Draw independently, as SciPy does: ``size`` is the shape of the result and ends in that of the parameters.
+
+        Raises
+        ------
+        ValueError
+            When it does not.
+        """
+        size = self._sign.shape if size is None else (size,) if isinstance(size, int) else tuple(size)
+        if np.broadcast_shapes(size, self._sign.shape) != size:
+            raise ValueError(f"size {size} does not end in the shape of the parameters, {self._sign.shape}")
+        rng = np.random.default_rng(random_state)
+        on_far, rest = rng.random(size) < self._p_far, rng.random(size)
+        return self._sign * self._at(on_far, 1 - rest, rest)
+
+    @_QUIETLY
+    def _place(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return x, mirrored where the centre is negative; its size; and how far it is from the near normal's mean."""
+        y = self._sign * np.asarray(x, dtype=np.float64)
+        s, near = np.abs(y) / self._unit, self._near
+        # both are z, and each loses as many digits as its second term has
+        from_centre = (y - self._far_off) / self._unit + self._slope
+        return y, s, np.where(-near.t > self._slope, from_centre, s + near.t)
+
+    @_QUIETLY
+    def _tails(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities below and above x, mirrored where the centre is negative."""
+        y, s, z = self._place(x)
+        near_beyond, near_within = self._near.tails(s, z)
+        far_beyond, far_within = self._far.tails(s, z)
+        below = np.where(y >= 0, self._p_far + self._p_near * near_within, self._p_far * far_beyond)
+        above = np.where(y >= 0, self._p_near * near_beyond, self._p_near + self._p_far * far_within)
+        return np.minimum(below, 1.0), np.minimum(above, 1.0)
+
+    def _at(self, on_far: np.ndarray, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
+        """Return the points with these shares of their side beyond and within, mirrored where the centre is negative."""
+        near = self._near
+        z = near.normal_quantile(beyond, within)
+        from_centre, from_zero = self._far_off + (z - self._slope) * self._unit, (z - near.t) * self._unit
+        beyond_zero = np.maximum(np.where(-near.t > self._slope, from_centre, from_zero), 0.0)
+        of_near = np.where(near.t < 0, beyond_zero, near.quantile(beyond, within) * self._unit)
+        return np.where(on_far, -self._far.quantile(beyond, within) * self._unit, of_near)
+
+
+class _HalfLine:
+    """Distributions on s > 0 with density proportional to exp(-s^2 / 2 - t s): normal, mean -t, cut off at zero.
+
+    Parameters
+    ----------
+    t : ndarray
+        Of any sign; from 0 on the numbers are relative to exp(-t s), below 0 to the normal distribution.
+
+    Attributes
+    ----------
+    mills, log_mass : ndarray
+        Integral of exp(-s^2 / 2 - t s), Mills' ratio, and its logarithm; the former is inf for t < -37.
+    log_above : ndarray
+        Log probability that the normal distribution gives to s > 0.
+    mean, var : ndarray
+    ratio : ndarray
+        Half of the mean square divided by the mean.
+    """
+
+    def __init__(self, t: np.ndarray) -> None:
+        self.t, self.mills = t, _mills(t)
+        self.log_above = scipy.special.log_ndtr(-t)
+        self._downhill, below = t >= 0, np.minimum(t, 0.0)
+        log_mass = np.log(_mills(np.maximum(t, 0.0)))
+        self.log_mass = np.where(self._downhill, log_mass, below * below / 2 + _LOG_ROOT_2_PI + self.log_above)
+        self.mean, self.ratio = _ratios(t)
+        uphill = 1 - self.mean / self.mills
+        self.var = np.where(t > 2, self.mean * (2 * self.ratio - self.mean), uphill)
+
+    def logpdf(self, s: np.ndarray, z: np.ndarray, unit: np.ndarray) -> np.ndarray:
+        """Log density of unit * s; z is s + t, to more digits where t < 0."""
+        downhill = -(s / 2 + self.t) * s - np.log(_mills(np.maximum(self.t, 0.0)) * unit)
+        return np.where(self._downhill, downhill, -z * z / 2 - _LOG_ROOT_2_PI - self.log_above - np.log(unit))
+
+    def tails(self, s: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities beyond and within s."""
+        log_beyond = self._log_beyond(s)
+        above = np.where(self._downhill, 1.0, np.exp(self.log_above))
+        beyond = np.where(self._downhill, np.exp(log_beyond), scipy.special.ndtr(-z) / above)
+        slice_ = (scipy.special.ndtr(z) - scipy.special.ndtr(self.t)) / above
+        return beyond, np.where(self._downhill, -np.expm1(log_beyond), np.maximum(slice_, 0.0))
+
+    def normal_quantile(self, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
+        """Return z = s + t with these probabilities beyond and within s."""
+        above = np.exp(self.log_above)
+        upper, lower = beyond * above, scipy.special.ndtr(self.t) + within * above
+        return np.where(upper < 0.5, -scipy.special.ndtri(upper), scipy.special.ndtri(np.minimum(lower, 0.6)))
+
+    def quantile(self, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
+        """Return s with these probabilities beyond and within it, for t >= 0.
+
+        Notes
+        -----
+        The log of the probability beyond is concave, so Newton's steps from above the root stay above it; the first
+        one, from 0, leads there.
+        """
+        small = np.where(beyond < 0.5, beyond, 0.5)
+        log_beyond = np.where(beyond < 0.5, np.log(small), np.log1p(-np.where(beyond < 0.5, 0.5, within)))
+        t = np.maximum(self.t, 0.0)
+        s = -log_beyond * _mills(t)
+        for _ in range(100):
+            step = (self._log_beyond(s) - log_beyond) * _mills(t + s)
+            s = np.maximum(s + step, 0.0)
+            if np.all(np.abs(step) <= 4e-16 * s):
+                break
+        return s
+
+    def _log_beyond(self, s: np.ndarray) -> np.ndarray:
+        """Log probability beyond s, for t >= 0."""
+        t = np.maximum(self.t, 0.0)
+        return -(s / 2 + t) * s + np.log(_mills(t + s) / _mills(t))
+
+
+def _mills(t: np.ndarray) -> np.ndarray:
+    """Return Mills' ratio, the integral of exp(-s^2 / 2 - t s) over s > 0."""
+    return math.sqrt(math.pi / 2) * scipy.special.erfcx(t * math.sqrt(0.5))
+
+
+def _ratios(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of the distribution on the half line, and half of its mean square divided by the mean.
+
+    Notes
+    -----
+    With J_n the integral of s^n / n! exp(-s^2 / 2 - t s), these are the first two of r_n = J_n / J_(n - 1), and by parts
+    r_n = 1 / (t + (n + 1) r_(n + 1)): a continued fraction of positive terms, where 1 / mills - t cancels for large t.
+    """
+    large = np.maximum(t, 2.0)
+    r = after = 2 / (large + np.sqrt(large * large + 4 * 64))
+    for n in range(63, 0, -1):
+        r, after = 1 / (large + (n + 1) * r), r
+    small = np.minimum(t, 2.0)
+    mean = 1 / _mills(small) - small
+    return np.where(t > 2, r, mean), np.where(t > 2, after, (1 / mean - small) / 2)
+
+
+def _one_minus_product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return 1 - a b c, accurate relative to itself where the product is near 1."""
+    (a, i), (b, j), (c, k) = np.frexp(a), np.frexp(b), np.frexp(c)
+    product, lost = _two_product(a, b)
+    whole, lost_too = _two_product(product, c)
+    exponent = i + j + k
+    return (1 - np.ldexp(whole, exponent)) - np.ldexp(lost * c + lost_too, exponent)
+
+
+def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a b and what rounding took from it (Dekker 1971), for numbers of moderate size."""
+    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
+    product = a * b
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _split(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return two numbers of 26 bits whose sum is a."""
+    high = a * 134217729.0  # 2^27 + 1
+    high = high - (high - a)
+    return high, a - high
+
+
+def _refuse(precision: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> None:
+    if not np.all(np.isfinite(precision) & (precision >= 0)):
+        raise InputError("precision must be >= 0 and finite")
+    if not np.all(np.isfinite(centre)):
+        raise InputError("centre must be finite")
+    if not np.all(np.isfinite(scale) & (scale > 0)):
+        raise InputError("scale must be > 0 and finite")

@@ -1,0 +1,164 @@
+"""Gaussian regression with a Gaussian prior, by the singular values of the design seen through the prior.
+
+With theta = mean + root z and z ~ N(0, I) a priori, the design times the root has the singular value decomposition
+U diag(s) V'. Along the k-th right vector the data then know s_k**2 times what the prior does: shrinkage, evidence and
+the effective number of parameters are sums over k. The normal equations X'X are never formed, so that nearly collinear
+columns keep their digits. Bishop, PRML, sections 3.3 and 3.5; Golub and Van Loan 2013, section 5.5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+
+MAX_ROUNDING = 1e-6
+"""Nats that rounding may take from a log evidence before it is withheld."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The posterior of theta given unit noise, and what the evidence is made of.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (T,)
+        Posterior mean, which is also the mode.
+    factor, inverse : ndarray of shape (T, T)
+        ``factor @ factor.T`` is the posterior covariance; ``inverse`` is the inverse of ``factor``.
+    precision_root : ndarray of shape (T + R, T)
+        ``precision_root.T @ precision_root`` is the posterior precision: rows of the prior and of the data.
+    prior_root : ndarray of shape (T, T)
+        ``prior_root @ prior_root.T`` is the prior covariance.
+    gains : ndarray of shape (min(R, T),)
+        s**2 / (1 + s**2), the share of each direction that the data determine.
+    misfit : float
+        Squared error of the posterior mean plus its distance from the prior mean: the least of their sum.
+    squared_error : float
+        Squared error of the posterior mean alone.
+    log_det : float
+        Log determinant of the prior covariance over the posterior covariance.
+    rounding : float
+        What rounding may have changed ``log_det`` by.
+    """
+
+    mean: np.ndarray
+    factor: np.ndarray
+    inverse: np.ndarray
+    precision_root: np.ndarray
+    prior_root: np.ndarray
+    gains: np.ndarray
+    misfit: float
+    squared_error: float
+    log_det: float
+    rounding: float
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Posterior standard deviation of each entry."""
+        return np.sqrt(np.sum(np.square(self.factor), axis=1))
+
+    @property
+    def log_det_factor(self) -> float:
+        """Log determinant of ``factor``."""
+        return float(np.linalg.slogdet(self.prior_root)[1]) - self.log_det / 2
+
+    def distance(self, theta: np.ndarray) -> float:
+        """Return the squared distance of theta from the mean in standard deviations.
+
+        It is summed over prior and data, which is more exact far from the mean than the inverse of their sum.
+        """
+        return float(np.sum(np.square(self.precision_root @ (theta - self.mean))))
+
+    def spread(self, rows: np.ndarray) -> np.ndarray:
+        """Return the posterior variance of ``rows @ theta``, shape (rows,)."""
+        return np.sum(np.square(rows @ self.factor), axis=1)
+
+    def determined(self) -> np.ndarray:
+        """Return for each entry of theta the share of its prior variance that the data have removed, shape (T,)."""
+        return 1 - np.square(self.sd) / np.sum(np.square(self.prior_root), axis=1)
+
+    def in_units(self, units: np.ndarray, origin: np.ndarray) -> Solution:
+        """Return the solution for ``origin + theta / units``."""
+        made = {
+            "mean": origin + self.mean / units,
+            "factor": self.factor / units[:, None],
+            "inverse": self.inverse * units,
+            "precision_root": self.precision_root * units,
+            "prior_root": self.prior_root / units[:, None],
+        }
+        return Solution(**{**self.__dict__, **made})
+
+
+def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray) -> Solution:
+    """Combine a Gaussian prior with Gaussian rows of unit noise.
+
+    Parameters
+    ----------
+    design : ndarray of shape (R, T)
+    outcome : ndarray of shape (R,)
+    mean : ndarray of shape (T,)
+        Prior mean of theta.
+    root : ndarray of shape (T, T)
+        Lower triangular; ``root @ root.T`` is the prior covariance.
+    """
+    u, s, v = scipy.linalg.svd(design @ root, full_matrices=False)
+    rest = outcome - design @ mean
+    known = u.T @ rest
+    outside = rest - u @ known
+    outside = float(np.sum(np.square(outside - u @ (u.T @ outside))))  # twice is enough (Parlett 1998, 6.9)
+    stretched = np.hypot(1.0, s)
+    shrunken = known / stretched**2
+    identity = np.eye(len(mean))
+    prior_inverse = scipy.linalg.solve_triangular(root, identity, lower=True)
+    return Solution(
+        mean=mean + root @ (v.T @ (s * shrunken)),
+        factor=root @ (identity + (v.T * (1 / stretched - 1)) @ v),
+        inverse=(identity + (v.T * (stretched - 1)) @ v) @ prior_inverse,
+        precision_root=np.vstack([prior_inverse, design]),
+        prior_root=root,
+        gains=np.square(s / stretched),
+        misfit=outside + float(np.sum(np.square(known / stretched))),
+        squared_error=outside + float(np.sum(np.square(shrunken))),
+        log_det=math.fsum(np.log1p(np.square(s))),
+        rounding=_rounding(s),
+    )
+
+
+def fitted(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float, int]:
+    """Return a least-squares solution of smallest norm in standardized columns, its squared error, and the rank.
+
+    Parameters
+    ----------
+    design : ndarray of shape (R, T)
+    outcome : ndarray of shape (R,)
+    """
+    size = np.sqrt(np.sum(np.square(design), axis=0))
+    size = np.where(size > 0, size, 1.0)
+    u, s, v = scipy.linalg.svd(design / size, full_matrices=False)
+    kept = s > 8 * np.finfo(np.float64).eps * max(design.shape, default=1) * np.max(s, initial=0.0)
+    u, s, v = u[:, kept], s[kept], v[kept]
+    known = u.T @ outcome
+    rest = outcome - u @ known
+    rest = rest - u @ (u.T @ rest)
+    return (v.T @ (known / s)) / size, float(np.sum(np.square(rest))), len(s)
+
+
+def unique(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the least-squares solution and its squared error, or raise `NumericalError` when there are several."""
+    theta, squared_error, rank = fitted(design, outcome)
+    if rank < len(theta):
+        raise NumericalError(
+            f"no unique maximum-likelihood estimate: the data identify {rank} of {len(theta)} combinations of weights"
+        )
+    return theta, squared_error
+
+
+def _rounding(s: np.ndarray) -> float:
+    """Return how far the errors of singular values, all of the size of the largest's, can move the log determinant."""
+    error = 8 * np.finfo(np.float64).eps * np.max(s, initial=0.0)
+    return math.fsum(2 * s * error / (1 + np.square(s)))

@@ -1,0 +1,162 @@
+r"""Linear regression with unknown noise: the normal-inverse-gamma model.
+
+    sigma2     ~ InvGamma(a0, scale b0)
+    w | sigma2 ~ N(mean, sigma2 V0)       of standardized terms; mean m0 of the intercept, w0 of the others
+    y_n        ~ N(x_n' w, sigma2)        n = 1..N
+
+Murphy 2012, section 7.6.3; Bishop, PRML, section 3.3 and exercises 3.12 to 3.14; Gelman et al., BDA3, section 14.8;
+CS725 lectures 10 to 13.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.factored import FactoredMoments
+from bayeszoo.families import InverseRootGamma, Posterior, log_rising
+from bayeszoo.fields import covariance, plain, positive, real
+from bayeszoo.gaussian import normal_inverse_gamma
+from bayeszoo.least_squares import MAX_ROUNDING, Solution, solve
+from bayeszoo.linear import DIABETES, LinearModel
+from bayeszoo.model import Values
+from bayeszoo.moments import Moments
+
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class LinearRegression(LinearModel):
+    """Gaussian outcomes of unknown noise, whose mean is linear in terms.
+
+    Parameters
+    ----------
+    w0 : float, or one for each term but the intercept
+        Prior mean of the weights of standardized terms.
+    V0 : float, or T rows of T
+        Their prior covariance, the intercept's first, over the noise variance; a number stands for a multiple of the
+        identity.
+    a0, b0 : float
+        Shape and scale of the inverse-gamma prior of the noise variance, > 0.
+    """
+
+    w0: float = real(0.0, "prior mean of the weights w0", axes=("slope",), units=1)
+    V0: float = covariance(100.0, "V0", axes=("term", "term"), units=0)
+    a0: float = positive(1.0, "prior shape a0")
+    b0: float = positive(1.0, "prior scale b0", units=2)
+
+    examples = (DIABETES,)
+
+    @classmethod
+    def weak(cls, data: Values) -> LinearRegression:
+        """Standardize; weights within ten noise sd, and a noise variance worth one observation of the outcome's."""
+        return cls(V0=100.0, a0=0.5, b0=0.5 * Moments.of(data["y"]).sd ** 2, **cls.standardized(data))
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw noise and weights from the prior, standard normal features, and ``size`` outcomes given them."""
+        slopes = max(np.size(self.w0), np.size(np.diagonal(self.V0)) - self.intercept if np.ndim(self.V0) else 0)
+        data = self.simulate_design(rng, size, slopes)
+        params = self.posterior(self.nothing(data)).rvs((), rng)
+        return params, {"y": rng.normal(self.design(data) @ params["w"], np.sqrt(params["sigma2"])), **data}
+
+    def _prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Return prior mean, about the origin, and lower triangular root of the covariance of standardized weights."""
+        slopes, V0 = len(stats.units), np.asarray(self.V0)
+        terms = slopes + self.intercept
+        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", slopes)])
+        if V0.ndim and len(V0) != terms:
+            raise InputError(f"V0 is {len(V0)} x {len(V0)}, the model has {terms} terms")
+        return mean, np.linalg.cholesky(V0) if V0.ndim else math.sqrt(self.V0) * np.eye(terms)
+
+    def _learned(self, stats: FactoredMoments) -> tuple[Solution, float, float]:
+        """Return standardized weights at unit noise, and shape and scale of the posterior of the noise variance."""
+        found = solve(*self.system(stats), *self._prior(stats))
+        return found, self.a0 + stats.n / 2, self.b0 + found.misfit / 2
+
+    def _whitened(self, stats: FactoredMoments) -> Any:
+        found, shape, scale = self._learned(stats)
+        return ours.Whitened(self.in_units(stats, found), math.sqrt(scale / shape))
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Gaussian outcome a row."""
+        stats = self.statistics(data)
+        mean, root = self.prior_in_units(stats, *self._prior(stats))
+        with pm.Model(coords=self.coords(data)) as model:
+            sigma2 = pm.InverseGamma("sigma2", alpha=self.a0, beta=self.b0)
+            cov, coordinates = sigma2 * (root @ root.T), self._whitened(stats)
+            w = pm.MvNormal("w", mu=mean, cov=cov, dims="term", transform=coordinates)
+            terms = pm.Data("terms", self.design(data), dims=("row", "term"))
+            outcome = pm.Data("y_data", data["y"], dims="row")
+            pm.Normal("y", mu=pm.math.dot(terms, w), sigma=pm.math.sqrt(sigma2), observed=outcome, dims="row")
+        return model
+
+    def compressed(self, stats: FactoredMoments) -> Any:
+        """Declare the density of the rows from their factored moments."""
+        mean, root = self.prior_in_units(stats, *self._prior(stats))
+        with pm.Model() as model:
+            a0, b0, n, origin = ours.as_data(a0=self.a0, b0=self.b0, n=stats.n, origin=self.origin(len(mean)))
+            sigma2 = pm.InverseGamma("sigma2", alpha=a0, beta=b0)
+            w = ours.GaussianVector("w", mean, root, sigma2, self._whitened(stats))
+            squares = ours.squared_error(w - origin, *self.rows(stats))
+            pm.Potential("y", -(n * pm.math.log(2 * np.pi * sigma2) + squares / sigma2) / 2)
+        return model
+
+    def updated(self, stats: FactoredMoments) -> LinearRegression:
+        """Return the model whose prior is this posterior."""
+        found, shape, scale = self._learned(stats)
+        mean = self.origin(len(found.mean)) + found.mean
+        prior = {"m0": mean[0] if self.intercept else self.m0, "w0": plain(mean[int(self.intercept) :])}
+        return replace(self, **prior, V0=plain(found.factor @ found.factor.T), a0=shape, b0=scale)
+
+    def posterior(self, stats: FactoredMoments) -> Posterior:
+        """Return weights and noise variance jointly; their marginals are Student t and inverse-gamma."""
+        found, shape, scale = self._learned(stats)
+        return normal_inverse_gamma("w", "sigma2", self.in_units(stats, found), shape, scale)
+
+    def log_evidence(self, stats: FactoredMoments) -> float:
+        """Return the log density of the outcomes, NaN where rounding could change it."""
+        (found, _, _), half = self._learned(stats), stats.n / 2
+        powers = self.a0 * math.log1p(found.misfit / (2 * self.b0))
+        powers += half * math.log(math.pi * (2 * self.b0 + found.misfit)) + found.log_det / 2
+        return float(log_rising(self.a0, half)) - powers if found.rounding <= MAX_ROUNDING else math.nan
+
+    def predictive(self, stats: FactoredMoments, data: Values) -> Any:
+        """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
+        found, shape, scale = self._learned(stats)
+        mean, spread = self.predicted(found, data)
+        return scipy.stats.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
+        sd = np.sqrt(np.asarray(params["sigma2"]))[..., None]
+        return scipy.stats.norm(np.asarray(params["w"]) @ self.design(data).T, sd)
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return sigma, the standard deviation of one observation."""
+        return {"sigma": np.sqrt(np.asarray(params["sigma2"]))}
+
+    def derived_marginals(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return the distribution of sigma in closed form."""
+        return {"sigma": InverseRootGamma(*self._learned(stats)[1:])}
+
+    def free_parameters(self, stats: FactoredMoments) -> int:
+        """Return the weights and sigma2."""
+        return len(self.units(stats)) + 1
+
+    def map(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return the joint mode of weights and noise variance."""
+        found, shape, scale = self._learned(stats)
+        return {"w": self.in_units(stats, found).mean, "sigma2": scale / (shape + 1 + len(found.mean) / 2)}
+
+    def mle(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return least squares, and their mean squared error; none where the fit is perfect or not unique."""
+        w, squared_error = self.least_squares(stats)
+        if not squared_error:
+            raise NumericalError("no maximum-likelihood estimate: the outcome is fitted exactly, so that sigma2 -> 0")
+        return {"w": w, "sigma2": squared_error / stats.n}

@@ -1,0 +1,132 @@
+r"""Ridge regression: a linear model with Gaussian weights and known noise.
+
+    w_j ~ N(0, tau^2)            of a feature in units of `scale`; the intercept ~ N(m0, s0^2)
+    y_n ~ N(x_n' w, sigma^2)     n = 1..N
+
+The mode is the ridge estimate with penalty sigma^2 / tau^2 (Hoerl and Kennard 1970). Bishop, PRML, sections 3.1.4, 3.3
+and 3.5; Murphy 2012, section 7.5; MacKay 1992; CS725 lectures 10 to 13.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.factored import FactoredMoments
+from bayeszoo.families import Posterior
+from bayeszoo.fields import positive
+from bayeszoo.gaussian import gaussian
+from bayeszoo.least_squares import MAX_ROUNDING, Solution, solve
+from bayeszoo.linear import DIABETES, LinearModel
+from bayeszoo.model import Values
+from bayeszoo.moments import Moments
+
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+
+ROOT_2_PI = math.sqrt(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Ridge(LinearModel):
+    """Gaussian outcomes of known noise, whose mean is linear in terms with Gaussian weights.
+
+    Parameters
+    ----------
+    tau : float
+        Prior standard deviation of the weight of a standardized term, > 0.
+    sigma : float
+        Standard deviation of one observation, > 0.
+    s0 : float
+        Prior standard deviation of the intercept, > 0.
+    """
+
+    tau: float = positive(1.0, "prior sd of the weights tau", units=1)
+    sigma: float = positive(1.0, "noise sd sigma", units=1)
+    s0: float = positive(10.0, "prior sd of the intercept s0", units=1)
+
+    examples = (DIABETES,)
+
+    @classmethod
+    def weak(cls, data: Values) -> Ridge:
+        """Standardize; for each weight a standard deviation of the outcome, and the noise that least squares leave."""
+        base = cls(**cls.standardized(data))
+        sd = Moments.of(data["y"]).sd
+        return replace(base, tau=sd, sigma=base.noise_sd(base.statistics(data)), s0=10 * sd)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
+        data = self.simulate_design(rng, size)
+        params = self.posterior(self.nothing(data)).rvs((), rng)
+        return params, {"y": rng.normal(self.design(data) @ params["w"], self.sigma), **data}
+
+    def _prior_sd(self, terms: int) -> np.ndarray:
+        return np.array([self.s0] * self.intercept + [self.tau] * (terms - self.intercept))
+
+    def _prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Return prior means and standard deviations of the weights in the user's units."""
+        units = self.units(stats)
+        return self.origin(len(units)), self._prior_sd(len(units)) / units
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Gaussian outcome a row."""
+        stats = self.statistics(data)
+        mean, sd = self._prior(stats)
+        with pm.Model(coords=self.coords(data)) as model:
+            w = pm.Normal("w", mean, sd, dims="term", transform=ours.Whitened(self._solution(stats)))
+            terms = pm.Data("terms", self.design(data), dims=("row", "term"))
+            outcome = pm.Data("y_data", data["y"], dims="row")
+            pm.Normal("y", mu=pm.math.dot(terms, w), sigma=self.sigma, observed=outcome, dims="row")
+        return model
+
+    def compressed(self, stats: FactoredMoments) -> Any:
+        """Declare the density of the rows from their factored moments."""
+        mean, sd = self._prior(stats)
+        with pm.Model() as model:
+            mean, sd, n, sigma = ours.as_data(mean=mean, sd=sd, n=stats.n, sigma=self.sigma)
+            w = ours.NormalVector("w", mean, sd, ours.Whitened(self._solution(stats)))
+            squares = ours.squared_error(w - mean, *self.rows(stats)) / pm.math.sqr(sigma)
+            pm.Potential("y", -n * pm.math.log(sigma * ROOT_2_PI) - squares / 2)
+        return model
+
+    def _standardized(self, stats: FactoredMoments) -> Solution:
+        (design, outcome), sd = self.system(stats), self._prior_sd(len(self.units(stats)))
+        return solve(design / self.sigma, outcome / self.sigma, 0 * sd, np.diag(sd))
+
+    def _solution(self, stats: FactoredMoments) -> Solution:
+        return self.in_units(stats, self._standardized(stats))
+
+    def posterior(self, stats: FactoredMoments) -> Posterior:
+        """Return the weights, jointly Gaussian."""
+        return gaussian("w", self._solution(stats))
+
+    def log_evidence(self, stats: FactoredMoments) -> float:
+        """Return the log density of the outcomes, NaN where rounding could change it."""
+        found = self._standardized(stats)
+        constant = -stats.n * math.log(ROOT_2_PI * self.sigma)
+        return constant - (found.misfit + found.log_det) / 2 if found.rounding <= MAX_ROUNDING else math.nan
+
+    def predictive(self, stats: FactoredMoments, data: Values) -> Any:
+        """Return each row's Gaussian predictive."""
+        mean, spread = self.predicted(self._standardized(stats), data)
+        return scipy.stats.norm(mean, np.sqrt(self.sigma**2 + spread))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Gaussian distribution; weights of shape (..., T) give (..., rows)."""
+        return scipy.stats.norm(np.asarray(params["w"]) @ self.design(data).T, self.sigma)
+
+    def free_parameters(self, stats: FactoredMoments) -> int:
+        """Return how many weights there are."""
+        return len(self.units(stats))
+
+    def map(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return the ridge estimate, with penalty (sigma / tau)^2 on standardized weights."""
+        return {"w": self._solution(stats).mean}
+
+    def mle(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return the least-squares estimate; there is none where the columns are linearly dependent."""
+        return {"w": self.least_squares(stats)[0]}

@@ -1,0 +1,196 @@
+"""Factored statistics and the singular-value solution against dense linear algebra, in double and in many digits."""
+
+import mpmath
+import numpy as np
+import pytest
+import scipy
+
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.factored import FactoredMoments, downdated, triangular
+from bayeszoo.least_squares import fitted, solve, unique
+
+
+def rows(n, k, seed=0, offset=0.0):
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_normal((n, k)) @ rng.standard_normal((k, k)) + offset
+    return columns, columns @ np.arange(1.0, k + 1) + rng.standard_normal(n)
+
+
+def moments(columns, outcome):
+    return FactoredMoments.of(columns, outcome, np.ones(columns.shape[1]))
+
+
+def scatter(columns, outcome):
+    both = np.column_stack([columns, outcome])
+    return (both - both.mean(axis=0)).T @ (both - both.mean(axis=0))
+
+
+def same(first, second, tolerance=1e-12):
+    size = np.sqrt(np.outer(np.diag(second.root.T @ second.root), np.diag(second.root.T @ second.root))) + 1e-300
+    assert first.n == second.n
+    assert np.allclose(first.mean, second.mean, rtol=1e-13, atol=1e-13)
+    assert np.max(np.abs(first.root.T @ first.root - second.root.T @ second.root) / size) < tolerance
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 3), (40, 3), (5, 12), (200_000, 2)])
+def test_the_factor_is_one_of_the_scatter(n, k):
+    columns, outcome = rows(n, k)
+    found = moments(columns, outcome)
+    assert len(found.root) <= k + 1
+    assert np.allclose(found.root.T @ found.root, scatter(columns, outcome), rtol=1e-11, atol=1e-9)
+
+
+@pytest.mark.parametrize("at", [0, 1, 7, 39, 40])
+def test_parts_pool_to_the_whole(at):
+    columns, outcome = rows(40, 3, offset=1e3)
+    parts = moments(columns[:at], outcome[:at]), moments(columns[at:], outcome[at:])
+    same(parts[0] + parts[1], moments(columns, outcome), 1e-10)
+    same(parts[1] + parts[0], moments(columns, outcome), 1e-10)
+
+
+@pytest.mark.parametrize(("n", "k"), [(40, 3), (6, 3), (12, 30)])
+@pytest.mark.parametrize("removed", [1, 4])
+def test_rows_taken_away_leave_the_others(n, k, removed):
+    columns, outcome = rows(n, k, offset=100.0)
+    left = moments(columns, outcome) - moments(columns[:removed], outcome[:removed])
+    same(left, moments(columns[removed:], outcome[removed:]), 1e-9)
+
+
+def test_all_rows_taken_away_leave_nothing():
+    columns, outcome = rows(9, 2)
+    whole = moments(columns, outcome)
+    nothing = whole - whole
+    assert nothing.n == 0
+    assert len(nothing.root) == 0
+    same(nothing + whole, whole)
+
+
+def test_columns_of_very_different_size_are_taken_away():
+    columns, outcome = rows(30, 3)
+    columns = columns * [1e-12, 1.0, 1e12]
+    left = moments(columns, outcome) - moments(columns[:3], outcome[:3])
+    same(left, moments(columns[3:], outcome[3:]), 1e-9)
+
+
+def test_discounted_twice_is_the_rows_twice():
+    columns, outcome = rows(12, 2)
+    whole = moments(columns, outcome)
+    same(whole.discounted(2.0), whole + whole)
+
+
+def test_designs_in_other_units_do_not_add_up():
+    columns, outcome = rows(5, 2)
+    with pytest.raises(InputError, match="different units"):
+        moments(columns, outcome) + FactoredMoments.of(columns, outcome, np.array([1.0, 2.0]))
+
+
+def test_the_system_has_the_squared_error_of_the_rows():
+    columns, outcome = rows(50, 3, offset=5.0)
+    design, short = moments(columns, outcome).system(True, 2.0)
+    weights = np.array([0.3, -1.0, 2.0, 0.5])
+    full = outcome - 2.0 - weights[0] - columns @ weights[1:]
+    assert np.isclose(np.sum((short - design @ weights) ** 2), np.sum(full**2), rtol=1e-12)
+
+
+def test_a_factor_keeps_what_the_scatter_loses():
+    # columns that differ in the tenth digit: their scatter has no digit of the difference
+    rng = np.random.default_rng(0)
+    first, difference = rng.standard_normal(100), rng.standard_normal(100)
+    columns = np.column_stack([first, first + 1e-10 * difference])
+    root = moments(columns, np.zeros(100)).root[:, :2]
+    smallest = scipy.linalg.svdvals(root)[-1]
+    exact = scipy.linalg.svdvals(np.column_stack([first, columns[:, 1] - first])[:, 1:] / np.sqrt(2))[-1]
+    assert 0.5 < smallest / exact < 1.5
+    gram = np.linalg.eigvalsh(root.T @ root)[0]
+    assert not 0.5 < np.sqrt(abs(gram)) / exact < 1.5
+
+
+def test_triangular_and_downdated_are_inverse():
+    rng = np.random.default_rng(1)
+    kept, removed = rng.standard_normal((20, 4)), rng.standard_normal((3, 4))
+    found = downdated(triangular(np.vstack([kept, removed])), removed)
+    assert np.allclose(found.T @ found, kept.T @ kept, rtol=1e-11)
+
+
+def dense(design, outcome, mean, root):
+    """Posterior and log evidence (unit noise) from the normal equations and SciPy's multivariate normal."""
+    covariance = np.linalg.inv(np.linalg.inv(root @ root.T) + design.T @ design)
+    centre = covariance @ (design.T @ outcome + np.linalg.solve(root @ root.T, mean))
+    spread = np.eye(len(outcome)) + design @ root @ root.T @ design.T
+    return centre, covariance, scipy.stats.multivariate_normal(design @ mean, spread).logpdf(outcome)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (30, 4), (6, 15)])
+def test_the_solution_is_that_of_dense_linear_algebra(n, k):
+    rng = np.random.default_rng(2)
+    design, outcome = rows(n, k)
+    mean, root = rng.standard_normal(k), 0.2 * np.tril(rng.standard_normal((k, k))) + 2 * np.eye(k)
+    found, (centre, covariance, evidence) = solve(design, outcome, mean, root), dense(design, outcome, mean, root)
+    assert np.allclose(found.mean, centre, rtol=1e-8, atol=1e-8)
+    assert np.allclose(found.factor @ found.factor.T, covariance, rtol=1e-8, atol=1e-10)
+    assert np.allclose(found.inverse @ found.factor, np.eye(k), atol=1e-8)
+    theta = rng.standard_normal(k)
+    assert np.isclose(found.distance(theta), (theta - centre) @ np.linalg.solve(covariance, theta - centre), rtol=1e-7)
+    assert np.isclose(found.log_det_factor, np.linalg.slogdet(covariance)[1] / 2, rtol=1e-9)
+    assert np.isclose(found.squared_error, np.sum((outcome - design @ centre) ** 2), rtol=1e-7)
+    assert np.isclose(-n / 2 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2, evidence, rtol=1e-10)
+    assert np.isclose(np.sum(found.gains), np.trace(design @ covariance @ design.T), rtol=1e-9)
+    assert np.allclose(found.determined(), 1 - np.diag(covariance) / np.diag(root @ root.T), atol=1e-9)
+    assert np.allclose(found.spread(design), np.diag(design @ covariance @ design.T), rtol=1e-8)
+
+
+def evidence_in_many_digits(design, outcome, tau):
+    """Log evidence of unit noise and weights N(0, tau^2) by mpmath's LU, from the same float64 numbers."""
+    with mpmath.workdps(80):
+        rows = mpmath.matrix(design.tolist())
+        spread = mpmath.eye(len(outcome)) + mpmath.mpf(tau) ** 2 * rows * rows.T
+        y = mpmath.matrix(outcome.tolist())
+        squares = (y.T * mpmath.lu_solve(spread, y))[0]
+        return float(-(len(outcome) * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(spread)) + squares) / 2)
+
+
+@pytest.mark.parametrize("gap", [1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize("tau", [1.0, 1e6])
+def test_the_evidence_of_nearly_equal_columns_is_right_or_said_not_to_be(gap, tau):
+    rng = np.random.default_rng(3)
+    first = rng.standard_normal(8)
+    design = np.column_stack([first, first + gap * rng.standard_normal(8), rng.standard_normal(8)])
+    outcome = rng.standard_normal(8)
+    found = solve(design, outcome, np.zeros(3), tau * np.eye(3))
+    value = -4 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2
+    error = abs(value - evidence_in_many_digits(design, outcome, tau))
+    assert error <= 1e-9 + 10 * found.rounding
+    assert found.rounding < 1e-6 or gap * tau > 1e-7
+
+
+def test_normal_equations_are_wrong_where_the_solution_is_right():
+    rng = np.random.default_rng(4)
+    first = rng.standard_normal(8)
+    design = np.column_stack([first, first + 1e-12 * rng.standard_normal(8)])
+    outcome, tau = rng.standard_normal(8), 1e6
+    exact = evidence_in_many_digits(design, outcome, tau)
+    found = solve(design, outcome, np.zeros(2), tau * np.eye(2))
+    assert abs(-4 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2 - exact) < 1e-9
+    normal = np.eye(2) + tau**2 * design.T @ design
+    moment = tau * design.T @ outcome
+    squares = outcome @ outcome - moment @ np.linalg.solve(normal, moment)
+    assert abs(-4 * np.log(2 * np.pi) - (squares + np.linalg.slogdet(normal)[1]) / 2 - exact) > 1e-4
+
+
+def test_least_squares_and_rank():
+    design, outcome = rows(20, 3)
+    theta, squared_error, rank = fitted(design, outcome)
+    reference = scipy.linalg.lstsq(design, outcome)
+    assert rank == 3
+    assert np.allclose(theta, reference[0], rtol=1e-10)
+    assert np.isclose(squared_error, np.sum((outcome - design @ reference[0]) ** 2), rtol=1e-10)
+    twice = np.column_stack([design, design[:, 0] - 2 * design[:, 2]])
+    assert fitted(twice, outcome)[2] == 3
+    assert np.isclose(fitted(twice, outcome)[1], squared_error, rtol=1e-10)
+    with pytest.raises(NumericalError, match="identify 3 of 4 combinations of weights"):
+        unique(twice, outcome)
+
+
+def test_rank_does_not_depend_on_units():
+    design, outcome = rows(20, 3)
+    assert fitted(design * [1e-100, 1.0, 1e100], outcome)[2] == 3
