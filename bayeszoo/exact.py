@@ -28,13 +28,14 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     with problem.clock.phase("run"):
         sample = model.posterior(problem.stats).rvs((chains, draws), problem.rng)
         log_evidence = model.log_evidence(problem.stats)
+        figures = model.figures(problem.stats) if hasattr(model, "figures") else {}
         inversion = _inversion_error(model.posterior(problem.stats))
     broken = sum(int((~np.isfinite(values)).sum()) for values in (log_evidence, *sample.values()))
     checks = [
         at_most("numbers not finite", broken, 0),
         at_most("largest error of a quantile in probability", inversion, MAX_QUANTILE_ERROR),
     ]
-    return Outcome(sample, "closed form", checks, {"log_evidence": log_evidence})
+    return Outcome(sample, "closed form", checks, {**figures, "log_evidence": log_evidence})
 
 
 def _inversion_error(posterior: Posterior) -> float:

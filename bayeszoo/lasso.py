@@ -296,44 +296,74 @@ def _soft_threshold(pull: float, penalty: float) -> float:
 
 
 def _solve_on_support(problem: _Problem, phi: np.ndarray) -> None:
-    """Go, in place, to the solution on the support with the signs as they are, as long as f falls."""
+    """Go, in place, to the solution on the support with the signs as they are, as long as these change."""
     for _ in range(_SOLVES):
         support = np.flatnonzero((phi != 0) | (problem.penalty == 0))
         gram, at, penalty = problem.gram[np.ix_(support, support)], phi[support], problem.penalty[support]
-        slope = gram @ at - problem.pull[support] + penalty * np.sign(at)
-        lost = np.max(problem.rounding(phi), initial=0.0)
-        direction, curvature = _direction(gram, slope, lost)
-        phi[support], crossed = _lowest_on(at, direction, float(slope @ direction), curvature, penalty)
-        if not crossed:
+        lost = float(np.max(problem.rounding(phi)[support], initial=0.0))
+        phi[support] = moved = _toward_solution(gram, at, gram @ at - problem.pull[support], penalty, lost)
+        if np.array_equal(np.sign(moved), np.sign(at)):
             return
 
 
-def _direction(gram: np.ndarray, slope: np.ndarray, lost: float) -> tuple[np.ndarray, float]:
-    """Return the way to the solution of the equations, or one along which f falls in a straight line; its curvature."""
+def _toward_solution(
+    gram: np.ndarray, at: np.ndarray, slope: np.ndarray, penalty: np.ndarray, lost: float
+) -> np.ndarray:
+    """Return the lowest point on the way to the solution of the equations; of dependent columns first let some go."""
+    total = slope + penalty * np.sign(at)
+    factor = _cholesky(gram)
+    if factor is not None:
+        direction = -scipy.linalg.cho_solve((factor, True), total)
+        return _lowest_on(at, direction, total @ direction, direction @ gram @ direction, penalty)
+    values, vectors = np.linalg.eigh(gram)
+    flat = values <= 10 * _EPS * len(values) * values[-1]
+    thinned = _without_dependence(at, vectors[:, flat], slope, penalty, 10 * lost)
+    if np.any(thinned != at):
+        return thinned
+    direction = -vectors[:, ~flat] @ (vectors[:, ~flat].T @ total / values[~flat])
+    return _lowest_on(at, direction, total @ direction, direction @ gram @ direction, penalty)
+
+
+def _cholesky(gram: np.ndarray) -> np.ndarray | None:
+    """Return the lower factor of a matrix with diagonal 1, or None where it is nearly singular."""
     try:
         factor = scipy.linalg.cholesky(gram, lower=True)
-        if np.min(np.diag(factor), initial=1.0) > 1e-7:
-            direction = -scipy.linalg.cho_solve((factor, True), slope)
-            return direction, float(direction @ gram @ direction)
     except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(gram)
-    along, flat = vectors.T @ slope, values <= 10 * _EPS * len(values) * values[-1]
-    if np.max(np.abs(along[flat]), initial=0.0) > 10 * lost:
-        return -vectors[:, flat] @ along[flat], 0.0
-    direction = -vectors[:, ~flat] @ (along[~flat] / values[~flat])
-    return direction, float(direction @ gram @ direction)
+        return None
+    return factor if np.min(np.diag(factor), initial=1.0) > 1e-7 else None
+
+
+def _without_dependence(
+    at: np.ndarray, flat: np.ndarray, slope: np.ndarray, penalty: np.ndarray, lost: float
+) -> np.ndarray:
+    """Go down along directions that the data do not see, until none is left or f is flat on them.
+
+    There f falls in straight lines, which end where a coordinate meets 0. The directions that leave it there are the
+    others after a reflection that turns the first into the only one that moves it.
+    """
+    while flat.shape[1]:
+        along = flat.T @ (slope + penalty * np.sign(at))
+        if np.max(np.abs(along)) <= lost:
+            return at
+        moved = _lowest_on(at, -flat @ along, -along @ along, 0.0, penalty)
+        for gone in np.flatnonzero((moved == 0) & (at != 0)):
+            normal = flat[gone].copy()
+            normal[0] += np.copysign(np.linalg.norm(normal), normal[0])
+            flat = (flat - np.outer(flat @ normal, normal) * (2 / (normal @ normal)))[:, 1:]
+            flat[gone] = 0.0
+        at = moved
+    return at
 
 
 def _lowest_on(
     at: np.ndarray, direction: np.ndarray, slope: float, curvature: float, penalty: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    """Return the lowest point on a ray, and whether a penalized coordinate met 0 on the way there.
+) -> np.ndarray:
+    """Return the lowest point on a ray.
 
-    f is quadratic between the points where a coordinate passes 0; there its slope rises by twice the penalty.
+    f is quadratic between the points where a penalized coordinate passes 0; there its slope rises by twice the penalty.
     """
     if slope >= 0:
-        return at, False
+        return at
     crossing = np.flatnonzero((penalty > 0) & (at * direction < 0))
     times = -at[crossing] / direction[crossing]
     order = np.argsort(times)
@@ -347,7 +377,7 @@ def _lowest_on(
     time = min(time, times[k]) if k < len(times) else time
     moved = at + time * direction
     moved[crossing[times == time]] = 0.0
-    return moved, bool(np.any(times <= time))
+    return moved
 
 
 def _is_unique(problem: _Problem, phi: np.ndarray, slope: np.ndarray) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
 
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 
 MAX_ROUNDING = 1e-6
 """Nats that rounding may take from a log evidence before it is withheld."""
@@ -66,6 +67,11 @@ class Solution:
     def log_det_factor(self) -> float:
         """Log determinant of ``factor``."""
         return float(np.linalg.slogdet(self.prior_root)[1]) - self.log_det / 2
+
+    @property
+    def safe_log_det(self) -> float:
+        """``log_det``, but NaN where rounding could change an evidence by `MAX_ROUNDING`."""
+        return self.log_det if self.rounding <= MAX_ROUNDING else math.nan
 
     def distance(self, theta: np.ndarray) -> float:
         """Return the squared distance of theta from the mean in standard deviations.
@@ -156,6 +162,21 @@ def unique(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float]:
             f"no unique maximum-likelihood estimate: the data identify {rank} of {len(theta)} combinations of weights"
         )
     return theta, squared_error
+
+
+def above_zero(squared_error: float, variance: str) -> float:
+    """Return a squared error, or raise `NumericalError` where it is 0."""
+    if not squared_error > 0:
+        raise NumericalError(f"no maximum-likelihood estimate: the outcome is fitted exactly, so that {variance} -> 0")
+    return squared_error
+
+
+def covariance_root(label: str, value: Any, size: int) -> np.ndarray:
+    """Return the lower triangular root of a covariance matrix, or of a multiple of the identity of that size."""
+    matrix = np.asarray(value, dtype=np.float64)
+    if matrix.ndim and len(matrix) != size:
+        raise InputError(f"{label} is {len(matrix)} x {len(matrix)}, the model has {size} terms")
+    return np.asarray(np.linalg.cholesky(matrix) if matrix.ndim else math.sqrt(matrix) * np.eye(size))
 
 
 def _rounding(s: np.ndarray) -> float:

@@ -85,6 +85,11 @@ class LinearModel(Model):
             "m0": Moments.of(data["y"]).mean,
         }
 
+    @staticmethod
+    def outcome_sd(data: Values) -> float:
+        """Return the standard deviation of the outcome; 1 where there is none to go by."""
+        return float(Moments.of(data["y"]).sd)
+
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the names of the terms."""
         used = data["feature"][self._used(data)]
@@ -137,6 +142,10 @@ class LinearModel(Model):
         ones = np.ones((len(features), int(self.intercept)))
         return np.hstack([ones, *(features**k for k in range(1, self.degree + 1))])
 
+    def mean(self, params: Values, data: Values) -> np.ndarray:
+        """Return the mean outcome of each row; weights of shape (..., T) give (..., rows)."""
+        return np.asarray(params["w"]) @ self.design(data).T
+
     def statistics(self, data: Values) -> FactoredMoments:
         """Return count, means and factored scatter of the standardized terms and the outcome."""
         columns, units = self.slopes(data)
@@ -182,6 +191,11 @@ class LinearModel(Model):
         noise = 1e-20 * float(np.sum(np.square(stats.root[:, -1])))
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
 
+    def squared_error(self, stats: FactoredMoments) -> tuple[float, int]:
+        """Return the squared error of least squares, and how many terms they had, the intercept among them."""
+        weights, squared_error = self.least_squares(stats)
+        return squared_error, len(weights)
+
     def noise_sd(self, stats: FactoredMoments) -> float:
         """Return the standard deviation of what least squares leave, or of the outcome where they leave nothing."""
         design, outcome = self.system(stats)
@@ -203,7 +217,9 @@ class LinearModel(Model):
         columns, units = self.slopes(design)
         return FactoredMoments.of(columns[:0], np.zeros(0), units)
 
-    def simulate_design(self, rng: np.random.Generator, size: int, slopes: int = 0) -> dict[str, np.ndarray]:
+    def simulate_design(
+        self, rng: np.random.Generator, size: int, slopes: tuple[int, ...] = (), terms: tuple[int, ...] = ()
+    ) -> dict[str, np.ndarray]:
         """Draw features of which nothing is modelled: standard normal, in the model's units.
 
         Parameters
@@ -211,12 +227,14 @@ class LinearModel(Model):
         rng : numpy.random.Generator
         size : int
             How many rows.
-        slopes : int
-            How many terms the prior has weights for, where it says so; else three features are drawn.
+        slopes, terms : tuple of int
+            Shapes of what the prior says of each term, without and with the intercept; where it says nothing three
+            features are drawn.
         """
-        named, given = self.features or (), slopes // max(self.degree, 1) if slopes > 1 else 0
-        count = max([given, len(named), np.size(self.center), np.size(self.scale)])
-        count = 3 if count == 1 and not named else count
+        named = self.features or ()
+        sizes = [slopes[0] if slopes else 0, terms[0] - self.intercept if terms else 0]
+        known = [max(sizes) // max(self.degree, 1), len(named), *np.shape(self.center), *np.shape(self.scale)]
+        count = max(known) or 3
         labels = [*named, *(f"x{j + 1}" for j in range(len(named), count))]
         draws = rng.standard_normal((size, count))
         X = self.entries("center", count) + self.entries("scale", count) * draws

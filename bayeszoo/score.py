@@ -1,4 +1,4 @@
-"""Log likelihood at a point, and leave-one-out predictive scores: integrated over the posterior, or plugged in."""
+"""Log likelihood at a point, and predictive scores: leave-one-out and K-fold, integrated or plugged in."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive,
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
+MAX_SINGLE = 5_000_000
+"""K-fold deals out single observations; above this many it is withheld rather than slow."""
 
 
 class Score(NamedTuple):
-    """Leave-one-out log predictive densities, in nats.
+    """Log predictive densities of observations that were left out, in nats.
 
     Attributes
     ----------
@@ -29,7 +31,7 @@ class Score(NamedTuple):
         Monte Carlo standard error of the mean; 0 for a closed form.
     terms, weights : ndarray of shape (M,)
         Log predictive density of each distinct observation, and how often it occurs, as ``inputs.observations`` has
-        them.
+        them; of K-fold each distinct observation in each fold.
     k_hat : float
         Largest Pareto shape of the importance weights; NaN for a closed form.
     """
@@ -48,7 +50,7 @@ class Score(NamedTuple):
 
 
 class NoScore(ValueError):
-    """Why there is no leave-one-out score.
+    """Why there is no predictive score.
 
     Parameters
     ----------
@@ -133,6 +135,77 @@ def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values],
             raise NoScore(str(error)) from error
         terms[i] = log_density(distribution, model.inputs.outcome(row)).item()
     return _weighted(terms, weights)
+
+
+def k_fold(model: Model, data: Values, folds: int = 10, seed: int = 0) -> Score:
+    """Log predictive densities of the observations of each fold given those of the others, in closed form.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Predictive`.
+    data : mapping of str to ndarray
+        A row of a table of counts is so many single observations, which may come into different folds.
+    folds : int
+        How many, >= 2.
+    seed : int
+        Of the deal: the folds depend on it and on the number of observations, not on the model.
+
+    Returns
+    -------
+    Score
+        Given the other folds, the observations of one are predicted each by itself, not jointly.
+
+    Raises
+    ------
+    NoScore
+        When the model has no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3.
+    """
+    if not isinstance(model, Predictive):
+        raise NoScore("no closed form")
+    rows, weights = model.inputs.observations(data)
+    weights = weights.astype(np.int64)
+    held = dealt(weights, folds, seed)
+    terms = np.zeros(held.shape)
+    for k in range(folds):
+        seen = np.flatnonzero(held[:, k])
+        new = model.inputs.reordered(rows, seen)
+        rest = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held[:, k]))
+        try:
+            # refitted: what is left by subtraction has lost digits
+            distribution = model.predictive(model.statistics(rest), new)
+        except NumericalError as error:
+            raise NoScore(str(error)) from error
+        terms[seen, k] = log_density(distribution, model.inputs.outcome(new))
+    return _weighted(terms.ravel(), held.ravel())
+
+
+def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """Deal single observations out to folds whose sizes differ by at most one.
+
+    Parameters
+    ----------
+    weights : ndarray of int, shape (M,)
+        How often each distinct observation occurs.
+    folds, seed : int
+
+    Returns
+    -------
+    ndarray of int, shape (M, folds)
+        How many of each distinct observation every fold holds.
+    """
+    total = int(weights.sum())
+    if total < folds:
+        raise NoScore(f"{total} observation{'s' * (total != 1)}, fewer than {folds} folds")
+    if total > MAX_SINGLE:
+        raise NoScore(f"more than {MAX_SINGLE} observations")
+    fold = np.random.default_rng(seed).permutation(total) % folds
+    cell = np.repeat(np.arange(len(weights)), weights) * folds + fold
+    return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
 
 
 def _observations(model: Model, data: Values) -> tuple[Values, np.ndarray]:

@@ -1,23 +1,22 @@
-"""Several models of the same data in one table: evidence, penalized likelihood, and leave-one-out prediction."""
+"""Several models of the same data in one table: evidence, penalized likelihood, description length, prediction."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from bayeszoo import score
-from bayeszoo.compare import model_label, require_same_data
-from bayeszoo.data import Data, read
+from bayeszoo.candidates import Candidate, gather, require_comparable
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.problem import Reporter
 from bayeszoo.score import NoScore, Score
-from bayeszoo.tree import data_of, fact, model_of
+from bayeszoo.tree import fact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +36,13 @@ COLUMNS = (
     "observations",
     "aic",
     "bic",
+    "mdl",
+    "mdl_from",
+    "kfold",
+    "kfold_se",
+    "kfold_from",
+    "kfold_difference",
+    "kfold_difference_se",
     "loo",
     "loo_se",
     "loo_mcse",
@@ -49,7 +55,14 @@ COLUMNS = (
 
 
 def select(
-    candidates: Mapping[str, Model | xr.DataTree] | Iterable[Model | xr.DataTree], data: Any = None
+    candidates: Mapping[str, Model | xr.DataTree] | Iterable[Model | xr.DataTree],
+    data: Any = None,
+    *,
+    folds: int = 10,
+    seed: int = 0,
+    keep_probability: float = 0.5,
+    loo: bool = True,
+    reporter: Reporter | None = None,
 ) -> pd.DataFrame:
     """Put several models of the same data side by side, to choose among them or to weigh them.
 
@@ -59,8 +72,19 @@ def select(
     ----------
     candidates : mapping of str to Model or DataTree, or iterable of them
         Models with their priors, and fits of others. Without names they are called by model, fields and method.
+        `polynomials` and `subsets` make them of one linear model.
     data : Data or anything that `read` takes, optional
         Of the models; by default their own first real data set. Fits bring their own.
+    folds : int
+        Of K-fold cross-validation, >= 2.
+    seed : int
+        Of how the observations are dealt out to the folds, which are the same for all candidates.
+    keep_probability : float
+        The prior probability pi that a term is in a linear model, for the description length; 0 < pi <= 1.
+    loo : bool
+        Whether to predict each observation from all others, which takes longest by far.
+    reporter : Reporter, optional
+        Is told of progress.
 
     Returns
     -------
@@ -85,6 +109,15 @@ def select(
             of a table of counts).
         ``aic``, ``bic``
             2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): less is better.
+        ``mdl``, ``mdl_from``
+            Description length of a linear model of a Gaussian outcome in nats, ``(n / 2) log(Err / n)`` and for each
+            term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: less is better. Err is the
+            squared error of least squares; prior and noise of the model do not matter.
+        ``kfold``, ``kfold_se``, ``kfold_from``
+            Sum over observations of the log predictive density given the other folds, its standard error over
+            observations, and ``"exact"`` or ``"withheld: ..."``; more is better.
+        ``kfold_difference``, ``kfold_difference_se``
+            ``kfold`` less the highest, and its standard error, paired over observations.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
             Sum over observations of the leave-one-out log predictive density, its standard error over observations,
             its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``.
@@ -99,15 +132,23 @@ def select(
     ------
     InputError
         When the candidates are not of the same data. A model of counts and one of real numbers never are: a
-        probability has no unit and a density has one, so that their ratio depends on the unit of measurement.
+        probability has no unit and a density has one, so that their ratio depends on the unit of measurement. When
+        `folds` or `keep_probability` is out of its range.
 
     Notes
     -----
     An evidence judges the prior together with the likelihood, and keeps doing so however many the data. A prior
     scaled to the data (`Model.weak`) has seen them: two models with such priors are compared as much by what `weak`
     chose for each as by their fit, and what it took from the data is not among the k parameters that AIC and BIC
-    count. Give priors that you believe. Under a flat prior there is no evidence; it is withheld for `pymc.Flat` and
-    `pymc.HalfFlat`, and other improper priors are not seen.
+    count; nor is it forgotten for the observations that K-fold and leave-one-out hold out. Give priors that you
+    believe. Under a flat prior there is no evidence; it is withheld for `pymc.Flat` and `pymc.HalfFlat`, and other
+    improper priors are not seen.
+
+    The description length is the two-part code of Rissanen (1978) with weights coded to a precision of one over the
+    root of n, as in the ML blog's "Minimum Description Length" (2019) with the signs put right: there log(pi) stands
+    for -log(pi). The intercept is a term like any other. A term left out costs nothing, as there. What does not
+    depend on the model is left out: only differences mean something. For models of unknown noise they are half those
+    of BIC, and -log(pi) for each term more. For models of known noise BIC goes by the noise given, and this does not.
 
     Examples
     --------
@@ -119,100 +160,47 @@ def select(
     """
     import pandas as pd
 
-    found = _candidates(candidates, data)
-    _require_comparable(found)
-    scores = [_loo(one) for one in found]
-    rows = [_row(one, loo) for one, loo in zip(found, scores, strict=True)]
+    how = Settings(folds, seed, keep_probability, loo)
+    found = gather(candidates, data)
+    require_comparable(found)
+    rows, predictions = [], []
+    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+        for i, one in enumerate(found):
+            (reporter or Reporter()).progress("candidates", i, len(found))
+            predictions.append(_predictions(one, how))
+            rows.append(_row(one, how, predictions[-1]))
     _bayes_factors(rows)
-    _loo_differences(rows, scores)
+    for name in ("kfold", "loo"):
+        _differences(name, rows, [each[name] for each in predictions])
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.sort_values(["log_evidence", "loo"], ascending=False, kind="stable", ignore_index=True)
+    return frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable", ignore_index=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A model with its prior and its data, and the fit where that was given."""
+@dataclass(frozen=True)
+class Settings:
+    """What `select` was asked for, checked."""
 
-    name: str
-    model: Model
-    data: Data
-    tree: xr.DataTree | None = None
+    folds: int
+    seed: int
+    keep_probability: float
+    loo: bool
 
-    @property
-    def method(self) -> str:
-        """How the fit was made; a model stands for its closed forms."""
-        return "exact" if self.tree is None else str(self.tree.attrs["method"])
-
-    @property
-    def kind(self) -> str:
-        """What kind of fit it is, as `fit.METHODS` says."""
-        return "exact" if self.tree is None else str(self.tree.attrs["kind"])
-
-    @property
-    def status(self) -> str:
-        """The status of the fit."""
-        return "ok" if self.tree is None else str(self.tree.attrs["status"])
-
-    @cached_property
-    def stats(self) -> Any:
-        """Sufficient statistics of the data."""
-        return cast(Any, self.model).statistics(self.data)
-
-    @cached_property
-    def observations(self) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
-        """The distinct single observations, and how many times each occurs."""
-        return self.model.inputs.observations(self.data)
+    def __post_init__(self) -> None:
+        if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:
+            raise InputError(f"folds must be a whole number >= 2, got {self.folds!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"seed must be a whole number >= 0, got {self.seed!r}")
+        if not isinstance(self.keep_probability, int | float | np.number) or not 0 < self.keep_probability <= 1:
+            raise InputError(f"keep_probability must be > 0 and at most 1, got {self.keep_probability!r}")
 
 
-def _candidates(given: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidate]:
-    items = given.items() if isinstance(given, Mapping) else [("", one) for one in given]
-    found = [_candidate(str(name), one, data) for name, one in items]
-    if not found:
-        raise InputError("there is nothing to select from", hint="give models or fits")
-    return [replace(one, name=name) for one, name in zip(found, _unique(one.name for one in found), strict=True)]
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    made: list[str] = []
-    for name in names:
-        numbered = (f"{name} ({i})" for i in count(2))
-        made.append(name if name not in made else next(one for one in numbered if one not in made))
-    return made
-
-
-def _candidate(name: str, one: Any, data: Any) -> Candidate:
-    if isinstance(one, Model):
-        return Candidate(name or str(one), one, read(one, data))
-    if "data_digest" in getattr(one, "attrs", {}):
-        return Candidate(name or f"{one.attrs['method']} {model_label(one)}", model_of(one), data_of(one), one)
-    wrong = f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
-    raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
-
-
-def _require_comparable(found: list[Candidate]) -> None:
-    first = found[0]
-    for one in found[1:]:
-        types = [each.model.inputs.outcome(each.data).dtype for each in (first, one)]
-        if (types[0].kind == "f") != (types[1].kind == "f"):
-            raise InputError(
-                f"{first.name} and {one.name} take the data as {types[0]} and {types[1]}: a probability of counts and "
-                "a density of real numbers are not comparable"
-            )
-    require_same_data([(one.data.digest, one.data.source) for one in found], "candidates")
-    for one in found[1:]:
-        if not _same_observations(first, one):
-            raise InputError(f"what is one observation to {first.name} is not to {one.name}")
-
-
-def _same_observations(first: Candidate, second: Candidate) -> bool:
-    (rows, weights), (others, other_weights) = first.observations, second.observations
-    same = rows.keys() == others.keys() and all(np.array_equal(rows[name], others[name]) for name in rows)
-    return same and np.array_equal(weights, other_weights)
-
-
-def _row(one: Candidate, loo: Score | NoScore) -> dict[str, Any]:
-    row = {"model": one.name, **_evidence(one), **_likelihood(one), **_prediction(one, loo)}
-    return row | {"observations": int(one.observations[1].sum()), "status": one.status}
+def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScore]) -> dict[str, Any]:
+    row = {"model": one.name, **_evidence(one), **_likelihood(one), **_description(one, how.keep_probability)}
+    row |= _prediction("kfold", predictions["kfold"], "exact")
+    loo = predictions["loo"]
+    row |= _prediction("loo", loo, "PSIS" if one.kind == "sampled" else "exact")
+    row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
+    return row | {"k_hat": loo.k_hat, "observations": int(one.observations[1].sum()), "status": one.status}
 
 
 # Evidence
@@ -306,16 +294,62 @@ def _max_log_likelihood(one: Candidate) -> float:
     return value
 
 
+# Description length
+
+
+@runtime_checkable
+class LeastSquares(Protocol):
+    """A model of a Gaussian outcome whose mean is a weighted sum of terms."""
+
+    def squared_error(self, stats: Any) -> tuple[float, int]:
+        """Return the squared error of least squares, and the number of terms."""
+
+
+def _description(one: Candidate, keep: float) -> dict[str, Any]:
+    try:
+        return {"mdl": _description_length(one, keep), "mdl_from": "least squares"}
+    except NumericalError as error:
+        return {"mdl_from": f"withheld: {error}"}
+
+
+def _description_length(one: Candidate, keep: float) -> float:
+    """Return the description length, or raise `NumericalError` with the reason why there is none."""
+    if one.status != "ok":
+        raise NumericalError(f"the fit is {one.status}")
+    if not isinstance(one.model, LeastSquares):
+        raise NumericalError("it is not a linear model of a Gaussian outcome")
+    squared_error, terms = one.model.squared_error(one.stats)
+    if not squared_error:
+        raise NumericalError("least squares leave no error")
+    n = float(one.observations[1].sum())
+    return n / 2 * math.log(squared_error / n) + terms * (math.log(n) / 2 - math.log(keep))
+
+
 # Prediction
 
 
-def _loo(one: Candidate) -> Score | NoScore:
-    """Return the leave-one-out score, or the reason why there is none."""
+def _predictions(one: Candidate, how: Settings) -> dict[str, Score | NoScore]:
+    """Return the predictive scores, or the reasons why there are none."""
+    return {
+        "kfold": _score(lambda: _k_fold(one, how)),
+        "loo": _score(lambda: _leave_one_out(one)) if how.loo else NoScore("not asked for"),
+    }
+
+
+def _score(make: Callable[[], Score]) -> Score | NoScore:
     try:
-        found = _leave_one_out(one)
-        return found if math.isfinite(found.mean) else NoScore(f"it is not finite ({found.mean})")
+        found = make()
     except NoScore as reason:
         return reason
+    return found if math.isfinite(found.mean) else NoScore(f"it is not finite ({found.mean})")
+
+
+def _k_fold(one: Candidate, how: Settings) -> Score:
+    if one.status != "ok":
+        raise NoScore(f"the fit is {one.status}")
+    if one.kind != "exact" and isinstance(one.model, Predictive):
+        raise NoScore(f"{one.method} would have to run for each fold: give the model itself")
+    return score.k_fold(one.model, one.data, how.folds, how.seed)
 
 
 def _leave_one_out(one: Candidate) -> Score:
@@ -329,23 +363,17 @@ def _leave_one_out(one: Candidate) -> Score:
     raise NoScore(f"{what}: give a fit by nuts")
 
 
-def _prediction(one: Candidate, loo: Score | NoScore) -> dict[str, Any]:
-    if isinstance(loo, NoScore):
-        return {"loo_from": f"withheld: {loo}", "k_hat": loo.k_hat}
-    return {
-        "loo": loo.total * loo.mean,
-        "loo_se": loo.total * loo.se,
-        "loo_mcse": loo.total * loo.mcse,
-        "loo_from": "PSIS" if one.kind == "sampled" else "exact",
-        "k_hat": loo.k_hat,
-    }
+def _prediction(name: str, found: Score | NoScore, source: str) -> dict[str, Any]:
+    if isinstance(found, NoScore):
+        return {f"{name}_from": f"withheld: {found}"}
+    return {name: found.total * found.mean, f"{name}_se": found.total * found.se, f"{name}_from": source}
 
 
-def _loo_differences(rows: list[dict[str, Any]], scores: list[Score | NoScore]) -> None:
-    known = [(row, loo) for row, loo in zip(rows, scores, strict=True) if isinstance(loo, Score)]
+def _differences(name: str, rows: list[dict[str, Any]], scores: list[Score | NoScore]) -> None:
+    known = [(row, found) for row, found in zip(rows, scores, strict=True) if isinstance(found, Score)]
     if not known:
         return
     _, best = max(known, key=lambda pair: pair[1].mean)
-    for row, loo in known:
-        less = score.difference(loo, best)
-        row |= {"loo_difference": less.total * less.mean, "loo_difference_se": less.total * less.se}
+    for row, found in known:
+        less = score.difference(found, best)
+        row |= {f"{name}_difference": less.total * less.mean, f"{name}_difference_se": less.total * less.se}

@@ -202,6 +202,7 @@ def figures(document: Mapping[str, Any]) -> list[str]:
         counts = exact["log_evidence_counts"]
         how = "withheld: its terms cancel" if math.isnan(counts) else f"{number(counts, 10)} (exact)"
         lines.append(f"log evidence of the counts {how}")
+    lines += _own_figures(facts) if document["kind"] == "exact" else []
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error = f"+- {number(facts['elbo_se'], 2)}"
@@ -214,6 +215,12 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if "mode_space" in facts:
         lines.append(f"mode taken in the {facts['mode_space']} space")
     return lines
+
+
+def _own_figures(facts: Mapping[str, Any]) -> list[str]:
+    """Return a line for each number that the model has of its own, all facts of an exact fit but those said above."""
+    own = {name: value for name, value in facts.items() if name not in ("log_evidence", "derived_withheld")}
+    return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
 
 def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[str, Any]) -> str:

@@ -4,8 +4,7 @@ r"""Linear regression with unknown noise: the normal-inverse-gamma model.
     w | sigma2 ~ N(mean, sigma2 V0)       of standardized terms; mean m0 of the intercept, w0 of the others
     y_n        ~ N(x_n' w, sigma2)        n = 1..N
 
-Murphy 2012, section 7.6.3; Bishop, PRML, section 3.3 and exercises 3.12 to 3.14; Gelman et al., BDA3, section 14.8;
-CS725 lectures 10 to 13.
+Murphy 2012, section 7.6.3; Bishop, PRML, section 3.3; BDA3, section 14.8; CS725 lectures 10 to 13.
 """
 
 from __future__ import annotations
@@ -18,15 +17,13 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.factored import FactoredMoments
 from bayeszoo.families import InverseRootGamma, Posterior, log_rising
 from bayeszoo.fields import covariance, plain, positive, real
 from bayeszoo.gaussian import normal_inverse_gamma
-from bayeszoo.least_squares import MAX_ROUNDING, Solution, solve
+from bayeszoo.least_squares import Solution, above_zero, covariance_root, solve
 from bayeszoo.linear import DIABETES, LinearModel
 from bayeszoo.model import Values
-from bayeszoo.moments import Moments
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
 
@@ -40,8 +37,7 @@ class LinearRegression(LinearModel):
     w0 : float, or one for each term but the intercept
         Prior mean of the weights of standardized terms.
     V0 : float, or T rows of T
-        Their prior covariance, the intercept's first, over the noise variance; a number stands for a multiple of the
-        identity.
+        Their prior covariance over sigma2, the intercept's first; a number is that multiple of the identity.
     a0, b0 : float
         Shape and scale of the inverse-gamma prior of the noise variance, > 0.
     """
@@ -50,29 +46,25 @@ class LinearRegression(LinearModel):
     V0: float = covariance(100.0, "V0", axes=("term", "term"), units=0)
     a0: float = positive(1.0, "prior shape a0")
     b0: float = positive(1.0, "prior scale b0", units=2)
-
     examples = (DIABETES,)
 
     @classmethod
     def weak(cls, data: Values) -> LinearRegression:
         """Standardize; weights within ten noise sd, and a noise variance worth one observation of the outcome's."""
-        return cls(V0=100.0, a0=0.5, b0=0.5 * Moments.of(data["y"]).sd ** 2, **cls.standardized(data))
+        return cls(V0=100.0, a0=0.5, b0=0.5 * cls.outcome_sd(data) ** 2, **cls.standardized(data))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw noise and weights from the prior, standard normal features, and ``size`` outcomes given them."""
-        slopes = max(np.size(self.w0), np.size(np.diagonal(self.V0)) - self.intercept if np.ndim(self.V0) else 0)
-        data = self.simulate_design(rng, size, slopes)
-        params = self.posterior(self.nothing(data)).rvs((), rng)
-        return params, {"y": rng.normal(self.design(data) @ params["w"], np.sqrt(params["sigma2"])), **data}
+        data = self.simulate_design(rng, size, np.shape(self.w0), np.shape(self.V0))
+        mean, root = self.prior_in_units(self.nothing(data), *self._prior(self.nothing(data)))
+        sigma2 = self.b0 / rng.gamma(self.a0)
+        w = mean + math.sqrt(sigma2) * root @ rng.standard_normal(len(mean))
+        return {"w": w, "sigma2": sigma2}, {"y": rng.normal(self.design(data) @ w, math.sqrt(sigma2)), **data}
 
     def _prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return prior mean, about the origin, and lower triangular root of the covariance of standardized weights."""
-        slopes, V0 = len(stats.units), np.asarray(self.V0)
-        terms = slopes + self.intercept
-        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", slopes)])
-        if V0.ndim and len(V0) != terms:
-            raise InputError(f"V0 is {len(V0)} x {len(V0)}, the model has {terms} terms")
-        return mean, np.linalg.cholesky(V0) if V0.ndim else math.sqrt(self.V0) * np.eye(terms)
+        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(stats.units))])
+        return mean, covariance_root("V0", self.V0, len(mean))
 
     def _learned(self, stats: FactoredMoments) -> tuple[Solution, float, float]:
         """Return standardized weights at unit noise, and shape and scale of the posterior of the noise variance."""
@@ -89,8 +81,7 @@ class LinearRegression(LinearModel):
         mean, root = self.prior_in_units(stats, *self._prior(stats))
         with pm.Model(coords=self.coords(data)) as model:
             sigma2 = pm.InverseGamma("sigma2", alpha=self.a0, beta=self.b0)
-            cov, coordinates = sigma2 * (root @ root.T), self._whitened(stats)
-            w = pm.MvNormal("w", mu=mean, cov=cov, dims="term", transform=coordinates)
+            w = pm.MvNormal("w", mean, cov=sigma2 * (root @ root.T), dims="term", transform=self._whitened(stats))
             terms = pm.Data("terms", self.design(data), dims=("row", "term"))
             outcome = pm.Data("y_data", data["y"], dims="row")
             pm.Normal("y", mu=pm.math.dot(terms, w), sigma=pm.math.sqrt(sigma2), observed=outcome, dims="row")
@@ -123,8 +114,8 @@ class LinearRegression(LinearModel):
         """Return the log density of the outcomes, NaN where rounding could change it."""
         (found, _, _), half = self._learned(stats), stats.n / 2
         powers = self.a0 * math.log1p(found.misfit / (2 * self.b0))
-        powers += half * math.log(math.pi * (2 * self.b0 + found.misfit)) + found.log_det / 2
-        return float(log_rising(self.a0, half)) - powers if found.rounding <= MAX_ROUNDING else math.nan
+        powers += half * math.log(math.pi * (2 * self.b0 + found.misfit))
+        return float(log_rising(self.a0, half)) - powers - found.safe_log_det / 2
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
@@ -134,8 +125,7 @@ class LinearRegression(LinearModel):
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
-        sd = np.sqrt(np.asarray(params["sigma2"]))[..., None]
-        return scipy.stats.norm(np.asarray(params["w"]) @ self.design(data).T, sd)
+        return scipy.stats.norm(self.mean(params, data), np.sqrt(np.asarray(params["sigma2"]))[..., None])
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""
@@ -157,6 +147,4 @@ class LinearRegression(LinearModel):
     def mle(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return least squares, and their mean squared error; none where the fit is perfect or not unique."""
         w, squared_error = self.least_squares(stats)
-        if not squared_error:
-            raise NumericalError("no maximum-likelihood estimate: the outcome is fitted exactly, so that sigma2 -> 0")
-        return {"w": w, "sigma2": squared_error / stats.n}
+        return {"w": w, "sigma2": above_zero(squared_error, "sigma2") / stats.n}

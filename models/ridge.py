@@ -17,14 +17,14 @@ import lazy_loader
 import numpy as np
 import scipy
 
+from bayeszoo.evidence import effective_parameters, gradient
 from bayeszoo.factored import FactoredMoments
 from bayeszoo.families import Posterior
 from bayeszoo.fields import positive
 from bayeszoo.gaussian import gaussian
-from bayeszoo.least_squares import MAX_ROUNDING, Solution, solve
+from bayeszoo.least_squares import Solution, solve
 from bayeszoo.linear import DIABETES, LinearModel
 from bayeszoo.model import Values
-from bayeszoo.moments import Moments
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
 
@@ -55,14 +55,15 @@ class Ridge(LinearModel):
     def weak(cls, data: Values) -> Ridge:
         """Standardize; for each weight a standard deviation of the outcome, and the noise that least squares leave."""
         base = cls(**cls.standardized(data))
-        sd = Moments.of(data["y"]).sd
+        sd = cls.outcome_sd(data)
         return replace(base, tau=sd, sigma=base.noise_sd(base.statistics(data)), s0=10 * sd)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
         data = self.simulate_design(rng, size)
-        params = self.posterior(self.nothing(data)).rvs((), rng)
-        return params, {"y": rng.normal(self.design(data) @ params["w"], self.sigma), **data}
+        mean, sd = self._prior(self.nothing(data))
+        w = rng.normal(mean, sd)
+        return {"w": w}, {"y": rng.normal(self.design(data) @ w, self.sigma), **data}
 
     def _prior_sd(self, terms: int) -> np.ndarray:
         return np.array([self.s0] * self.intercept + [self.tau] * (terms - self.intercept))
@@ -93,12 +94,13 @@ class Ridge(LinearModel):
             pm.Potential("y", -n * pm.math.log(sigma * ROOT_2_PI) - squares / 2)
         return model
 
-    def _standardized(self, stats: FactoredMoments) -> Solution:
+    def standardized_weights(self, stats: FactoredMoments) -> Solution:
+        """Return the posterior of the standardized weights about their prior mean, of rows in units of sigma."""
         (design, outcome), sd = self.system(stats), self._prior_sd(len(self.units(stats)))
         return solve(design / self.sigma, outcome / self.sigma, 0 * sd, np.diag(sd))
 
     def _solution(self, stats: FactoredMoments) -> Solution:
-        return self.in_units(stats, self._standardized(stats))
+        return self.in_units(stats, self.standardized_weights(stats))
 
     def posterior(self, stats: FactoredMoments) -> Posterior:
         """Return the weights, jointly Gaussian."""
@@ -106,18 +108,26 @@ class Ridge(LinearModel):
 
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
-        found = self._standardized(stats)
+        found = self.standardized_weights(stats)
         constant = -stats.n * math.log(ROOT_2_PI * self.sigma)
-        return constant - (found.misfit + found.log_det) / 2 if found.rounding <= MAX_ROUNDING else math.nan
+        return constant - (found.misfit + found.safe_log_det) / 2
+
+    def log_evidence_gradient(self, stats: FactoredMoments) -> dict[str, float]:
+        """Return the slopes in tau, sigma, s0 and m0; center and scale are in the statistics."""
+        return gradient(self, self.standardized_weights(stats), stats.n)
+
+    def figures(self, stats: FactoredMoments) -> dict[str, float]:
+        """Return the effective number of parameters: the trace of the hat matrix."""
+        return {"effective_parameters": effective_parameters(self.standardized_weights(stats))}
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's Gaussian predictive."""
-        mean, spread = self.predicted(self._standardized(stats), data)
+        mean, spread = self.predicted(self.standardized_weights(stats), data)
         return scipy.stats.norm(mean, np.sqrt(self.sigma**2 + spread))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; weights of shape (..., T) give (..., rows)."""
-        return scipy.stats.norm(np.asarray(params["w"]) @ self.design(data).T, self.sigma)
+        return scipy.stats.norm(self.mean(params, data), self.sigma)
 
     def free_parameters(self, stats: FactoredMoments) -> int:
         """Return how many weights there are."""
