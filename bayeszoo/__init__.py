@@ -8,24 +8,37 @@
 Importing it imports neither PyMC nor ArviZ.
 """
 
+from bayeszoo.accumulated import Accumulated
+from bayeszoo.bias_variance import bias_variance
+from bayeszoo.bias_variance_plot import plot_bias_variance
 from bayeszoo.chains import stationary
 from bayeszoo.check import check
+from bayeszoo.chunks import accumulate, read_chunks
 from bayeszoo.compare import compare
 from bayeszoo.data import Data, Example, example, read
 from bayeszoo.empirical import empirical_bayes
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.files import load, save
 from bayeszoo.fit import fit
+from bayeszoo.full_bayes import full_bayes
 from bayeszoo.gate import Check, gate
+from bayeszoo.grid import evidence_grid
+from bayeszoo.mackay import mackay
 from bayeszoo.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.pagerank import pagerank
 from bayeszoo.predict import predict
+from bayeszoo.predictive_check import predictive_check
+from bayeszoo.residual_plots import plot_predictive_check, plot_residuals
+from bayeszoo.residuals import residuals
 from bayeszoo.select import select
+from bayeszoo.select_plot import plot_select
 from bayeszoo.summary import summarize
+from bayeszoo.terms import polynomials, subsets
 from bayeszoo.update import stream, update
 from bayeszoo.zoo import find, names
 
 __all__ = [
+    "Accumulated",
     "Check",
     "Data",
     "Example",
@@ -33,23 +46,37 @@ __all__ = [
     "Interrupted",
     "NumericalError",
     "Untrustworthy",
+    "accumulate",
+    "bias_variance",
     "check",
     "compare",
     "empirical_bayes",
+    "evidence_grid",
     "example",
     "find",
     "fit",
+    "full_bayes",
     "gate",
     "load",
+    "mackay",
     "names",
     "ngrams",
     "pagerank",
+    "plot_bias_variance",
+    "plot_predictive_check",
+    "plot_residuals",
+    "plot_select",
+    "polynomials",
     "predict",
+    "predictive_check",
     "read",
+    "read_chunks",
+    "residuals",
     "save",
     "select",
     "stationary",
     "stream",
+    "subsets",
     "summarize",
     "update",
     "vowel_or_consonant",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bayeszoo.data import Data
 from bayeszoo.density import Density
+from bayeszoo.errors import NumericalError
 from bayeszoo.score import prior
 
 POINTS = 25
@@ -51,9 +52,27 @@ class Case:
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """Parameter values, half from the prior, half from the posterior."""
-        draws = [family.rvs(POINTS, self.rng) for family in (self.prior, self.model.posterior(self.stats))]
+        """Parameter values, half from the prior, half from the posterior or, where it is not known, near the mode."""
+        draws = [self.prior.rvs(POINTS, self.rng)]
+        draws.append(self.model.posterior(self.stats).rvs(POINTS, self.rng) if self.is_closed else self._near_mode())
         return [{name: values[i] for name, values in half.items()} for half in draws for i in range(POINTS)]
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether the posterior of these data has a closed form."""
+        try:
+            return hasattr(self.model, "posterior") and self.model.posterior(self.stats) is not None
+        except NumericalError:
+            return False
+
+    def _near_mode(self) -> dict[str, np.ndarray]:
+        """Take points a hundredth of the way from the mode to draws from the prior; without a mode, these draws."""
+        draws = self.prior.rvs(POINTS, np.random.default_rng(self.seed + 1))
+        try:
+            mode = self.model.map(self.stats)
+        except NumericalError:
+            return cast(dict[str, np.ndarray], draws)
+        return {name: mode[name] + 0.01 * (values - mode[name]) for name, values in draws.items()}
 
     @cached_property
     def flat_points(self) -> list[np.ndarray]:

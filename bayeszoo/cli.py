@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,11 +28,17 @@ from bayeszoo.empirical_command import empirical_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.options import FieldOptions, MethodOptions, PriorOptions, TableOptions
+from bayeszoo.residuals_command import residuals_command
 from bayeszoo.select_command import select_command
 from bayeszoo.tree import dumps
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from bayeszoo.accumulated import Accumulated
+    from bayeszoo.data import Data
+    from bayeszoo.model import Model
+    from bayeszoo.problem import Reporter
 
 app = App(
     name="bayeszoo",
@@ -42,6 +48,7 @@ app = App(
 )
 app.command(check_command, name="check")
 app.command(empirical_command, name="empirical")
+app.command(residuals_command, name="residuals")
 app.command(select_command, name="select")
 
 Json = Annotated[bool, Parameter(name="--json", negative=())]
@@ -124,6 +131,7 @@ def fit_command(
     output: Output = None,
     overwrite: Flag = False,
     as_json: Json = False,
+    chunk_rows: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     prior: PriorOptions | None = None,
     table: TableOptions | None = None,
     options: MethodOptions | None = None,
@@ -146,6 +154,8 @@ def fit_command(
         Replace an existing file.
     as_json
         One JSON document on stdout, and nothing else.
+    chunk_rows
+        Read so many rows at a time and keep their statistics only, of a file larger than memory.
     """
     from bayeszoo.summary import document
 
@@ -154,11 +164,11 @@ def fit_command(
     if output is not None:
         files.probe(output, overwrite)
     prior = prior or PriorOptions()
-    rows = (table or TableOptions()).read(model, data)
     reporter = terminal.TerminalReporter()
     try:
+        made, rows = _model_and_data(model, data, prior, table or TableOptions(), chunk_rows, reporter)
         given = (options or MethodOptions()).given
-        tree = fit(prior.model(model, rows), rows, method, seed=seed, reporter=reporter, **given)
+        tree = fit(made, rows, method, seed=seed, reporter=reporter, **given)
     finally:
         reporter.close()
     tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
@@ -171,6 +181,25 @@ def fit_command(
         else:
             terminal.show_fit(tree, described)
     return _verdict([tree], described["warnings"])
+
+
+def _model_and_data(
+    model: type[Model],
+    path: str | None,
+    prior: PriorOptions,
+    table: TableOptions,
+    chunk_rows: int | None,
+    reporter: Reporter,
+) -> tuple[Model, Data | Accumulated]:
+    """Read the data at once, or in chunks, of which the statistics are kept, and make the model for them."""
+    if chunk_rows is None:
+        rows = table.read(model, path)
+        return prior.model(model, rows), rows
+    first, which = table.first_chunk(model, path, chunk_rows)
+    made = prior.model(model, first, which)
+    total = table.accumulate(made, path, chunk_rows, reporter)
+    scaled = (f"priors are scaled to {which}",) if prior.is_scaled(model) else ()
+    return made, replace(total, notes=(*total.notes, *scaled))
 
 
 def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:
@@ -269,15 +298,16 @@ def predict_command(
     as_json
         One JSON document on stdout, and nothing else.
     """
+    from bayeszoo.accumulated import like_of
     from bayeszoo.predict import predict
-    from bayeszoo.tree import data_of, model_of
+    from bayeszoo.tree import given_of, model_of
 
     tree = files.load(fit_file)
     table = table or TableOptions()
     if data is None and table == TableOptions():
         new: Any = 1 if rows is None else rows
     elif rows is None:
-        new = table.read(type(model_of(tree)), data, new=True, like=data_of(tree))
+        new = table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
     else:
         raise InputError("--rows goes without a table")
     frame = predict(tree, new, seed=seed).reset_index()

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo import score
-from bayeszoo.data import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fields import text
-from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.model import Model
 from bayeszoo.problem import Reporter
 from bayeszoo.summary import elements, errors, summarize
-from bayeszoo.tree import data_of, fact, model_of, nested
+from bayeszoo.tree import fact, given_of, model_of, nested
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +112,7 @@ def fit_each(
     """Fit by each method in turn; one that has no finite answer is withheld with its reason."""
     for method in methods:
         check_method(type(model), method)
-    data = read(model, data)
+    data = given(model, data)
     reporter = reporter or Reporter()
     found: list[xr.DataTree | Withheld] = []
     for method in methods:
@@ -185,7 +184,7 @@ def _evidence(tree: xr.DataTree) -> dict[str, float]:
 
 
 def _loo(tree: xr.DataTree) -> dict[str, float]:
-    model, data, method = model_of(tree), data_of(tree), tree.attrs["method"]
+    model, data, method = model_of(tree), given_of(tree), tree.attrs["method"]
     if method == "exact":
         found = score.integrated(model, data)
     elif tree.attrs["kind"] == "point estimate":

@@ -220,12 +220,17 @@ def read(
     """
     how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
     data = _read(model, source, missing, how, new, like, options)
+    refuse_other_labels(model, data)
+    return data
+
+
+def refuse_other_labels(model: HasInputs, data: Arrays) -> None:
+    """Refuse data with other labels than those that the entries of an updated model's fields belong to."""
     for axis, known in getattr(model, "labels", {}).items():
         if tuple(data[axis]) != known:
             found, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
             hint = "name all of them, in that order, with the option that reading has for it"
             raise InputError(f"the data have {axis} {found}, but the prior is for {expected}", hint=hint)
-    return data
 
 
 def _read(
@@ -238,6 +243,8 @@ def _read(
     options: Mapping[str, Any],
 ) -> Data:
     inputs = model.inputs
+    if type(source).__name__ == "Accumulated":
+        raise InputError("only statistics of the rows were kept, and this needs the rows", hint="bz.fit takes them")
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
     if not options and isinstance(source, Mapping) and inputs.is_canonical(source):

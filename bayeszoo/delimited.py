@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from bayeszoo.errors import InputError
 from bayeszoo.table import Column, Table, escaped, refuse_duplicates, shown
@@ -42,22 +42,64 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
 
 def read_delimited(path: Path, delimiter: str, guessed: bool, decimal: str, encoding: str, header: bool) -> Table:
     """Read a delimited text file whose delimiter was `guessed` from its suffix or given."""
+    (table,) = delimited_parts(path, delimiter, guessed, decimal, encoding, header, None)
+    return table
+
+
+def delimited_parts(
+    path: Path, delimiter: str, guessed: bool, decimal: str, encoding: str, header: bool, rows: int | None
+) -> Iterator[Table]:
+    """Read such a file as tables of so many rows, the last with fewer; None is for all rows at once.
+
+    All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
+    file tells, may be found when earlier parts have been handed out.
+    """
     name = escaped(path.name)
     try:
         has_nul = _has_nul(path)
         with _opened(path, encoding) as file:
-            names, columns = _columns(name, file, delimiter, guessed, header)
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            yield from _tables(name, reader, delimiter if guessed else None, decimal, header, has_nul, rows)
     except UnicodeError:
         raise _not_decoded(path, encoding) from None
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from None
-    if has_nul:
-        _refuse_nul(names, columns)
-    if header:
-        _refuse_bad_header(name, names, columns)
-    if not columns or not columns[0]:
-        raise InputError(f"no data rows in {name}")
-    return Table(name, {label: Column(label, cells, decimal) for label, cells in zip(names, columns, strict=True)})
+
+
+def _tables(
+    name: str,
+    reader: Iterator[list[str]],
+    guessed: str | None,
+    decimal: str,
+    header: bool,
+    has_nul: bool,
+    rows: int | None,
+) -> Iterator[Table]:
+    names_are_data = _NamesAreData(name)
+    for part in _parts(name, reader, guessed, header, rows):
+        if has_nul:
+            _refuse_nul(part)
+        if header:
+            names_are_data.refuse(part)
+            _refuse_bad_names(name, part)
+        if part.is_whole and not (part.columns and part.columns[0]):
+            raise InputError(f"no data rows in {name}")
+        before = None if part.is_whole else part.before
+        cells = zip(part.names, part.columns, strict=True)
+        yield Table(name, {label: Column(label, values, decimal, before) for label, values in cells})
+
+
+class _Part(NamedTuple):
+    """Columns of a file: their names and cells, how many rows come before these, and whether none comes after."""
+
+    names: list[str]
+    columns: list[list[str]]
+    before: int
+    last: bool
+
+    @property
+    def is_whole(self) -> bool:
+        return self.last and not self.before
 
 
 def _opened(path: Path, encoding: str) -> TextIO:
@@ -68,33 +110,47 @@ def _opened(path: Path, encoding: str) -> TextIO:
         raise InputError(f"unknown encoding {shown(encoding)}") from None
 
 
-def _columns(
-    name: str, file: Iterable[str], delimiter: str, guessed: bool, header: bool
-) -> tuple[list[str], list[list[str]]]:
-    chunks = _chunks(name, csv.reader(file, delimiter=delimiter, strict=True), header)
-    first = next(chunks, [])
+def _parts(
+    name: str, reader: Iterator[list[str]], guessed: str | None, header: bool, rows: int | None
+) -> Iterator[_Part]:
+    """Read parts of exactly so many rows; a row after each is held, so that the last is known as such."""
+    # two rows at least tell which the delimiter is
+    size = _ROWS_AT_A_TIME if rows is None else min(_ROWS_AT_A_TIME, max(rows, 2))
+    blocks = _blocks(name, reader, header, size)
+    first = next(blocks, [])
     if not first:
-        return [], []
+        yield _Part([], [], 0, last=True)
+        return
+    names, first = _names(name, first, guessed, header)
+    columns: list[list[str]] = [[] for _ in names]
+    before, like = 0, "the header" if header else "row 1"
+    for block in _without_blank_end(blocks, first):
+        _append(name, names, columns, block, before, like)
+        while rows is not None and len(columns[0]) > rows:
+            yield _Part(names, [cells[:rows] for cells in columns], before, last=False)
+            columns, before = [cells[rows:] for cells in columns], before + rows
+    yield _Part(names, columns, before, last=True)
+
+
+def _names(name: str, first: list[list[str]], guessed: str | None, header: bool) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns, and the rows without the header."""
     if not first[0]:
         raise InputError(f"{name}: line 1 is empty", hint="names or values must start there")
-    if guessed:
-        _refuse_other_delimiter(first, delimiter)
+    if guessed is not None:
+        _refuse_other_delimiter(first, guessed)
+    if header:
+        return first[0], first[1:]
     width = len(first[0])
-    names = first.pop(0) if header else ["y"] if width == 1 else [str(i + 1) for i in range(width)]
-    columns: list[list[str]] = [[] for _ in names]
-    like = "the header" if header else "row 1"
-    for rows in _without_blank_end(chunks, first):
-        _append(name, names, columns, rows, like)
-    return names, columns
+    return ["y"] if width == 1 else [str(i + 1) for i in range(width)], first
 
 
-def _chunks(name: str, reader: Iterator[list[str]], header: bool) -> Iterator[list[list[str]]]:
+def _blocks(name: str, reader: Iterator[list[str]], header: bool, size: int) -> Iterator[list[list[str]]]:
     """Read many rows at once, and turn the errors of `csv` into ours with the row they are in."""
     before = -1 if header else 0
     while True:
         rows: list[list[str]] = []
         try:
-            rows.extend(islice(reader, _ROWS_AT_A_TIME))
+            rows.extend(islice(reader, size))
         except csv.Error as error:  # the rows before the error are kept, which tells where it is
             row = before + len(rows) + 1
             raise _malformed(name, f"row {row}" if row else "the header", row, str(error)) from None
@@ -115,7 +171,7 @@ def _malformed(name: str, where: str, row: int, error: str) -> InputError:
     return InputError(problem, rows=[row] if row else ())
 
 
-def _without_blank_end(chunks: Iterator[list[list[str]]], first: list[list[str]]) -> Iterator[list[list[str]]]:
+def _without_blank_end(blocks: Iterator[list[list[str]]], first: list[list[str]]) -> Iterator[list[list[str]]]:
     """Hold blank lines back until a row follows them: only at the end of a file do they mean nothing."""
     held: list[list[str]] = []
     rows: list[list[str]] | None = first
@@ -124,16 +180,18 @@ def _without_blank_end(chunks: Iterator[list[list[str]]], first: list[list[str]]
         while rows and not rows[-1]:
             held.append(rows.pop())
         yield rows
-        rows = next(chunks, None)
+        rows = next(blocks, None)
 
 
-def _append(name: str, names: list[str], columns: list[list[str]], rows: list[list[str]], like: str) -> None:
+def _append(
+    name: str, names: list[str], columns: list[list[str]], rows: list[list[str]], before: int, like: str
+) -> None:
     width = len(names)
     if width == 1:
         rows = [row or [""] for row in rows]  # an empty line of a single column is an empty cell
     if not set(map(len, rows)) <= {width}:
         at = next(i for i, row in enumerate(rows) if len(row) != width)
-        raise _wrong_width(name, names, len(columns[0]) + at + 1, len(rows[at]), like)
+        raise _wrong_width(name, names, before + len(columns[0]) + at + 1, len(rows[at]), like)
     for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
         column.extend(cells)
 
@@ -162,17 +220,31 @@ def _refuse_other_delimiter(rows: list[list[str]], delimiter: str) -> None:
             raise InputError(f"looks like '{mark}' separated: use --delimiter '{mark}'" + " --decimal ','" * comma)
 
 
-def _refuse_bad_header(name: str, names: list[str], columns: list[list[str]]) -> None:
-    # A number, or a word found again below it, is not a name: the file starts with data.
-    pairs = list(zip(names, columns, strict=True))
-    if any(names) and all(_is_number(label) or label in cells for label, cells in pairs if label):
-        row = ",".join(map(shown, names))
-        hint = "use --no-header, or give the columns other names"
-        raise InputError(f"{name}: row 1 looks like data ({row})", rows=[1], hint=hint)
-    for position, (label, cells) in enumerate(pairs, 1):
+class _NamesAreData:
+    """Looks whether names are values: each a number, or a word found again below it."""
+
+    def __init__(self, file: str) -> None:
+        self._file, self._found = file, frozenset[int]()
+
+    def refuse(self, part: _Part) -> None:
+        """Refuse the file when all its names have been found to be values."""
+        self._found |= {
+            i
+            for i, (label, cells) in enumerate(zip(part.names, part.columns, strict=True))
+            if i not in self._found and (not label or _is_number(label) or label in cells)
+        }
+        if any(part.names) and len(self._found) == len(part.names):
+            row = ",".join(map(shown, part.names))
+            hint = "use --no-header, or give the columns other names"
+            raise InputError(f"{self._file}: row 1 looks like data ({row})", rows=[1], hint=hint)
+
+
+def _refuse_bad_names(name: str, part: _Part) -> None:
+    for position, (label, cells) in enumerate(zip(part.names, part.columns, strict=True), 1):
         if not label and cells:
-            raise InputError(f"{name}: column {position} has no name" + " and no values" * (not any(cells)))
-    refuse_duplicates(names)
+            empty = part.is_whole and not any(cells)
+            raise InputError(f"{name}: column {position} has no name" + " and no values" * empty)
+    refuse_duplicates(part.names)
 
 
 def _is_number(text: str) -> bool:
@@ -184,13 +256,13 @@ def _is_number(text: str) -> bool:
 
 def _has_nul(path: Path) -> bool:
     with path.open("rb") as file:
-        return any(b"\0" in block for block in iter(lambda: file.read(1 << 20), b""))
+        return any(b"\0" in block for block in iter(lambda: file.read(1 << 16), b""))
 
 
-def _refuse_nul(names: list[str], columns: list[list[str]]) -> None:
-    if any("\0" in label for label in names):
+def _refuse_nul(part: _Part) -> None:
+    if any("\0" in label for label in part.names):
         raise InputError("the header contains a NUL byte", hint="is the file UTF-16? use --encoding utf-16")
-    for row, cells in enumerate(zip(*columns, strict=True), 1):
+    for row, cells in enumerate(zip(*part.columns, strict=True), part.before + 1):
         if any("\0" in cell for cell in cells):
             raise InputError(f"row {row} contains a NUL byte", rows=[row])
 

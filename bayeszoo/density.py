@@ -155,7 +155,10 @@ class Density:
             value, transform = variable.type(), self.model.rvs_to_transforms[variable]
             inputs.append(value)
             outputs.append(value if transform is None else transform.forward(value, *variable.owner.inputs))
-        return pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+        # a transform may need other parameters: their values, not draws of them
+        given = dict(zip(self.model.free_RVs, inputs, strict=True))
+        outputs = clone_replace(outputs, given)
+        return pytensor.function(inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore")
 
     def unconstrain(self, params: Mapping[str, Any]) -> np.ndarray:
         """Map the model's parameters to the flat point, shape (D,)."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
@@ -13,10 +15,18 @@ from bayeszoo.data import Data
 from bayeszoo.empirical import ENVELOPE, EmpiricalBayes, empirical_bayes
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.fields import text
+from bayeszoo.full_bayes import FullBayes, full_bayes
 from bayeszoo.gate import as_dict
-from bayeszoo.model import fields_of
+from bayeszoo.grid import require_fields
+from bayeszoo.mackay import FIELDS, FixedPoint, applies, mackay
+from bayeszoo.model import Model, fields_of
 from bayeszoo.options import PriorOptions, TableOptions
 from bayeszoo.tree import dumps
+
+SAME_FIELDS = 1e-6
+"""Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""
+_STATISTICS = ("mean", "sd", "q025", "median", "q975")
+_MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
 
 
 def empirical_command(
@@ -25,6 +35,7 @@ def empirical_command(
     /,
     *,
     over: str | None = None,
+    full: Annotated[bool, Parameter(name="--full", negative=())] = False,
     starts: int = 8,
     seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
@@ -41,6 +52,8 @@ def empirical_command(
         CSV, TSV or Parquet file; the model's own data without it.
     over
         Comma-separated fields to choose; they begin at --set and --prior.
+    full
+        Also integrate these fields out, one or two that are positive, and set the posterior beside the plug-in one.
     starts
         Climbs, from different places.
     seed
@@ -48,27 +61,51 @@ def empirical_command(
     as_json
         One JSON document on stdout, and nothing else.
     """
-    model = zoo.find(name)
-    rows = (table or TableOptions()).read(model, data)
+    rows = (table or TableOptions()).read(model := zoo.find(name), data)
     chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
     prior = prior or PriorOptions()
-    found = empirical_bayes(prior.model(model, rows), rows, chosen, starts=starts, seed=seed)
-    described = {**document(found), "seed": seed, "prior": prior.prior, "data": _source(rows)}
+    given = prior.model(model, rows)
+    if full and chosen:
+        require_fields(given, chosen)
+    found = empirical_bayes(given, rows, chosen, starts=starts, seed=seed)
+    point = mackay(given, rows, chosen) if applies(given) and set(chosen) <= set(FIELDS) else None
+    integrated = full_bayes(given, rows, chosen, plug_in=found) if full and found.status == "ok" else None
+    described = {
+        **document(found, rows, point, integrated),
+        "seed": seed,
+        "prior": prior.prior,
+        "data": {"source": rows.source, "digest": rows.digest},
+    }
+    if full and not integrated:
+        described["warnings"].append("full Bayes is withheld: there is no maximum to lay bounds around")
     if as_json:
         sys.stdout.write(dumps(described) + "\n")
     else:
         show(found, described)
     for warning in described["warnings"]:
         terminal.note(f"warning: {warning}")
-    return 0 if found.status == "ok" else Untrustworthy.exit_code
+    ok = found.status == "ok" and (integrated is None or integrated.status == "ok")
+    return 0 if ok else Untrustworthy.exit_code
 
 
-def _source(rows: Data) -> dict[str, str]:
-    return {"source": rows.source, "digest": rows.digest}
+# The document
 
 
-def document(found: EmpiricalBayes) -> dict[str, Any]:
-    """Return the result as plain values; fields and evidence are withheld (null) when the checks did not pass."""
+def document(
+    found: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
+) -> dict[str, Any]:
+    """Return the results as plain values; what did not pass its checks is withheld (null).
+
+    Parameters
+    ----------
+    found : EmpiricalBayes
+    rows : Data
+        What it was found from.
+    point : FixedPoint, optional
+        What MacKay's iteration found.
+    integrated : FullBayes, optional
+        The posterior with the fields integrated out.
+    """
     ok = found.status == "ok"
     return {
         "model": found.model.name,
@@ -78,12 +115,80 @@ def document(found: EmpiricalBayes) -> dict[str, Any]:
         "fields": fields_of(found.model) if ok else None,
         "log_evidence_before": found.log_evidence_before,
         "log_evidence": found.log_evidence if ok else None,
+        "figures": _figures(found.model, rows) if ok else None,
         "boundary": found.boundary,
         "starts": found.starts,
         "reached": found.reached,
         "gate": as_dict(found.checks),
-        "warnings": [] if ok else ["the fields are withheld: there is no maximum to report", *found.reasons],
+        "mackay": None if point is None else _of_fixed_point(point),
+        "full_bayes": None if integrated is None else _of_full_bayes(integrated, rows),
+        "warnings": [*_warnings(found), *_disagreements(found, point), *_of_integral(integrated)],
     }
+
+
+def _figures(model: Any, rows: Data) -> dict[str, float]:
+    """Return the numbers that the model has of its own about an exact fit."""
+    return model.figures(model.statistics(rows)) if hasattr(model, "figures") else {}
+
+
+def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
+    fields = {name: getattr(point.model, name) for name in point.over}
+    return {
+        "converged": point.converged,
+        "fields": fields if point.converged else None,
+        "gamma": point.gamma if point.converged else None,
+        "effective_parameters": point.effective_parameters if point.converged else None,
+        "iterations": point.iterations,
+        "reason": point.reason,
+    }
+
+
+def _of_full_bayes(found: FullBayes, rows: Data) -> dict[str, Any]:
+    ok, model = found.status == "ok", found.model
+    axes = {name: {"dims": list(model.dims.get(name, ()))} for name in found.parameters}
+    return {
+        "status": found.status,
+        "prior": found.prior,
+        "bounds": found.bounds,
+        "log_evidence": found.log_evidence if ok else None,
+        "log_evidence_error": found.log_evidence_error,
+        "moment_error": found.moment_error,
+        "edges": found.edges,
+        "variance_near_bounds": found.variance_near_bounds,
+        "points": list(found.points),
+        "fields": found.fields if ok else None,
+        "parameters": {name: {**axes[name], **moments} for name, moments in found.parameters.items()} if ok else None,
+        "coords": {name: np.asarray(labels) for name, labels in model.coords(rows).items()},
+        "gate": as_dict(found.checks),
+    }
+
+
+def _warnings(found: EmpiricalBayes) -> list[str]:
+    withheld = ["the fields are withheld: there is no maximum to report", *found.reasons]
+    return [] if found.status == "ok" else withheld
+
+
+def _disagreements(found: EmpiricalBayes, point: FixedPoint | None) -> list[str]:
+    """Say where MacKay's iteration did not end at the maximum."""
+    if point is None or found.status != "ok":
+        return []
+    if not point.converged:
+        return [f"MacKay's iteration: {point.reason}"]
+    pairs = {name: (float(getattr(point.model, name)), float(getattr(found.model, name))) for name in point.over}
+    return [
+        f"MacKay's iteration ended at another stationary point: {name} = {there:.8g}, not {here:.8g}"
+        for name, (there, here) in pairs.items()
+        if abs(there / here - 1) > SAME_FIELDS
+    ]
+
+
+def _of_integral(integrated: FullBayes | None) -> list[str]:
+    if integrated is None or integrated.status == "ok":
+        return []
+    return ["full Bayes is withheld", *integrated.reasons]
+
+
+# The terminal
 
 
 def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
@@ -91,20 +196,80 @@ def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
     console, source = terminal.out(), described["data"]
     console.print(f"{found.model.name}: fields that make the evidence largest")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
-    terminal.show(terminal.table(["field", "before", "after"], _rows(described)))
+    columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
+    terminal.show(terminal.table(columns, _rows(described)))
     before, after = (terminal.number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
     console.print(f"log evidence {before} before, {after if found.status == 'ok' else 'withheld'} after")
     if found.status == "ok":
         console.print(ENVELOPE)
+    for line in _more(described):
+        console.print(line)
     console.print(f"{found.reached} of {found.starts} climbs reached the best")
-    count, failed = len(found.checks), sum(not check.passed for check in found.checks)
-    verdict = f"{failed} of {count} checks failed" if failed else f"{count} of {count} checks passed"
-    console.print(f"status {found.status}: {verdict}")
+    console.print(f"status {found.status}: {_verdict(described)}")
+    if described["full_bayes"]:
+        _show_integrated(found.model, described["full_bayes"])
 
 
 def _rows(described: dict[str, Any]) -> list[list[str]]:
-    before, after, over = described["fields_before"], described["fields"], described["over"]
+    point = described["mackay"]
+    found = [described["fields"], *([point["fields"]] if point else [])]
     return [
-        [name, text(value), ("withheld" if after is None else text(after[name])) if name in over else "as given"]
-        for name, value in before.items()
+        [name, text(value), *(_cell(name, fields) if name in described["over"] else "as given" for fields in found)]
+        for name, value in described["fields_before"].items()
     ]
+
+
+def _cell(name: str, fields: Mapping[str, Any] | None) -> str:
+    return "withheld" if fields is None else text(fields[name])
+
+
+def _more(described: dict[str, Any]) -> Iterator[str]:
+    """Yield lines on the effective number of parameters and on MacKay's iteration."""
+    for name, value in (described["figures"] or {}).items():
+        yield f"{name.replace('_', ' ')} {terminal.number(value)}"
+    point = described["mackay"]
+    if point and point["converged"]:
+        gamma = terminal.number(point["gamma"])
+        yield f"MacKay: converged after {point['iterations']} iterations; gamma, of the weights of tau, {gamma}"
+    elif point:
+        yield f"MacKay: {point['reason']}"
+
+
+def _verdict(described: Mapping[str, Any]) -> str:
+    checks = described["gate"]["checks"]
+    failed = sum(not check["passed"] for check in checks.values())
+    return f"{failed} of {len(checks)} checks failed" if failed else f"{len(checks)} of {len(checks)} checks passed"
+
+
+def _show_integrated(model: Model, described: dict[str, Any]) -> None:
+    """Print the posterior of the fields, and of the parameters with the fields integrated out."""
+    console = terminal.out()
+    console.print(f"\nFull Bayes: prior {described['prior']}")
+    if described["status"] == "ok":
+        fields = [[name, *(found[key] for key in _STATISTICS)] for name, found in described["fields"].items()]
+        terminal.show(terminal.table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
+        columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
+        terminal.show(terminal.table(columns, _few(list(_parameters(described)))))
+        error = terminal.number(described["log_evidence_error"], 2)
+        console.print(f"log evidence {terminal.number(described['log_evidence'], 10)}, fields integrated out")
+        console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
+    edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
+    console.print(f"posterior probability near the bounds: {', '.join(edges)}")
+    console.print(f"status {described['status']}: {_verdict(described)}")
+
+
+def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield a row for each scalar, by its labels where it has any."""
+    for name, found in described["parameters"].items():
+        labels = [described["coords"][dim] for dim in found["dims"] if dim in described["coords"]]
+        moments = [np.asarray(found[key]) for key in _MOMENTS]
+        for index in np.ndindex(moments[0].shape):
+            where = [str(axis[i]) for axis, i in zip(labels, index, strict=False)] or list(map(str, index))
+            yield [f"{name}[{', '.join(where)}]" if index else name, *(float(values[index]) for values in moments)]
+
+
+def _few(rows: list[list[Any]]) -> list[list[Any]]:
+    more = len(rows) - terminal.MAX_ROWS
+    if more <= 0:
+        return rows
+    return [*rows[: terminal.MAX_ROWS], [f"... {more} more: see --json", *(None for _ in _MOMENTS)]]

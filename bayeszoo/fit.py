@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data import read
+from bayeszoo.accumulated import Accumulated
+from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.model import CAPABILITIES, Model
 from bayeszoo.problem import Outcome, Problem, Reporter
@@ -56,8 +57,9 @@ def fit(
     ----------
     model : Model
         An instance: its fields are the prior.
-    data : Data or anything that `read` takes, optional
-        By default the model's own first real data set.
+    data : Data, Accumulated or anything that `read` takes, optional
+        By default the model's own first real data set. What `accumulate` made of a file in chunks has no rows: the fit
+        then has no leave-one-out scores.
     method : {"exact", "mle", "map", "laplace", "advi", "fullrank_advi", "nuts", "smc"}
         How to fit.
     seed : int or numpy.random.Generator, optional
@@ -94,10 +96,18 @@ def fit(
         raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
     effective = _with_defaults(run, method, options)
     seed = _as_seed(seed)
-    problem = Problem(model, read(model, data), np.random.default_rng(seed), reporter or Reporter())
+    problem = Problem(model, given(model, data), np.random.default_rng(seed), reporter or Reporter())
     outcome = run(problem, **options)
     how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
     return assemble(problem, outcome, how, effective)
+
+
+def given(model: Model, data: Any) -> Data | Accumulated:
+    """Return the data read and checked, or the statistics, once they are found to be those of this model."""
+    if isinstance(data, Accumulated):
+        data.require(model)
+        return data
+    return read(model, data)
 
 
 def methods_for(model: type[Model]) -> list[str]:

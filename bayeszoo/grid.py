@@ -123,7 +123,8 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     data = read(model, data)
     require_same_statistics(model, data, axes)
     places = [np.linspace(*axis.ends, points) for axis in axes]
-    found = heights(model, cast(Any, model).statistics(data), axes, places)
+    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+        found = heights(model, cast(Any, model).statistics(data), axes, places)
     coords = {axis.name: axis.values(place) for axis, place in zip(axes, places, strict=True)}
     attrs = {"model": str(model), "data_digest": data.digest}
     return xr.Dataset({"log_evidence": (tuple(coords), found)}, coords, attrs)
@@ -188,10 +189,9 @@ def heights(model: Model, stats: Any, axes: Sequence[Axis], places: Sequence[np.
     """Return the log evidence at every combination of coordinates, of shape (len(places[0]), ...); NaN without one."""
     values = [axis.values(place) for axis, place in zip(axes, places, strict=True)]
     found = np.empty([len(place) for place in places])
-    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
-        for index in np.ndindex(found.shape):
-            there = _at(model, axes, [column[i] for column, i in zip(values, index, strict=True)])
-            found[index] = math.nan if there is None else _height(there, stats)
+    for index in np.ndindex(found.shape):
+        there = _at(model, axes, [column[i] for column, i in zip(values, index, strict=True)])
+        found[index] = math.nan if there is None else _height(there, stats)
     return found
 
 

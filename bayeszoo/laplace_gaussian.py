@@ -181,7 +181,7 @@ class LaplaceGaussian:
         return np.minimum(below, 1.0), np.minimum(above, 1.0)
 
     def _at(self, on_far: np.ndarray, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
-        """Return the points with these shares of their side beyond and within, mirrored where the centre is negative."""
+        """Return the points with these shares of their side beyond and within, mirrored as in `_tails`."""
         near = self._near
         z = near.normal_quantile(beyond, within)
         from_centre, from_zero = self._far_off + (z - self._slope) * self._unit, (z - near.t) * self._unit
@@ -273,8 +273,9 @@ def _ratios(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Notes
     -----
-    With J_n the integral of s^n / n! exp(-s^2 / 2 - t s), these are the first two of r_n = J_n / J_(n - 1), and by parts
-    r_n = 1 / (t + (n + 1) r_(n + 1)): a continued fraction of positive terms, where 1 / mills - t cancels for large t.
+    With J_n the integral of s^n / n! exp(-s^2 / 2 - t s), these are the first two of r_n = J_n / J_(n - 1), and by
+    parts r_n = 1 / (t + (n + 1) r_(n + 1)): a continued fraction of positive terms, where 1 / mills - t cancels for
+    large t.
     """
     large = np.maximum(t, 2.0)
     r = after = 2 / (large + np.sqrt(large * large + 4 * 64))

@@ -146,6 +146,17 @@ class LinearModel(Model):
         """Return the mean outcome of each row; weights of shape (..., T) give (..., rows)."""
         return np.asarray(params["w"]) @ self.design(data).T
 
+    def log_likelihood(self, stats: FactoredMoments, params: Values) -> float:
+        """Return the log density of the outcomes at one point, from the statistics."""
+        design, outcome = self.rows(stats)
+        error = outcome - design @ (np.asarray(params["w"]) - self.origin(design.shape[1]))
+        variance = float(self.variance(params))
+        return -(stats.n * math.log(2 * math.pi * variance) + float(np.sum(np.square(error))) / variance) / 2
+
+    def variance(self, params: Values) -> Any:
+        """Return the noise variance: where it is unknown the parameter ``sigma2``, one of each draw."""
+        return np.asarray(params["sigma2"])
+
     def statistics(self, data: Values) -> FactoredMoments:
         """Return count, means and factored scatter of the standardized terms and the outcome."""
         columns, units = self.slopes(data)
@@ -218,7 +229,12 @@ class LinearModel(Model):
         return FactoredMoments.of(columns[:0], np.zeros(0), units)
 
     def simulate_design(
-        self, rng: np.random.Generator, size: int, slopes: tuple[int, ...] = (), terms: tuple[int, ...] = ()
+        self,
+        rng: np.random.Generator,
+        size: int,
+        slopes: tuple[int, ...] = (),
+        terms: tuple[int, ...] = (),
+        orthogonal: bool = False,
     ) -> dict[str, np.ndarray]:
         """Draw features of which nothing is modelled: standard normal, in the model's units.
 
@@ -230,6 +246,8 @@ class LinearModel(Model):
         slopes, terms : tuple of int
             Shapes of what the prior says of each term, without and with the intercept; where it says nothing three
             features are drawn.
+        orthogonal : bool
+            Whether to make the columns orthogonal to each other and to a constant.
         """
         named = self.features or ()
         sizes = [slopes[0] if slopes else 0, terms[0] - self.intercept if terms else 0]
@@ -237,6 +255,8 @@ class LinearModel(Model):
         count = max(known) or 3
         labels = [*named, *(f"x{j + 1}" for j in range(len(named), count))]
         draws = rng.standard_normal((size, count))
+        if orthogonal:
+            draws = np.sqrt(size) * np.linalg.qr(draws - draws.mean(axis=0))[0]
         X = self.entries("center", count) + self.entries("scale", count) * draws
         return {"X": X, "feature": np.array(labels, dtype=str)}
 

@@ -59,6 +59,31 @@ class _WhitenedByInputs(Whitened):
         return inputs[-4:]
 
 
+class NonCentred(Transform):
+    """Gaussian entries in units of their own standard deviation: ``w = mean + sd u`` with u ~ N(0, 1) a priori.
+
+    Where the standard deviations are parameters too, w shrinks with them, and a sampler of w itself would have to
+    follow it into a funnel (Papaspiliopoulos, Roberts and Skold 2007). The density is not changed.
+    """
+
+    name = "noncentred"
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        """Map the entries to their units."""
+        mean, sd = inputs[-2:]
+        return (value - mean) / sd
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        """Map units to the entries."""
+        mean, sd = inputs[-2:]
+        return mean + sd * value
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        """Log of the standard deviations, elementwise."""
+        _, sd = inputs[-2:]
+        return pt.log(sd) + pt.zeros_like(value)
+
+
 def weighted_sums(rows: Any, weights: Any) -> Any:
     """Return ``rows @ weights`` as a sum that numba compiles with what surrounds it; a product takes it minutes."""
     return pt.sum(rows * weights[None, :], axis=1)
@@ -67,6 +92,12 @@ def weighted_sums(rows: Any, weights: Any) -> Any:
 def as_data(**values: Any) -> list[Any]:
     """Pass numbers in as data: what is compiled for one prior and data set then serves all of the same size."""
     return [pm.Data(name, np.asarray(value, dtype=np.float64)) for name, value in values.items()]
+
+
+def noise_variance(a0: float, b0: float) -> Any:
+    """Declare ``sigma2 ~ InvGamma(a0, scale b0)``, its numbers passed in as data."""
+    alpha, beta = as_data(a0=a0, b0=b0)
+    return pm.InverseGamma("sigma2", alpha=alpha, beta=beta)
 
 
 def squared_error(w: Any, design: np.ndarray, outcome: np.ndarray) -> Any:

@@ -34,6 +34,8 @@ CLOSE = 1e-10
 """How near the fixed point has to be, in the logarithm of a field."""
 NO_SIGNAL = 1e-6
 """Effective parameters below which weights are not told from 0: the evidence is within as many nats of its limit."""
+SETTLED = 1e-6
+"""Relative change of a squared field below which it stays, while the other falls to 0."""
 NO_NOISE = 1e-20
 """Share of the outcome's squares below which errors are rounding."""
 
@@ -136,7 +138,9 @@ def _chosen(model: Model, over: str | Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}")
     names = (over,) if isinstance(over, str) else tuple(over)
     if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
-        raise InputError(f"MacKay's iteration is over tau, sigma or both, got {', '.join(map(str, names)) or 'nothing'}")
+        raise InputError(
+            f"MacKay's iteration is over tau, sigma or both, got {', '.join(map(str, names)) or 'nothing'}"
+        )
     return names
 
 
@@ -190,15 +194,20 @@ def _without_fixed_point(
     gamma = determined(found, model.intercept)
     if "tau" in over and gamma == 0:
         return "no fixed point: the evidence does not depend on tau"
-    falls = {name: not after[name] >= float(getattr(model, name)) ** 2 for name in over}
-    if falls.get("tau") and gamma < NO_SIGNAL:
+    steps = {name: after[name] / float(getattr(model, name)) ** 2 for name in over}
+    if _falls("tau", steps) and gamma < NO_SIGNAL:
         return "no fixed point: tau -> 0, the data do not tell the weights from 0"
-    squared_error = found.squared_error * float(model.sigma) ** 2
-    if falls.get("sigma") and squared_error <= NO_NOISE * outcome:
+    if _falls("sigma", steps) and found.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
         return "no fixed point: sigma -> 0, the outcome is fitted exactly"
     if not all(after[name] > 0 for name in over):
         return f"no fixed point: no step from tau = {model.tau:g}, sigma = {model.sigma:g}"
     return ""
+
+
+def _falls(name: str, steps: dict[str, float]) -> bool:
+    """Say whether a field falls while the other, if it is iterated too, stays: it might turn the first back."""
+    others = [step for other, step in steps.items() if other != name]
+    return name in steps and not steps[name] >= 1 and all(abs(step - 1) < SETTLED for step in others)
 
 
 def _is_close(trace: list[list[float]]) -> bool:

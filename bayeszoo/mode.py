@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.gate import at_most
 from bayeszoo.model import Exact, PointEstimates, Values
 from bayeszoo.optimize import Gradient, distance_checks, maximize
@@ -27,9 +28,12 @@ MAX_ROWS = 10_000
 
 def run_map(problem: Problem) -> Outcome:
     """Find the maximum a posteriori point."""
-    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Exact):
-        posterior = problem.model.posterior(problem.stats)
-        return _closed_form(problem, problem.model.map, posterior.logpdf)
+    model = problem.model
+    if hasattr(model, "certificate"):
+        return _certified(problem, model)
+    if isinstance(model, PointEstimates) and isinstance(model, Exact):
+        posterior = model.posterior(problem.stats)
+        return _closed_form(problem, model.map, posterior.logpdf)
     return _optimized(problem, lambda density: density.constrained_joint)
 
 
@@ -41,11 +45,13 @@ def run_mle(problem: Problem) -> Outcome:
 
 
 def _likelihood(problem: Problem) -> Callable[[Values], float]:
-    """Return the log likelihood: of the rows, or when they are many by Bayes' theorem, up to a constant."""
-    model, data = cast(Any, problem.model), problem.data
-    if len(model.inputs.observations(data)[1]) <= MAX_ROWS:
-        return lambda params: cast(float, log_likelihood(model, params, data))
-    posterior, before = model.posterior(problem.stats), prior(model, data)
+    """Return the log likelihood: of the rows; of many, or where none were kept, by Bayes' theorem, up to a constant."""
+    model = cast(Any, problem.model)
+    if hasattr(model, "log_likelihood"):
+        return lambda params: cast(float, model.log_likelihood(problem.stats, params))
+    if problem.has_rows and len(model.inputs.observations(problem.data)[1]) <= MAX_ROWS:
+        return lambda params: cast(float, log_likelihood(model, params, problem.data))
+    posterior, before = model.posterior(problem.stats), prior(model, problem.like)
     return lambda params: posterior.logpdf(params) - before.logpdf(params)
 
 
@@ -57,9 +63,18 @@ def _closed_form(problem: Problem, estimate: Callable[[Any], Values], objective:
     return Outcome(_as_draws(params), "closed form", checks, facts)
 
 
+def _certified(problem: Problem, model: Any) -> Outcome:
+    """Take the model's own mode, whose optimality the model can check."""
+    with problem.clock.phase("run"):
+        params = model.map(problem.stats)
+        facts = {"mode_space": SPACE, **_heights(problem, params)}
+        checks = model.certificate(problem.stats, params)
+    return Outcome(_as_draws(params), "coordinate descent", checks, facts)
+
+
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
     """Return the most that any of some small steps would gain, beyond rounding; NaN when it cannot be told."""
-    posterior = cast(Any, problem.model).posterior(problem.stats)
+    posterior = _steps(problem)
     height = objective(params)
     if not math.isfinite(height):
         return math.nan
@@ -67,6 +82,15 @@ def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values],
     # outside the support SciPy says NaN or -inf
     inside = [there for there in _nearby(params, posterior) if math.isfinite(posterior.logpdf(there))]
     return float(np.max([objective(there) - height - rounding for there in inside])) if inside else math.nan
+
+
+def _steps(problem: Problem) -> Any:
+    """Return the posterior, or where it has no closed form the prior, to take steps towards draws of."""
+    model = cast(Any, problem.model)
+    try:
+        return model.posterior(problem.stats)
+    except NumericalError:
+        return prior(model, problem.like)
 
 
 def _nearby(params: Values, posterior: Any) -> Iterator[dict[str, np.ndarray]]:
@@ -84,10 +108,21 @@ def _nearby(params: Values, posterior: Any) -> Iterator[dict[str, np.ndarray]]:
 
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
     """Return log likelihood and log joint density of the ordered data at a point, each None when not at hand."""
-    likelihood = log_likelihood(problem.model, params, problem.data)
-    if likelihood is None or not isinstance(problem.model, Exact):
+    model = problem.model
+    likelihood = log_likelihood(model, params, problem.data) if problem.has_rows else _by_bayes(problem, params)
+    if likelihood is None or not isinstance(model, Exact):
         return {"log_likelihood": likelihood, "log_joint": None}
-    return {"log_likelihood": likelihood, "log_joint": likelihood + prior(problem.model, problem.data).logpdf(params)}
+    return {"log_likelihood": likelihood, "log_joint": likelihood + prior(model, problem.like).logpdf(params)}
+
+
+def _by_bayes(problem: Problem, params: Values) -> float | None:
+    """Return the log likelihood as posterior times evidence over prior; None where these are not finite."""
+    model = cast(Any, problem.model)
+    if hasattr(model, "log_likelihood"):
+        return float(model.log_likelihood(problem.stats, params))
+    above, below = model.posterior(problem.stats).logpdf(params), prior(model, problem.like).logpdf(params)
+    value = float(above) + float(model.log_evidence(problem.stats)) - float(below)
+    return value if math.isfinite(value) else None
 
 
 def _as_draws(params: Values) -> dict[str, np.ndarray]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import numbers
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import Self
 
 import numpy as np
 
@@ -27,6 +28,21 @@ _PLAIN = re.compile(r"[0-9eE+.\-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+
+class Dropped(str):
+    """The note on rows that were left out; the first few of them, counted from 1, and how many they are."""
+
+    first: tuple[int, ...]
+    total: int
+
+    @classmethod
+    def of(cls, first: Sequence[int], total: int) -> Self:
+        """Write the note; ``first`` has at most five rows."""
+        places = listed([row - 1 for row in first]).removesuffix(", ...") + ", ..." * (total > len(first))
+        note = cls(f"{total} row{'s' if total > 1 else ''} with missing values dropped ({places})")
+        note.first, note.total = tuple(first), total
+        return note
 
 
 # Columns: which one, and which of its rows
@@ -87,25 +103,26 @@ def complete(
     Raises
     ------
     InputError
-        When a value is missing and `missing` is "refuse", or when no row is complete.
+        When a value is missing and `missing` is "refuse"; or when no row is complete, but for a part of a table.
     """
-    arrays = list(arrays)
+    arrays, before = list(arrays), columns[0].before
+    whole, before = before is None, before or 0
     masks = [np.isnan(values) for values in arrays]
     for column, mask in zip(columns, masks, strict=True):
         rows = np.flatnonzero(mask)
-        if len(rows) == len(mask):
+        if len(rows) == len(mask) and whole:
             raise InputError(f"{column} has no values", column=column.name)
         if len(rows) and missing == "refuse":
-            count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows)})"
-            where = [int(row) + 1 for row in rows[:5]]
+            count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
+            where = [before + int(row) + 1 for row in rows[:5]]
             raise InputError(f"{column}: {count}", column=column.name, rows=where, hint="use --missing drop")
     holes = np.logical_or.reduce(masks)
     rows = np.flatnonzero(holes)
     if not len(rows):
         return arrays, ()
-    if len(rows) == len(holes):
+    if len(rows) == len(holes) and whole:
         raise InputError("no row has a value in every column that is used")
-    note = f"{len(rows)} row{'s' if len(rows) > 1 else ''} with missing values dropped ({listed(rows)})"
+    note = Dropped.of([before + int(row) + 1 for row in rows[:5]], len(rows))
     return [values[~holes] for values in arrays], (note,)
 
 
@@ -208,9 +225,9 @@ def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
 
 
 def refuse_sum(column: Column, counts: np.ndarray) -> int:
-    """Add up counts, and refuse a sum of nothing as well."""
+    """Add up counts, and refuse a sum of nothing as well, but for a part of a table."""
     total = refuse_large_sum(column, counts)
-    if total == 0:
+    if total == 0 and column.before is None:
         raise column.error("adds up to 0: there are no observations")
     return total
 

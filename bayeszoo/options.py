@@ -9,10 +9,13 @@ from typing import Annotated, Any, Literal, cast
 from cyclopts import Parameter
 
 from bayeszoo import terminal
+from bayeszoo.accumulated import Accumulated
+from bayeszoo.chunks import accumulate, first_chunk
 from bayeszoo.data import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.fields import hyperparameters
 from bayeszoo.model import Model
+from bayeszoo.problem import Reporter
 
 
 @Parameter(name="*")
@@ -87,22 +90,42 @@ class TableOptions:
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         """Read the user's table, or one of the model's own, and say what was done to it."""
-        data = self._read(model, path, **more)
-        for line in data.notes:
-            terminal.note(f"note: {line}")
-        return data
+        return _noted(self._read(model, path, **more))
+
+    def first_chunk(self, model: type[Model], path: str | None, rows: int) -> tuple[Data, str]:
+        """Read the first rows of the user's table that say anything, and name them."""
+        return first_chunk(model, self._file(path), rows, **self._given)
+
+    def accumulate(self, model: Model, path: str | None, rows: int, reporter: Reporter) -> Accumulated:
+        """Add up the statistics of the user's table, and say what was done to it."""
+        return _noted(accumulate(model, self._file(path), rows, reporter=reporter, **self._given))
+
+    def _file(self, path: str | None) -> str:
+        if path is None or self.example is not None:
+            raise InputError("--chunk-rows goes with DATA, and without --example")
+        return path
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {k: v for k, v in asdict(self).items() if k != "example" and v is not None}
 
     def _read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         if path is not None and self.example is not None:
             raise InputError("give DATA or --example, not both")
         default = TableOptions(example=self.example)
-        given = {k: v for k, v in asdict(self).items() if k != "example" and v is not None}
         if path is not None:
-            return read(model, path, **given, **more)
+            return read(model, path, **self._given, **more)
         if self != default:
             changed = next(k for k, v in asdict(self).items() if v != getattr(default, k))
             raise InputError(f"--{changed} goes with DATA")
         return example(model, self.example)
+
+
+def _noted[T: (Data, Accumulated)](data: T) -> T:
+    """Print what was done to the data."""
+    for line in data.notes:
+        terminal.note(f"note: {line}")
+    return data
 
 
 @Parameter(name="*")
@@ -149,16 +172,20 @@ class PriorOptions(FieldOptions):
 
     prior: Literal["weak", "textbook"] = "weak"
 
-    def model(self, model: type[Model], data: Data) -> Model:
-        """Make the model for the data."""
+    def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
+        """Make the model for the data, or for a file that begins with them; ``which`` names them."""
         given = self.fields(model)
         if self.prior == "textbook":
             return model(**given)
         made = cast(Model, replace(cast(Any, model.weak(data)), **given))
-        scaled = getattr(model.weak, "__func__", None) is not getattr(Model.weak, "__func__", None)
-        if scaled and not hyperparameters(model).keys() <= given.keys():
-            terminal.note("priors are scaled to the data, and so is the log evidence")
+        if self.is_scaled(model):
+            terminal.note(f"priors are scaled to {which}, and so is the log evidence")
         return made
+
+    def is_scaled(self, model: type[Model]) -> bool:
+        """Say whether some of the fields are chosen by the data."""
+        scales = getattr(model.weak, "__func__", None) is not getattr(Model.weak, "__func__", None)
+        return self.prior == "weak" and scales and not hyperparameters(model).keys() <= self.fields(model).keys()
 
 
 @Parameter(name="*")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.accumulated import like_of, stats_of
 from bayeszoo.approximation import pareto_k
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
@@ -16,7 +17,7 @@ from bayeszoo.gate import k_hat_limit
 from bayeszoo.model import Model, Observable
 from bayeszoo.model import Predictive as HasPredictive
 from bayeszoo.score import log_density
-from bayeszoo.tree import QUANTILES, data_of, model_of
+from bayeszoo.tree import QUANTILES, given_of, model_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,10 +84,10 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     if tree.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
     model = model_of(tree)
-    fitted_to = data_of(tree)
-    data, observed = _new_rows(model, fitted_to, new_data, options)
+    fitted_to = given_of(tree)
+    data, observed = _new_rows(model, like_of(fitted_to), new_data, options)
     found = (
-        _closed_form(model, fitted_to, data, observed)
+        _closed_form(model, stats_of(model, fitted_to), data, observed)
         if tree.attrs["kind"] == "exact"
         else _averaged(model, tree, data, observed, seed)
     )
@@ -146,10 +147,10 @@ def _new_rows(
     return dict(data), model.inputs.outcome(data) if known else None
 
 
-def _closed_form(model: Model, fitted_to: Data, data: dict[str, np.ndarray], observed: np.ndarray | None) -> Predictive:
+def _closed_form(model: Model, stats: Any, data: dict[str, np.ndarray], observed: np.ndarray | None) -> Predictive:
     if not isinstance(model, HasPredictive):
         raise InputError(f"{model.name} has no closed-form predictive")
-    distribution = model.predictive(model.statistics(fitted_to), data)
+    distribution = model.predictive(stats, data)
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
     unknown = np.full(len(quantiles[0]), np.nan)
     scores = unknown if observed is None else log_density(distribution, observed)

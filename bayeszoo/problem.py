@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.data import Data
 from bayeszoo.gate import Check
 from bayeszoo.model import Model, Sufficient
@@ -55,8 +56,8 @@ class Problem:
     ----------
     model : Model
         The prior.
-    data : Data
-        The validated data.
+    given : Data or Accumulated
+        The validated data; or their statistics, when the rows were not kept.
     rng : numpy.random.Generator
         All randomness of the fit comes from here.
     reporter : Reporter
@@ -66,15 +67,30 @@ class Problem:
     """
 
     model: Model
-    data: Data
+    given: Data | Accumulated
     rng: np.random.Generator
     reporter: Reporter = field(default_factory=Reporter)
     clock: Clock = field(default_factory=Clock)
 
+    @property
+    def data(self) -> Data:
+        """The rows; an `InputError` says so when they were not kept."""
+        return rows_of(self.given)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows were kept."""
+        return isinstance(self.given, Data)
+
+    @property
+    def like(self) -> Data:
+        """The data, or when their rows were not kept none of them: names, types and labels are the same."""
+        return like_of(self.given)
+
     @cached_property
     def stats(self) -> Any:
         """Sufficient statistics of the data, or None when the model has none."""
-        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else None
+        return stats_of(self.model, self.given) if isinstance(self.model, Sufficient) else None
 
     @cached_property
     def declared(self) -> pm.Model:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from bayeszoo.accumulated import Accumulated
 from bayeszoo.errors import NumericalError
 from bayeszoo.gate import k_hat_limit
 from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient, Values
@@ -86,17 +87,17 @@ def prior(model: Exact, data: Values) -> Any:
     return model.posterior(model.statistics(nothing))
 
 
-def integrated(model: Model, data: Values) -> Score | None:
+def integrated(model: Model, data: Values | Accumulated) -> Score | None:
     """Leave-one-out score with the parameters integrated out in closed form; None where there is none."""
     return _or_none(closed_form, model, data)
 
 
-def from_draws(model: Model, data: Values, posterior: Any) -> Score | None:
+def from_draws(model: Model, data: Values | Accumulated, posterior: Any) -> Score | None:
     """Leave-one-out score integrated over draws; None where `psis` withholds it."""
     return _or_none(psis, model, data, posterior)
 
 
-def plugged_in(model: Model, data: Values, estimate: str) -> Score | None:
+def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score | None:
     """Leave-one-out score of the point estimate, ``"map"`` or ``"mle"``, refitted without the observation."""
     if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient) and isinstance(model, Observable)):
         return None
@@ -111,20 +112,20 @@ def _or_none(score: Callable[..., Score], *arguments: Any) -> Score | None:
         return None
 
 
-def closed_form(model: Model, data: Values) -> Score:
+def closed_form(model: Model, data: Values | Accumulated) -> Score:
     """Leave-one-out score with the parameters integrated out in closed form.
 
     Raises
     ------
     NoScore
-        When the model has none, or the distinct observations are more than `MAX_DISTINCT`.
+        When the model has none, or the distinct observations are more than `MAX_DISTINCT` or were not kept.
     """
     if not isinstance(model, Predictive):
         raise NoScore("no closed form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
 
 
-def _leave_one_out(model: Any, data: Values, predictive: Callable[[Any, Values], Any]) -> Score:
+def _leave_one_out(model: Any, data: Values | Accumulated, predictive: Callable[[Any, Values], Any]) -> Score:
     rows, weights = _observations(model, data)
     everything = model.statistics(data)
     terms = np.zeros(len(weights))
@@ -167,7 +168,7 @@ def k_fold(model: Model, data: Values, folds: int = 10, seed: int = 0) -> Score:
     """
     if not isinstance(model, Predictive):
         raise NoScore("no closed form")
-    rows, weights = model.inputs.observations(data)
+    rows, weights = model.inputs.observations(_kept(data))
     weights = weights.astype(np.int64)
     held = dealt(weights, folds, seed)
     terms = np.zeros(held.shape)
@@ -208,8 +209,14 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
 
 
-def _observations(model: Model, data: Values) -> tuple[Values, np.ndarray]:
-    rows, weights = model.inputs.observations(data)
+def _kept(data: Any) -> Values:
+    if isinstance(data, Accumulated):
+        raise NoScore(f"only statistics of the {data.rows} rows were kept")
+    return cast(Values, data)
+
+
+def _observations(model: Model, data: Values | Accumulated) -> tuple[Values, np.ndarray]:
+    rows, weights = model.inputs.observations(_kept(data))
     if len(weights) > MAX_DISTINCT:
         raise NoScore(f"more than {MAX_DISTINCT} distinct observations")
     return rows, weights
@@ -238,7 +245,7 @@ def difference(first: Score, second: Score) -> Score:
     return _weighted(first.terms - second.terms, first.weights, math.hypot(first.mcse, second.mcse))
 
 
-def psis(model: Model, data: Values, posterior: Any) -> Score:
+def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
 
     Parameters

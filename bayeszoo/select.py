@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from bayeszoo import score
 from bayeszoo.candidates import Candidate, gather, require_comparable
@@ -16,6 +15,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.problem import Reporter
 from bayeszoo.score import NoScore, Score
+from bayeszoo.threads import one_thread
 from bayeszoo.tree import fact
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def select(
     found = gather(candidates, data)
     require_comparable(found)
     rows, predictions = [], []
-    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+    with one_thread():
         for i, one in enumerate(found):
             (reporter or Reporter()).progress("candidates", i, len(found))
             predictions.append(_predictions(one, how))

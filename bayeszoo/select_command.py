@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
+import numpy as np
 from cyclopts import Parameter
 
-from bayeszoo import files, terminal, zoo
+from bayeszoo import files, select_plot, terminal, zoo
+from bayeszoo.candidates import label, unique
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.model import Model
+from bayeszoo.model import Model, fields_of
 from bayeszoo.options import FieldOptions, TableOptions
+from bayeszoo.table import escaped
+from bayeszoo.terms import polynomials, subsets
 from bayeszoo.tree import dumps
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Prior = Literal["weak", "textbook"]
+MAX_ROWS = 50
+"""Candidates that are printed; --json has all of them."""
 
 _TABLES = {
     "Evidence": {
@@ -40,7 +46,18 @@ _TABLES = {
         "bic": "BIC",
         "likelihood_from": "from",
     },
-    "Prediction": {
+    "Description length": {
+        "mdl": "MDL",
+        "mdl_from": "from",
+    },
+    "Prediction: K-fold": {
+        "kfold": "K-fold score",
+        "kfold_se": "se",
+        "kfold_difference": "difference",
+        "kfold_difference_se": "se",
+        "kfold_from": "from",
+    },
+    "Prediction: leave-one-out": {
         "loo": "LOO score",
         "loo_se": "se",
         "loo_mcse": "MC error",
@@ -51,7 +68,74 @@ _TABLES = {
     },
 }
 """The tables that are printed: columns of the frame, and what heads them."""
-_PRECISE = {"log_evidence", "log_likelihood", "aic", "bic", "loo"}
+_PRECISE = {"log_evidence", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
+_BEST = {"log_evidence": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
+"""The criteria, and whether the highest or the lowest is best."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class CriteriaOptions:
+    """How the criteria are computed.
+
+    Parameters
+    ----------
+    folds
+        Of K-fold cross-validation.
+    seed
+        Of how observations are dealt out to the folds.
+    keep_probability
+        Prior probability that a term is in a linear model, for its description length.
+    loo
+        Predict each observation from all others, which takes longest.
+    """
+
+    folds: int = 10
+    seed: int = 0
+    keep_probability: float = 0.5
+    loo: bool = True
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class TermOptions:
+    """Other terms for each linear model.
+
+    Parameters
+    ----------
+    degrees
+        Polynomials of these degrees of each -c MODEL: 0-9, or 1,2,5.
+    subsets
+        Every subset of the features for each -c MODEL.
+    at_most
+        Of how many features a subset may be.
+    """
+
+    degrees: str | None = None
+    subsets: Annotated[bool, Parameter(negative=())] = False
+    at_most: int | None = None
+
+    def check(self, models: int) -> None:
+        """Refuse options that contradict each other, or have no model to change."""
+        if self.degrees is not None and self.subsets:
+            raise InputError("give --degrees or --subsets, not both", hint="write -c 'MODEL degree=2' --subsets")
+        if self.at_most is not None and not self.subsets:
+            raise InputError("--at-most goes with --subsets")
+        if not models and (self.degrees is not None or self.subsets):
+            raise InputError("--degrees and --subsets go with -c MODEL")
+
+    def candidates(self, model: Model, data: Data) -> Mapping[str, Model]:
+        """Make the candidates of one model: without a name where it stays as it is."""
+        if self.subsets:
+            return subsets(model, data, self.at_most)
+        return {"": model} if self.degrees is None else polynomials(model, self._degrees(self.degrees))
+
+    def _degrees(self, text: str) -> list[int]:
+        parts = [part.strip().partition("-") for part in text.split(",")]
+        bounds = [(first, last if dash else first) for first, dash, last in parts]
+        if not all(bound.isascii() and bound.isdigit() and len(bound) < 4 for pair in bounds for bound in pair):
+            raise InputError(f"--degrees {text!r} is not a list of degrees", hint="write 0-9 or 1,2,5")
+        return [degree for first, last in bounds for degree in range(int(first), int(last) + 1)]
 
 
 def select_command(
@@ -60,12 +144,17 @@ def select_command(
     *,
     candidates: Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)],
     prior: Prior = "weak",
+    terms: TermOptions | None = None,
+    criteria: CriteriaOptions | None = None,
+    plot: Path | None = None,
+    overwrite: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     table: TableOptions | None = None,
 ) -> int:
-    """Compare models of the same data: evidence, AIC and BIC, leave-one-out prediction.
+    """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
 
-    Nothing is fitted: models have closed forms, and others are given as fits.
+    Nothing is fitted: models have closed forms, and others are given as fits. A prior scaled to the data goes by all
+    features at degree 1, whatever the terms of the candidate; linear_regression need not be told the noise.
 
     Parameters
     ----------
@@ -75,25 +164,63 @@ def select_command(
         "MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeated for each.
     prior
         The fields not given: weakly informative, scaled to the data; or the textbook's.
+    plot
+        Draw the criteria side by side (.png, .svg or .pdf).
+    overwrite
+        Replace an existing file.
     as_json
         One JSON document on stdout, and nothing else.
     """
-    from bayeszoo.select import select
+    from bayeszoo.select import Settings
 
+    terms, options = terms or TermOptions(), asdict(criteria or CriteriaOptions())
+    Settings(**options)  # refuses before anything is read
+    if plot is not None:
+        select_plot.probe(plot, overwrite)
     parsed = [_parse(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
-    table = table or TableOptions()
+    terms.check(len(kinds))
+    rows = _rows(kinds, data, table or TableOptions())
+    made = [files.load(kind) if isinstance(kind, Path) else _model(kind, given, rows, prior) for kind, given in parsed]
+    frame = _selected(_named(zip(candidates, made, strict=True), terms, rows), rows, options)
+    saved = None if plot is None else str(select_plot.write(select_plot.plot_select(frame), plot, overwrite))
+    if as_json:
+        document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
+        sys.stdout.write(dumps(document) + "\n")
+    else:
+        _show(frame)
+    if saved is not None:
+        terminal.note(f"wrote {saved}")
+    return 0 if set(frame["status"]) == {"ok"} else Untrustworthy.exit_code
+
+
+def _rows(kinds: Sequence[type[Model]], data: str | None, table: TableOptions) -> Data | None:
+    """Read the data of the models; fits bring their own."""
     if not kinds and (data is not None or table != TableOptions()):
         raise InputError("the candidates are fits, which bring their own data", hint="leave DATA and its options out")
     rows = table.read(kinds[0], data) if kinds else None
     _require_one_kind_of_data(kinds)
-    made = [files.load(kind) if isinstance(kind, Path) else _model(kind, given, rows, prior) for kind, given in parsed]
-    frame = select(made, rows)
-    if as_json:
-        sys.stdout.write(dumps({"prior": prior, "table": frame.to_dict("records")}) + "\n")
-    else:
-        _show(frame)
-    return 0 if set(frame["status"]) == {"ok"} else Untrustworthy.exit_code
+    return rows
+
+
+def _named(made: Iterable[tuple[str, Any]], terms: TermOptions, rows: Data | None) -> dict[str, Any]:
+    """Return the candidates by name, those of other terms called by these and, where there are several, the model."""
+    pairs, found = list(made), []
+    for text, one in pairs:
+        own = terms.candidates(one, cast(Data, rows)) if isinstance(one, Model) else {"": one}
+        prefix = f"{text}: " if len(pairs) > 1 else ""
+        found += [(prefix + name if name else label(each), each) for name, each in own.items()]
+    return dict(zip(unique(name for name, _ in found), (each for _, each in found), strict=True))
+
+
+def _selected(found: Mapping[str, Any], rows: Data | None, options: Mapping[str, Any]) -> pd.DataFrame:
+    from bayeszoo.select import select
+
+    reporter = terminal.TerminalReporter()
+    try:
+        return select(found, rows, **options, reporter=reporter)
+    finally:
+        reporter.close()
 
 
 def _require_one_kind_of_data(kinds: Sequence[type[Model]]) -> None:
@@ -124,19 +251,39 @@ def _model(kind: type[Model], given: dict[str, Any], rows: Data | None, prior: P
     if prior == "textbook":
         return own
     made = cast(Model, replace(cast(Any, kind.weak(cast(Data, rows))), **given))
-    if made != own:
+    if fields_of(made) != fields_of(own):  # == of dataclasses fails where one has numbers and the other a number
         terminal.note(f"{made}: the prior is scaled to the data, and so is the log evidence")
     return made
 
 
 def _show(frame: pd.DataFrame) -> None:
-    """Print evidence, likelihood and prediction, each as a table."""
+    """Print evidence, likelihood, description length and prediction, each as a table."""
+    shown = frame.head(MAX_ROWS)
     for title, heads in _TABLES.items():
-        cells = [_cells(row, heads) for row in frame.to_dict("records")]
+        if title == "Description length" and frame["mdl"].isna().all():
+            continue  # it is of linear models only
+        cells = [_cells(row, heads) for row in shown.to_dict("records")]
         terminal.show(terminal.table(["model", *heads.values()], cells, title=title, words=["from"]))
     console = terminal.out()
+    if len(shown) < len(frame):
+        console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")
+    if len(frame) > 1:
+        console.print(f"Best by {'; '.join(_best(frame))}.")
     console.print("In nats, of the ordered observations. Probability: of the model, all being equally likely before.")
-    console.print("AIC, BIC: less is better. LOO score: sum of leave-one-out log predictive densities; more is better.")
+    console.print("AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out")
+    console.print("observations; more is better.")
+
+
+def _best(frame: pd.DataFrame) -> list[str]:
+    """Say which candidate each criterion prefers."""
+    names = {head.removesuffix(" score"): key for heads in _TABLES.values() for key, head in heads.items()}
+    found = []
+    for name, key in names.items():
+        if key in _BEST and not frame[key].isna().all():
+            values = frame[key].to_numpy(dtype=float)
+            place = np.nanargmax(values) if _BEST[key] is max else np.nanargmin(values)
+            found.append(f"{name}: {escaped(frame['model'].tolist()[int(place)])}")
+    return found
 
 
 def _cells(row: dict[Any, Any], heads: Iterable[str]) -> list[Any]:

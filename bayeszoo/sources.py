@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayeszoo.delimited import delimiter_of, read_delimited, regular
+from bayeszoo.delimited import delimited_parts, delimiter_of, read_delimited, regular
 from bayeszoo.errors import InputError
 from bayeszoo.table import Column, Table, escaped, refuse_duplicates, shown
 
@@ -50,16 +51,57 @@ def read_table(
     >>> read_table({"y": [0, 1, 1]}).rows
     3
     """
-    if decimal not in (".", ","):
-        raise InputError(f"decimal must be '.' or ',', got {shown(decimal)}")
+    _check_decimal(decimal)
     if isinstance(source, Table):
         return source
     if not isinstance(source, str | os.PathLike):
         return _from_memory(source, decimal)
     path = regular(Path(source))
     if path.suffix.lower() == ".parquet":
-        return _from_parquet(path, decimal)
+        (table,) = _parquet_parts(path, decimal, None)
+        return table
     return read_delimited(path, delimiter_of(path, delimiter), delimiter is None, decimal, encoding, header)
+
+
+def read_parts(
+    source: str | os.PathLike[str],
+    rows: int,
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+) -> Iterator[Table]:
+    """Read a file as `read_table` does, in tables of so many rows, the last with fewer; no more is held at a time.
+
+    The columns of a part know how many rows come before it; those of a file that is in one part are as `read_table`
+    has them.
+
+    Parameters
+    ----------
+    source : path
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file.
+    rows : int
+        How many rows a part has.
+    delimiter, decimal, encoding, header
+        Of `read_table`.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read exactly as it is: at once, or when its turn comes.
+    """
+    _check_decimal(decimal)
+    path = regular(Path(source))
+    if path.suffix.lower() == ".parquet":
+        return _parquet_parts(path, decimal, rows)
+    mark = delimiter_of(path, delimiter)
+    return delimited_parts(path, mark, delimiter is None, decimal, encoding, header, rows)
+
+
+def _check_decimal(decimal: str) -> None:
+    if decimal not in (".", ","):
+        raise InputError(f"decimal must be '.' or ',', got {shown(decimal)}")
 
 
 def _from_memory(source: Any, decimal: str) -> Table:
@@ -118,18 +160,31 @@ def _from_frame(name: str, source: Any, decimal: str) -> Table:
     return Table(name, {label: to_column(label, values, decimal) for label, values in series.items()})
 
 
-def _from_parquet(path: Path, decimal: str) -> Table:
+def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Iterator[Table]:
+    """Read a Parquet file in tables of so many rows, or as one table."""
     try:
+        import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
         raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]'") from None
     try:
         # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
         with path.open("rb") as file:
-            arrow = parquet.ParquetFile(file).read()
+            opened = parquet.ParquetFile(file)
+            count = opened.metadata.num_rows
+            if rows is None or count <= rows:
+                yield _from_frame(escaped(path.name), opened.read(), decimal)
+                return
+            before = 0
+            for batch in opened.iter_batches(rows):
+                table = _from_frame(escaped(path.name), pyarrow.Table.from_batches([batch]), decimal)
+                columns = {name: replace(column, before=before) for name, column in table.columns.items()}
+                yield replace(table, columns=columns)
+                before += table.rows
     except (OSError, ValueError) as error:
+        if isinstance(error, InputError):  # one of ours is a ValueError too
+            raise
         raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
-    return _from_frame(escaped(path.name), arrow, decimal)
 
 
 def is_frame(source: Any) -> bool:

@@ -29,9 +29,12 @@ def escaped(text: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
-def listed(rows: Sequence[int] | np.ndarray, most: int = 5) -> str:
-    """Write row indices (from 0) as the row numbers (from 1) that a user counts: ``row 2``, ``rows 2, 9``."""
-    numbers = ", ".join(str(int(row) + 1) for row in rows[:most])
+def listed(rows: Sequence[int] | np.ndarray, most: int = 5, before: int = 0) -> str:
+    """Write row indices (from 0) as the row numbers (from 1) that a user counts: ``row 2``, ``rows 2, 9``.
+
+    ``before`` rows of the table come before those that are indexed.
+    """
+    numbers = ", ".join(str(before + int(row) + 1) for row in rows[:most])
     return f"row{'s' if len(rows) > 1 else ''} {numbers}{', ...' if len(rows) > most else ''}"
 
 
@@ -47,11 +50,15 @@ class Column:
         Text, where an empty cell is missing; or an array, where NaN, None and NaT are.
     decimal : {".", ","}
         The decimal mark of numbers written as text.
+    before : int, optional
+        Of a part of a table, how many of its rows come before it: messages count them. A part need not hold what the
+        whole must, such as a value at all.
     """
 
     name: str
     values: list[str] | np.ndarray
     decimal: str = "."
+    before: int | None = None
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -79,10 +86,11 @@ class Column:
         """
         if not len(rows):
             return InputError(f"{self} {problem}", column=self.name, hint=hint)
-        more = f" (and {len(rows) - 1} more: {listed(rows[1:], most=4)})" if len(rows) > 1 else ""
+        before = self.before or 0
+        more = f" (and {len(rows) - 1} more: {listed(rows[1:], 4, before)})" if len(rows) > 1 else ""
         value = f"{noun} {shown(self.values[rows[0]])}".lstrip()
-        message = f"{self}, row {int(rows[0]) + 1}: {value} {problem}{more}"
-        return InputError(message, column=self.name, rows=[int(row) + 1 for row in rows[:5]], hint=hint)
+        message = f"{self}, row {before + int(rows[0]) + 1}: {value} {problem}{more}"
+        return InputError(message, column=self.name, rows=[before + int(row) + 1 for row in rows[:5]], hint=hint)
 
 
 @dataclass(frozen=True, eq=False)

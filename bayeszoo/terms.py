@@ -21,7 +21,7 @@ MAX_SUBSETS = 1024
 """All subsets of ten features; each takes up to half a second, most of it leave-one-out."""
 
 
-def polynomials(model: Model, degrees: Iterable[int]) -> dict[str, LinearModel]:
+def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearModel]:
     """Make candidates for `select` of one linear model: polynomials of several degrees.
 
     All are of the same data, and have the same prior for each power. CS725 lecture notes, section 2; Bishop, PRML,
@@ -51,7 +51,7 @@ def polynomials(model: Model, degrees: Iterable[int]) -> dict[str, LinearModel]:
     ['degree 0', 'degree 1', 'degree 2']
     """
     linear = _with_other_terms(model)
-    given = [int(degree) if isinstance(degree, np.integer) else degree for degree in degrees]
+    given = [degree.item() if isinstance(degree, np.generic) else degree for degree in degrees]
     if not given:
         raise InputError("there are no degrees", hint="give range(0, 10)")
     made = {f"degree {degree}": replace(linear, degree=degree) for degree in given}
@@ -98,15 +98,12 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
 def _with_other_terms(model: Any) -> LinearModel:
     """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
     if not isinstance(model, LinearModel):
-        what = (
-            f"the class {model.__name__}" if isinstance(model, type) else getattr(model, "name", type(model).__name__)
-        )
+        what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise InputError(f"only linear models have terms to choose, got {what}", hint="give bz.find('ridge')()")
     for name, field in hyperparameters(model).items():
         if {"term", "slope"} & set(field.axes) and np.ndim(getattr(model, name)):
-            raise InputError(
-                f"{field.label} has an entry for each term: it says nothing of others", hint="give a number"
-            )
+            problem = f"{field.label} has an entry for each term, which says nothing of other terms"
+            raise InputError(problem, hint="give one number")
     return model
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,15 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
+from bayeszoo.accumulated import (
+    Accumulated,
+    arrays_of,
+    described,
+    digest_of,
+    none_of_the_rows,
+    rebuilt,
+    rows_of,
+)
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.files import FORMAT
@@ -32,16 +42,17 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
-    model, data = problem.model, problem.data
-    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(data)}
+    model = problem.model
+    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
         "optimization": _variables(outcome.optimization, ("iteration",)),
-        **_data_groups(model, data),
+        **_data_groups(model, problem.given),
     }
     if isinstance(model, Exact):
-        groups["exact"] = _exact(model, problem.stats, dims, coords)
+        with suppress(NumericalError):  # of some data there may be no closed form
+            groups["exact"] = _exact(model, problem.stats, dims, coords)
     if isinstance(model, Derived):
         try:
             groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
@@ -79,8 +90,13 @@ def _variables(
     return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
 
 
-def _data_groups(model: Model, data: Data) -> dict[str, xr.Dataset]:
-    """Split the data into what was observed, and what was given with it; labels are coordinates of the second."""
+def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset]:
+    """Split the data into what was observed, and what was given with it; labels are coordinates of the second.
+
+    Of rows that were not kept there are the statistics.
+    """
+    if isinstance(data, Accumulated):
+        return {"statistics": _variables(arrays_of(data.stats), ())}
     inputs = model.inputs
     outcome, labels = inputs.outcome(data), {name: data[name] for name in inputs.coords}
     observed = {name: values for name, values in data.items() if values is outcome}
@@ -108,6 +124,7 @@ def _provenance(
     problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, str | int | float]:
     ok = "ok" if passed(outcome.checks) else "not converged"
+    given = problem.given
     plain: dict[str, str | int | float] = {
         "bayeszoo_format": FORMAT,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -115,8 +132,10 @@ def _provenance(
         **how,
         "sampler": outcome.sampler,
         "status": "interrupted" if outcome.interrupted else ok,
-        "data_digest": problem.data.digest,
-        "data_source": problem.data.source,
+        "data_digest": given.digest,
+        "data_source": given.source,
+        "data_rows": given.rows,
+        "data_from": "rows" if problem.has_rows else "statistics",
         "declared_from": problem.declared_from,
     }
     nested = {
@@ -126,9 +145,12 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": list(problem.data.notes),
-        "columns": dict(problem.data.columns),
+        "notes": list(given.notes),
+        "columns": dict(given.columns),
     }
+    if isinstance(given, Accumulated):
+        plain["statistics_digest"] = digest_of(given.stats)
+        nested["data_arrays"] = described(given.like, problem.model.inputs.coords)
     return {**plain, **{name: dumps(value) for name, value in nested.items()}}
 
 
@@ -166,8 +188,21 @@ def data_of(tree: xr.DataTree) -> Data:
     Raises
     ------
     InputError
+        When they are not what the stored digest says, or only statistics of them were kept.
+    """
+    return rows_of(given_of(tree))
+
+
+def given_of(tree: xr.DataTree) -> Data | Accumulated:
+    """Return the data that a fit was made from, or their statistics where only those were kept.
+
+    Raises
+    ------
+    InputError
         When they are not what the stored digest says.
     """
+    if tree.attrs.get("data_from") == "statistics":
+        return _accumulated(tree)
     groups = [tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children]
     arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
     labels = {str(name): values.to_numpy().astype(str) for group in groups for name, values in group.coords.items()}
@@ -178,6 +213,16 @@ def data_of(tree: xr.DataTree) -> Data:
     if data.digest != tree.attrs["data_digest"]:
         raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
     return data
+
+
+def _accumulated(tree: xr.DataTree) -> Accumulated:
+    model, attrs, group = model_of(tree), tree.attrs, tree["statistics"].to_dataset()
+    about = {"source": attrs["data_source"], "columns": nested(tree, "columns"), "notes": tuple(nested(tree, "notes"))}
+    like = none_of_the_rows(nested(tree, "data_arrays"), **about)
+    stats = rebuilt(model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
+    if digest_of(stats) != attrs["statistics_digest"]:
+        raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
+    return Accumulated(model, stats, like, int(attrs["data_rows"]), attrs["data_digest"], **about)
 
 
 def model_of(tree: xr.DataTree) -> Model:

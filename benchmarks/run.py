@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 from scipy import optimize
 from threadpoolctl import threadpool_info
@@ -29,6 +30,7 @@ REPEATS = 5
 PYTHON = sys.executable
 BAYESZOO = str(Path(PYTHON).with_name("bayeszoo"))
 
+LINEAR = ("ridge", "linear_regression")
 FAMILIES = (
     "gamma_poisson",
     "dirichlet_multinomial",
@@ -37,7 +39,9 @@ FAMILIES = (
     "normal_gamma",
     "normal_inverse_wishart",
     "markov_chain",
+    *LINEAR,
 )
+FEATURES = 10
 CHUNK = 100_000
 """Rows of simulated data that are held at a time where only their statistics are needed."""
 
@@ -64,10 +68,13 @@ def process(*command: str) -> Callable[[], object]:
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-def versus(title: str, ours: Callable[[], object], peer: Callable[[], object], target: str) -> float:
+def versus(
+    title: str, ours: Callable[[], object], peer: Callable[[], object], target: str, repeats: int = REPEATS
+) -> float:
     """Print the ratio of medians of interleaved timings, after one call of each to warm up; return our median."""
-    ours(), peer()
-    pairs = [(seconds(ours), seconds(peer)) for _ in range(REPEATS)]
+    if repeats > 1:
+        ours(), peer()
+    pairs = [(seconds(ours), seconds(peer)) for _ in range(repeats)]
     mine, theirs = (median(side) for side in zip(*pairs, strict=True))
     print(f"{title:78s} {mine:9.4f} s {theirs:9.4f} s  ratio {mine / theirs:7.3f}  target {target}", flush=True)
     return mine
@@ -128,6 +135,10 @@ def fake(name: str, rng: np.random.Generator, rows: int) -> dict[str, np.ndarray
     if name == "markov_chain":
         codes = rng.integers(3, size=(2, rows))
         return {"next": codes[0], "previous": codes[1], "context": symbols, "symbol": symbols}
+    if name in LINEAR:
+        X = rng.normal(size=(rows, FEATURES))
+        labels = np.array([f"x{i}" for i in range(FEATURES)])
+        return {"y": X.sum(axis=1) + rng.normal(size=rows), "X": X, "feature": labels}
     if name == "normal_inverse_wishart":
         return {"Y": rng.normal(size=(rows, 2)), "column": symbols[:2]}
     return {"y": rng.normal(size=rows)}
@@ -137,6 +148,8 @@ def statistics(model: Any, rows: int) -> Any:
     """Return the statistics of ``rows`` rows, added up over chunks."""
     rng = np.random.default_rng(0)
     total = model.statistics(fake(model.name, rng, min(rows, CHUNK)))
+    if model.name in LINEAR:  # the same rows again and again: to draw others would take most of a minute
+        return total.discounted(max(rows / CHUNK, 1.0))
     for _ in range(rows // CHUNK - 1):
         total = total + model.statistics(fake(model.name, rng, CHUNK))
     return total
@@ -187,6 +200,36 @@ def consume(model: Any, batches: list[dict[str, np.ndarray]]) -> None:
         pass
 
 
+def chunked_file() -> None:
+    """Compare an exact fit of a file in chunks with normal equations from pandas' chunks, which check nothing."""
+    rows, blocks, rng = CHUNK, 10, np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(rows, FEATURES)), columns=[f"x{i}" for i in range(FEATURES)])
+    frame.insert(0, "y", frame.sum(axis=1) + rng.normal(size=rows))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "large.csv")
+        head, _, lines = frame.to_csv(index=False, float_format="%.8g").partition("\n")
+        with path.open("w", encoding="utf-8") as file:
+            file.write(head + "\n")
+            file.writelines([lines] * blocks)
+        model: Any = bz.find("ridge")()
+        title = f"exact fit of a CSV of {blocks * rows:.0e} x {FEATURES} in chunks / pandas' chunks, normal equations"
+        versus(title, partial(fit_in_chunks, model, path), partial(normal_equations, path), "-", repeats=1)
+
+
+def fit_in_chunks(model: Any, path: Path) -> None:
+    """Fit without holding more than a chunk."""
+    bz.fit(model, bz.accumulate(model, path, CHUNK), "exact", seed=1)
+
+
+def normal_equations(path: Path) -> np.ndarray:
+    """Return least-squares weights from sums of products over chunks."""
+    products, sums = np.zeros((FEATURES + 1, FEATURES + 1)), np.zeros(FEATURES + 1)
+    for frame in pd.read_csv(path, chunksize=CHUNK):
+        X = np.column_stack([np.ones(len(frame)), frame.iloc[:, 1:].to_numpy()])
+        products, sums = products + X.T @ X, sums + X.T @ frame["y"].to_numpy()
+    return np.linalg.solve(products, sums)
+
+
 def optimizers(model: Any) -> None:
     """Compare MAP and ADVI with what they replace."""
     density = compressed(1000, model)
@@ -216,6 +259,7 @@ def main() -> None:
     conjugate_gradients()
     exact_fits()
     streams()
+    chunked_file()
     optimizers(model)
 
 

@@ -91,8 +91,8 @@ class LinearRegression(LinearModel):
         """Declare the density of the rows from their factored moments."""
         mean, root = self.prior_in_units(stats, *self._prior(stats))
         with pm.Model() as model:
-            a0, b0, n, origin = ours.as_data(a0=self.a0, b0=self.b0, n=stats.n, origin=self.origin(len(mean)))
-            sigma2 = pm.InverseGamma("sigma2", alpha=a0, beta=b0)
+            n, origin = ours.as_data(n=stats.n, origin=self.origin(len(mean)))
+            sigma2 = ours.noise_variance(self.a0, self.b0)
             w = ours.GaussianVector("w", mean, root, sigma2, self._whitened(stats))
             squares = ours.squared_error(w - origin, *self.rows(stats))
             pm.Potential("y", -(n * pm.math.log(2 * np.pi * sigma2) + squares / sigma2) / 2)
@@ -125,7 +125,7 @@ class LinearRegression(LinearModel):
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
-        return scipy.stats.norm(self.mean(params, data), np.sqrt(np.asarray(params["sigma2"]))[..., None])
+        return scipy.stats.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""

@@ -65,6 +65,10 @@ class Ridge(LinearModel):
         w = rng.normal(mean, sd)
         return {"w": w}, {"y": rng.normal(self.design(data) @ w, self.sigma), **data}
 
+    def variance(self, params: Values) -> Any:
+        """Return the noise variance, which is known."""
+        return np.square(self.sigma)
+
     def _prior_sd(self, terms: int) -> np.ndarray:
         return np.array([self.s0] * self.intercept + [self.tau] * (terms - self.intercept))
 

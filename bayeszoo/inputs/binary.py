@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -115,7 +115,7 @@ def _outcomes(column: Column, positive: str | None) -> tuple[np.ndarray, tuple[s
     outcomes = to_numbers(column)
     other = np.flatnonzero((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes))
     if len(other):
-        shown_as_number = Column(column.name, outcomes) if isinstance(values, list) else column
+        shown_as_number = replace(column, values=outcomes) if isinstance(values, list) else column
         raise shown_as_number.error("is neither 0 nor 1", other)
     return outcomes, ()
 

@@ -143,7 +143,8 @@ class Regression(Measured):
         columns = [*outcome, *features]
         values, dropped = complete(columns, map(to_reals, columns), missing)
         small = [note for column, cells in zip(columns, values, strict=True) for note in subnormal(column, cells)]
-        remarks = _about_outcome(columns[0], values[0]) + _about_features(features, values[1:]) if fit else ()
+        whole = columns[0].before is None  # a column may be constant in a part of the table
+        remarks = _about_outcome(columns[0], values[0]) + _about_features(features, values[1:]) if fit and whole else ()
         known = {self.name: values[0]} if outcome else {}
         labels = label_array([column.name for column in features])
         arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}

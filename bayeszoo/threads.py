@@ -1,0 +1,12 @@
+"""One thread for linear algebra on small matrices, whose threads would mostly wait for each other."""
+
+from __future__ import annotations
+
+from threadpoolctl import threadpool_limits
+
+
+def one_thread() -> threadpool_limits:
+    """Return a context in which NumPy's and SciPy's linear algebra use one thread."""
+    import scipy.linalg  # noqa: F401  loads a BLAS of its own: the limit is on what is loaded by then
+
+    return threadpool_limits(1)

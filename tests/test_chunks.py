@@ -1,0 +1,638 @@
+"""A file in chunks is the file at once: the same statistics, refusals and rows, in memory that the chunk bounds."""
+
+import json
+import runpy
+import signal
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy
+
+import bayeszoo as bz
+from bayeszoo.accumulated import arrays_of
+from bayeszoo.chunks import Digest
+from bayeszoo.cli import main
+from bayeszoo.inputs import Counts, Inputs, Real
+from bayeszoo.inputs.base import Parsed
+from bayeszoo.model import Model
+from bayeszoo.sources import read_parts, read_table
+from bayeszoo.tree import data_of, given_of, nested
+
+TABLES = runpy.run_path(str(Path(__file__).with_name("test_table.py")))
+"""What a file at once is held to."""
+REFUSED, ACCEPTED = TABLES["REFUSED"], TABLES["ACCEPTED"]
+
+RNG = np.random.default_rng(0)
+ROWS = 1000
+X = RNG.normal(size=(ROWS, 3)) * [1, 10, 0.1] + [0, 500, 3]
+OUTCOME = 2 + X @ [1.0, -0.2, 4.0] + RNG.normal(size=ROWS)
+FRAMES = {
+    "ridge": pd.DataFrame(np.column_stack([OUTCOME, X]), columns=["y", "a", "b", "c"]),
+    "linear_regression": pd.DataFrame(np.column_stack([OUTCOME, X]), columns=["y", "a", "b", "c"]),
+    "gamma_poisson": pd.DataFrame({"y": RNG.poisson(3, ROWS), "exposure": RNG.uniform(0.5, 2, ROWS)}),
+    "gaussian_mean": pd.DataFrame({"y": RNG.normal(1e6, 2, ROWS)}),
+    "gaussian_precision": pd.DataFrame({"y": RNG.normal(0, 2, ROWS)}),
+    "normal_gamma": pd.DataFrame({"y": RNG.normal(1e6, 2, ROWS)}),
+    "normal_inverse_wishart": pd.DataFrame(X[:, :2], columns=["u", "v"]),
+    "beta_bernoulli": pd.DataFrame({"successes": RNG.integers(0, 3, ROWS), "trials": RNG.integers(2, 4, ROWS)}),
+    "dirichlet_multinomial": pd.DataFrame({"vote": RNG.choice(["x", "y", "z"], ROWS)}),
+    "markov_chain": pd.DataFrame({"from": RNG.choice(["x", "y"], ROWS), "to": RNG.choice(["x", "y"], ROWS)}),
+}
+OPTIONS = {
+    "dirichlet_multinomial": {"categories": ["x", "y", "z"]},
+    "markov_chain": {"symbols": ["x", "y"], "order": 1},
+}
+FAMILIES = list(FRAMES)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Every family's table as a file."""
+    folder = tmp_path_factory.mktemp("tables")
+    for name, frame in FRAMES.items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def read_at_once(files):
+    """Every family's model with weak fields, and its data."""
+
+    def read(name):
+        data = bz.read(bz.find(name), files / f"{name}.csv", **OPTIONS.get(name, {}))
+        return bz.find(name).weak(data), data
+
+    return read
+
+
+def total(files, model, rows, **options):
+    return bz.accumulate(model, files / f"{model.name}.csv", rows, **OPTIONS.get(model.name, {}), **options)
+
+
+# The same answers
+
+
+@pytest.mark.parametrize("rows", [1, 7, 999, 1000, 5000])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_chunks_add_up_to_the_file(files, read_at_once, name, rows):
+    model, data = read_at_once(name)
+    stats, found = model.statistics(data), total(files, model, rows)
+    assert found.rows == data.rows
+    whole = model.log_evidence(stats)
+    assert model.log_evidence(found.stats) == pytest.approx(whole, rel=1e-10, abs=1e-10)
+    one, two = model.posterior(stats), model.posterior(found.stats)
+    for parameter in one:
+        np.testing.assert_allclose(two[parameter].mean(), one[parameter].mean(), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(two[parameter].std(), one[parameter].std(), rtol=1e-10)
+
+
+def test_the_evidence_is_that_of_another_code(files):
+    frame = FRAMES["ridge"]
+    model = bz.find("ridge")(tau=2.0, sigma=1.5, s0=3.0, scale=[1.0, 10.0, 0.1], center=[0.0, 500.0, 3.0])
+    design = np.column_stack([np.ones(ROWS), (X - np.array(model.center)) / np.array(model.scale)])
+    cov = 1.5**2 * np.eye(ROWS) + design @ np.diag(np.square([3.0, 2, 2, 2])) @ design.T
+    expected = scipy.stats.multivariate_normal(np.zeros(ROWS), cov).logpdf(frame["y"])
+    tree = bz.fit(model, bz.accumulate(model, files / "ridge.csv", 64), "exact", seed=1)
+    assert tree["exact"].attrs["log_evidence"] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_digest_is_that_of_the_rows_not_of_the_chunks(files, read_at_once, name):
+    model, data = read_at_once(name)
+    digests = {total(files, model, rows).digest for rows in (1, 7, 1000, 10**6)}
+    at_once = Digest(model.inputs)
+    at_once.update(data)
+    assert digests == {at_once.hexdigest()}
+    halves = Digest(model.inputs)
+    for part in reversed(model.inputs.split(data, 400)):
+        halves.update(part)
+    assert halves.hexdigest() not in digests
+
+
+def test_the_digest_does_not_depend_on_the_file(tmp_path, files):
+    model = bz.find("ridge")()
+    path = tmp_path / "ridge.parquet"
+    pq.write_table(pa.Table.from_pandas(FRAMES["ridge"]), path, 130)
+    assert {bz.accumulate(model, path, rows).digest for rows in (7, 256, 10**5)} == {total(files, model, 64).digest}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 400])
+def test_chunks_have_so_many_rows(files, rows):
+    sizes = [chunk.rows for chunk in bz.read_chunks(bz.find("ridge"), files / "ridge.csv", rows)]
+    assert sum(sizes) == ROWS
+    assert set(sizes[:-1]) <= {rows}
+    whole = bz.read(bz.find("ridge"), files / "ridge.csv")
+    chunks = list(bz.read_chunks(bz.find("ridge"), files / "ridge.csv", rows))
+    assert np.array_equal(np.concatenate([chunk["X"] for chunk in chunks]), whole["X"])
+    assert all(chunk["feature"].tolist() == ["a", "b", "c"] for chunk in chunks)
+    assert chunks[0].source == "ridge.csv"
+
+
+# The same refusals
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 20_000, 10**6])
+@pytest.mark.parametrize(("text", "message", "places"), REFUSED.values(), ids=REFUSED.keys())
+def test_text_that_is_refused_at_once_is_refused_in_chunks(tmp_path, text, message, places, rows):
+    if len(text) > 10**5 and rows < 20_000:
+        pytest.skip("many chunks")
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(bz.InputError) as caught:
+        list(read_parts(path, rows))
+    assert message in str(caught.value)
+    assert caught.value.rows == places
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+@pytest.mark.parametrize(("content", "columns"), ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_text_that_is_accepted_at_once_is_accepted_in_chunks(tmp_path, content, columns, rows):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content)
+    parts = list(read_parts(path, rows))
+    assert {name: [cell for part in parts for cell in part[name].values] for name in parts[0].columns} == columns
+    assert {part.rows for part in parts[:-1]} <= {rows}
+    assert [part.rows for part in parts if not part.rows] == []
+
+
+def refusal(tmp_path, text, rows=7, kind="gaussian_mean", **options):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(bz.InputError) as caught:
+        bz.accumulate(bz.find(kind)(), path, rows, **options)
+    return caught.value
+
+
+LINES = [str(i / 10) for i in range(1, 31)]
+
+
+def with_line(place, text):
+    """Thirty rows of which one (counted from 1) is another."""
+    return "\n".join(["y", *LINES[: place - 1], text, *LINES[place:]]) + "\n"
+
+
+IN_THE_THIRD_CHUNK = {
+    "a word": (with_line(17, "abc"), "column 'y', row 17: 'abc' is not a number"),
+    "a hole": (with_line(17, "NA"), "column 'y': 1 missing value (row 17), of the rows up to 21; use --missing drop"),
+    "too large": (with_line(17, "1e200"), "column 'y', row 17: '1e200' is too large to square"),
+    "two cells": (with_line(17, "1,2"), "bad.csv: row 17 has 2 fields, the header has 1"),
+    "an open quote": (with_line(17, '"1'), "bad.csv: quote opened in row 17 is never closed"),
+    "text after a quote": (with_line(17, '"1"2'), "bad.csv: row 17 has text after a closing quote"),
+    "NUL": (with_line(17, "1\0"), "row 17 contains a NUL byte"),
+    "latin-1": (with_line(17, "é").encode("latin-1"), "not UTF-8 at byte 67; use --encoding latin-1"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), IN_THE_THIRD_CHUNK.values(), ids=IN_THE_THIRD_CHUNK.keys())
+def test_a_bad_row_has_its_number_in_the_file(tmp_path, text, message):
+    error = refusal(tmp_path, text)
+    assert str(error).startswith(message)
+    assert error.rows == (() if "byte" in message and "row" not in message else (17,))
+
+
+def test_several_bad_rows_are_counted_as_far_as_was_looked(tmp_path):
+    text = "y\n" + "\n".join([*LINES[:14], "x", "1", "z", *LINES[:20]]) + "\n"
+    error = refusal(tmp_path, text)
+    assert str(error) == "column 'y', row 15: 'x' is not a number (and 1 more: row 17), of the rows up to 21"
+    assert error.rows == (15, 17)
+
+
+def test_names_that_occur_in_a_late_chunk_are_data(tmp_path):
+    error = refusal(tmp_path, "boy\n" + "girl\n" * 30 + "boy\n", kind="dirichlet_multinomial", categories="boy,girl")
+    assert "row 1 looks like data ('boy')" in str(error)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_a_quoted_line_end_may_lie_between_chunks(tmp_path, rows):
+    path = tmp_path / "data.csv"
+    path.write_text('a,b\n1,"x\ny"\n2,"\n\n"\n3,"u,v\n"\n4,z\n')
+    cells = [cell for part in read_parts(path, rows) for cell in part["b"].values]
+    assert cells == read_table(path)["b"].values == ["x\ny", "\n\n", "u,v\n", "z"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6])
+def test_blank_lines_at_the_end_are_none(tmp_path, rows):
+    path = tmp_path / "data.csv"
+    path.write_text("y\n1\n\n2\n3\n\n\n")
+    assert [cell for part in read_parts(path, rows) for cell in part["y"].values] == ["1", "", "2", "3"]
+
+
+def test_missing_values_are_dropped_and_counted(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("y,a\n" + "\n".join(["1,2", "NA,3", "4,5", ",", "6,NA", "7,9", "NA,1", "NA,2", "3,NA"]) + "\n")
+    Ridge = bz.find("ridge")
+    whole = bz.read(Ridge, path, missing="drop")
+    assert whole.notes[0] == "6 rows with missing values dropped (rows 2, 4, 5, 7, 8, ...)"
+    for rows in (1, 2, 4, 9):
+        found = bz.accumulate(Ridge(), path, rows, missing="drop")
+        assert whole.notes[0] in found.notes
+        assert found.rows == 3
+        assert Ridge().log_evidence(found.stats) == pytest.approx(Ridge().log_evidence(Ridge().statistics(whole)))
+    sizes = [chunk.rows for chunk in bz.read_chunks(Ridge, path, 2, missing="drop")]
+    assert sizes == [1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_file_without_a_value_is_refused(tmp_path, rows):
+    error = refusal(tmp_path, "y\nNA\nNA\nNA\n", rows, missing="drop")
+    assert "has no values" in str(error) or "there are no observations" in str(error)
+
+
+def test_rows_of_no_trials_are_no_observations(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("successes,trials\n0,0\n1,2\n0,0\n")
+    Coin = bz.find("beta_bernoulli")
+    found = [bz.accumulate(Coin(), path, rows) for rows in (1, 2, 3)]
+    assert {(one.stats.successes, one.stats.failures, one.rows) for one in found} == {(1, 1, 3)}
+    assert len({one.digest for one in found}) == 1
+    assert "there are no observations" in str(refusal(tmp_path, "successes,trials\n0,0\n0,0\n", 1, "beta_bernoulli"))
+
+
+def test_counts_that_add_up_to_too_much_over_the_chunks(tmp_path):
+    text = "y\n" + f"{2**52}\n" * 3
+    assert "has a sum above 2**53" in str(refusal(tmp_path, text, 1, "gamma_poisson"))
+    assert "has a sum above 2**53" in str(refusal(tmp_path, text, 3, "gamma_poisson"))
+
+
+NOT_IN_CHUNKS = {
+    "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive looks at all rows"),
+    "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count looks at"),
+    "labels": ("dirichlet_multinomial", "v\na\nb\na\n", {}, "the categories must be known .* with --categories"),
+    "labels or counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n5,6\n", {}, "which all rows together tell"),
+    "columns of counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns looks at all"),
+    "symbols": ("markov_chain", "from,to\na,b\nb,a\n", {}, "the symbols must be known before"),
+    "order": ("markov_chain", "from,to\na,b\nb,a\n", {"symbols": "a,b"}, "use --order 1"),
+    "a sequence": ("markov_chain", "s\na\nb\n", {"symbols": "a,b", "order": 1}, "a sequence of symbols cannot be cut"),
+}
+
+
+@pytest.mark.parametrize(("kind", "text", "options", "message"), NOT_IN_CHUNKS.values(), ids=NOT_IN_CHUNKS.keys())
+def test_what_only_all_rows_together_tell(tmp_path, kind, text, options, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(bz.InputError, match=message):
+        list(bz.read_chunks(bz.find(kind), path, 1, **options))
+
+
+class Drifting(Inputs):
+    """Labels that are found in each chunk by itself."""
+
+    coords = ("label",)
+    options = frozenset()
+
+    def _parse(self, table, missing, options, like):
+        labels, codes = np.unique(table["y"].values, return_inverse=True)
+        return Parsed({"y": codes, "label": labels}, {"y": "y"})
+
+    def outcome(self, arrays):
+        return arrays["y"]
+
+    def observations(self, arrays):
+        return dict(arrays), np.ones(len(arrays["y"]))
+
+    unseen = describe = None
+
+
+Drifting.__abstractmethods__ = frozenset()
+
+
+def test_labels_may_not_change_from_chunk_to_chunk(tmp_path):
+    class Loose:
+        inputs, examples = Drifting(), ()
+
+    path = tmp_path / "data.csv"
+    path.write_text("y\na\nb\na\nc\n")
+    with pytest.raises(bz.InputError, match="rows 3 to 4 have other labels, columns or types than those before them"):
+        list(bz.read_chunks(Loose, path, 2))
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, True, "7"])
+def test_rows_of_a_chunk(files, rows):
+    with pytest.raises(bz.InputError, match="the rows of a chunk must be a whole number >= 1"):
+        bz.read_chunks(bz.find("ridge"), files / "ridge.csv", rows)
+
+
+def test_what_is_no_file(tmp_path):
+    Ridge = bz.find("ridge")
+    with pytest.raises(bz.InputError, match=r"chunks are of a file, got DataFrame; bz\.read takes what is in memory"):
+        bz.read_chunks(Ridge, FRAMES["ridge"])
+    with pytest.raises(bz.InputError, match="not a regular file"):
+        bz.read_chunks(Ridge, tmp_path / "none.csv")
+    with pytest.raises(bz.InputError, match="unknown option 'positive'"):
+        next(bz.read_chunks(Ridge, files_of(tmp_path), 1, positive="yes"))
+    with pytest.raises(bz.InputError, match="a model instance is needed, got ABCMeta"):
+        bz.accumulate(Ridge, files_of(tmp_path))
+
+
+def files_of(folder):
+    path = folder / "two.csv"
+    path.write_text("y,a\n1,2\n3,4\n")
+    return path
+
+
+def test_labels_of_an_updated_model_are_required(tmp_path):
+    polls = bz.update(bz.find("dirichlet_multinomial")(), ["b", "c"])
+    path = tmp_path / "votes.csv"
+    path.write_text("vote\na\nb\na\n")
+    with pytest.raises(bz.InputError, match="the data have category 'a', 'b', but the prior is for 'b', 'c'"):
+        bz.accumulate(polls, path, 2, categories=["a", "b"])
+
+
+# Notes
+
+
+def test_what_is_said_of_a_chunk_is_not_said_of_the_file(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("y,a,b\n1,7,1\n2,7,2\n4,7,3\n3,8,4\n5,9,5\n6,5,6\n")
+    Ridge = bz.find("ridge")
+    assert "'a' is constant" in str(bz.read(Ridge, {"y": [1, 2, 4], "a": [7, 7, 7], "b": [1, 2, 3]}).notes)
+    assert bz.read(Ridge, path).notes == ()
+    assert not any("constant (" in note or "identify" in note for note in bz.accumulate(Ridge(), path, 3).notes)
+    assert bz.accumulate(Ridge(), path, 3).notes == (
+        "constant, identical or too many columns were not looked for, as the file was read in chunks",
+        "6 rows in 2 chunks: their statistics were kept, the rows were not",
+    )
+
+
+def test_what_is_said_of_every_chunk_is_said_once(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("y,exposure\n1,1\n2,1\n0,1e-310\n1,1\n")
+    found = bz.accumulate(bz.find("gamma_poisson")(), path, 1)
+    assert found.notes == (
+        "column 'exposure': how long or how much each row was observed",
+        "rows 3 to 3: column 'exposure' spans 1e-310..1e-310",
+        "4 rows in 4 chunks: their statistics were kept, the rows were not",
+    )
+
+
+# Memory
+
+
+def peak(action):
+    """Most bytes that a call holds at a time."""
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_is_that_of_a_chunk_whatever_the_file(tmp_path):
+    lines = "\n".join(",".join(f"{v:.9f}" for v in row) for row in np.random.default_rng(1).normal(size=(5000, 4)))
+    model, paths = bz.find("ridge")(), [tmp_path / "small.csv", tmp_path / "large.csv"]
+    for path, times in zip(paths, (1, 10), strict=True):
+        path.write_text("y,a,b,c\n" + (lines + "\n") * times)
+    small, large = (peak(lambda path=path: bz.accumulate(model, path, 1000)) for path in paths)
+    assert large < 1.1 * small < paths[1].stat().st_size
+    at_once = [peak(lambda path=path: bz.accumulate(model, path, 50_000)) for path in paths]
+    assert at_once[1] > 5 * at_once[0]  # the figure sees what is held
+
+
+# Fits
+
+
+FITTED = ["ridge", "linear_regression", "gamma_poisson", "gaussian_mean", "normal_gamma", "beta_bernoulli"]
+
+
+def fits(files, read_at_once, name, method, **options):
+    model, data = read_at_once(name)
+    return [bz.fit(model, one, method, seed=1, **options) for one in (data, total(files, model, 90))]
+
+
+@pytest.mark.parametrize("method", ["exact", "map", "mle"])
+@pytest.mark.parametrize("name", FITTED)
+def test_closed_forms_from_statistics_are_those_from_rows(files, read_at_once, name, method):
+    one, two = fits(files, read_at_once, name, method)
+    assert one.attrs["status"] == two.attrs["status"] == "ok"
+    for parameter, draws in one["posterior"].data_vars.items():
+        np.testing.assert_allclose(two["posterior"][parameter], draws, rtol=1e-8, atol=1e-9)
+    facts, others = nested(one, "facts"), nested(two, "facts")
+    assert facts.keys() == others.keys()
+    for fact in facts.keys() & {"log_likelihood", "log_joint", "log_evidence"}:
+        assert others[fact] == pytest.approx(facts[fact], rel=1e-8)
+
+
+@pytest.mark.parametrize("method", ["laplace", "advi"])
+def test_approximations_from_statistics_are_those_from_rows(files, read_at_once, method):
+    one, two = fits(files, read_at_once, "gamma_poisson", method)
+    np.testing.assert_allclose(two["posterior"]["rate"], one["posterior"]["rate"], rtol=1e-6)
+
+
+def test_draws_from_statistics(files, read_at_once):
+    model, _ = read_at_once("gamma_poisson")
+    tree = bz.fit(model, total(files, model, 90), "nuts", seed=1)
+    assert tree.attrs["status"] == "ok"
+    found = bz.summarize(tree)["rate"]
+    exact = tree["exact"]["rate"].sel(statistic="mean")
+    assert abs(found["mean"] - exact) < 5 * found["mcse_mean"]
+
+
+def test_one_pass_serves_every_prior_with_the_same_statistics(files):
+    Ridge = bz.find("ridge")
+    found = total(files, Ridge(), 300)
+    evidence = {
+        tau: bz.fit(Ridge(tau=tau), found, "exact", seed=1)["exact"].attrs["log_evidence"] for tau in (0.1, 1.0, 10.0)
+    }
+    data = bz.read(Ridge, files / "ridge.csv")
+    for tau, value in evidence.items():
+        assert value == pytest.approx(Ridge(tau=tau).log_evidence(Ridge(tau=tau).statistics(data)), rel=1e-10)
+    other = bz.fit(bz.find("linear_regression")(), found, "exact", seed=1)
+    assert other.attrs["data_digest"] == found.digest
+
+
+OTHERS = [{"center": 1.0}, {"scale": [1, 2, 3]}, {"features": ["a"]}, {"degree": 2}]
+
+
+@pytest.mark.parametrize("fields", OTHERS, ids=lambda fields: next(iter(fields)))
+def test_statistics_of_another_design_are_refused(files, fields):
+    Ridge = bz.find("ridge")
+    with pytest.raises(bz.InputError, match=r"the statistics are those of ridge\(.*, not of ridge\(.*accumulate them"):
+        bz.fit(Ridge(**fields), total(files, Ridge(), 300), "exact")
+    with pytest.raises(bz.InputError, match=r"the statistics are those of ridge.*, not of normal_gamma"):
+        bz.fit(bz.find("normal_gamma")(), total(files, Ridge(), 300), "exact")
+
+
+class Opaque(Model):
+    inputs = Real("y")
+
+    def simulate(self, rng, size=20):
+        return {}, {}
+
+    def declare(self, data):
+        return None
+
+
+def test_a_model_without_statistics(files):
+    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics: nothing to add up"):
+        bz.accumulate(Opaque(), files / "gaussian_mean.csv")
+    model = bz.find("gaussian_mean")()
+    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics: it needs the rows"):
+        bz.fit(Opaque(), total(files, model, 100), "nuts")
+
+
+# Trees
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_fit_from_statistics_goes_to_disk_and_predicts(files, read_at_once, tmp_path, name):
+    model, data = read_at_once(name)
+    tree = bz.load(bz.save(bz.fit(model, total(files, model, 90), "exact", seed=1), tmp_path / "fit.nc"))
+    assert not {"observed_data", "constant_data"} & set(tree.children)
+    assert (tree.attrs["data_rows"], tree.attrs["data_from"], tree.attrs["data_source"]) == (
+        1000,
+        "statistics",
+        f"{name}.csv",
+    )
+    assert tree.attrs["declared_from"] == "sufficient statistics"
+    again, before = given_of(tree), total(files, model, 90)
+    assert (again.rows, again.digest, again.notes) == (before.rows, before.digest, before.notes)
+    for field, values in arrays_of(before.stats).items():
+        assert np.array_equal(arrays_of(again.stats)[field], values)
+    rows = model.inputs.table(model.inputs.split(data, 12)[0])
+    at_once = bz.predict(bz.fit(model, data, "exact", seed=1), rows)
+    pd.testing.assert_frame_equal(bz.predict(tree, rows), at_once, rtol=1e-8)
+    assert np.isfinite(at_once["log_score"]).all()
+    assert again.stats.log_coefficient == before.stats.log_coefficient
+
+
+def test_draws_from_statistics_predict(files, read_at_once):
+    one, two = fits(files, read_at_once, "gamma_poisson", "laplace")
+    rows = {"exposure": [1.0, 2.5]}
+    columns = ["mean", "sd", "q025", "q975"]
+    pd.testing.assert_frame_equal(bz.predict(two, rows)[columns], bz.predict(one, rows)[columns], rtol=1e-4)
+
+
+def test_a_design_of_an_intercept_alone_is_stored(files, tmp_path):
+    model = bz.find("ridge")(degree=0)
+    tree = bz.load(bz.save(bz.fit(model, total(files, model, 90), "exact", seed=1), tmp_path / "fit.nc"))
+    assert bz.predict(tree, FRAMES["ridge"][:2])["mean"].iloc[0] == pytest.approx(OUTCOME.mean(), rel=1e-3)
+
+
+def test_statistics_that_were_changed_are_refused(files):
+    model = bz.find("ridge")()
+    tree = bz.fit(model, total(files, model, 90), "exact", seed=1)
+    tree["statistics"]["n"] = tree["statistics"]["n"] + 1
+    with pytest.raises(bz.InputError, match="the statistics stored with the fit are not those that it was made from"):
+        bz.predict(tree, FRAMES["ridge"][:2])
+
+
+def test_what_needs_the_rows_says_that_there_are_none(files):
+    model = bz.find("ridge")()
+    found = total(files, model, 90)
+    tree = bz.fit(model, found, "exact", seed=1)
+    kept = "only statistics of the 1000 rows were kept"
+    for use in (data_of, lambda tree: bz.select([tree])):
+        with pytest.raises(bz.InputError, match=kept):
+            use(tree)
+    with pytest.raises(bz.InputError, match="only statistics of the rows were kept, and this needs the rows"):
+        bz.update(bz.find("linear_regression")(), found)
+    from bayeszoo import score
+
+    for refused in (
+        lambda: score.closed_form(model, found),
+        lambda: score.psis(model, found, tree["posterior"].to_dataset()),
+        lambda: score.k_fold(model, found),
+    ):
+        with pytest.raises(score.NoScore, match=kept):
+            refused()
+
+
+def test_fits_from_statistics_are_compared_without_leave_one_out_scores(files):
+    model = bz.find("ridge")()
+    table = bz.compare(model, total(files, model, 90), ["exact", "map"], seed=1)
+    assert table["loo_score"].isna().all()
+    assert table["log_evidence"].notna().any()
+    trees = [bz.fit(model, given, "exact", seed=1) for given in (total(files, model, 90), total(files, model, 7))]
+    assert len(bz.compare(trees)) == 8
+    rows = bz.fit(model, bz.read(model, files / "ridge.csv"), "exact", seed=1)
+    assert (rows.attrs["data_rows"], rows.attrs["data_from"]) == (1000, "rows")
+    with pytest.raises(bz.InputError, match="the fits are of different data"):
+        bz.compare([rows, trees[0]])
+
+
+def test_a_reporter_hears_of_every_chunk(files):
+    class Ear:
+        def __init__(self):
+            self.lines = []
+
+        def say(self, line):
+            self.lines.append(line)
+
+    ear = Ear()
+    total(files, bz.find("ridge")(), 400, reporter=ear)
+    assert ear.lines == [f"ridge.csv: {n} rows read, {n} kept" for n in (400, 800, 1000)]
+
+
+# The command line
+
+
+@pytest.fixture
+def run(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_the_command_line_fits_in_chunks(run, files, tmp_path):
+    path, fit = files / "ridge.csv", tmp_path / "fit.nc"
+    code, out, err = run(
+        "fit", "ridge", path, "--method", "exact", "--seed", 1, "--chunk-rows", 400, "--json", "-o", fit
+    )
+    assert code == 0
+    assert "ridge.csv: 800 rows read, 800 kept" in err
+    assert "priors are scaled to rows 1 to 400, and so is the log evidence" in err
+    document = json.loads(out)
+    assert "priors are scaled to rows 1 to 400" in document["notes"]
+    model = bz.find("ridge").weak(next(bz.read_chunks(bz.find("ridge"), path, 400)))
+    data = bz.read(model, path)
+    assert document["log_evidence"] == pytest.approx(model.log_evidence(model.statistics(data)), rel=1e-10)
+    new = tmp_path / "new.csv"
+    FRAMES["ridge"][:3].to_csv(new, index=False)
+    code, out, _ = run("predict", fit, new, "--json")
+    assert code == 0
+    assert len(json.loads(out)["rows"]) == 3
+
+
+def test_the_command_line_with_a_prior_of_its_own(run, files):
+    arguments = ["fit", "gaussian_mean", files / "gaussian_mean.csv", "--method", "map", "--prior", "textbook"]
+    code, _, err = run(*arguments, "--chunk-rows", 300)
+    assert code == 0
+    assert "scaled" not in err
+    assert "note: 1000 rows in 4 chunks: their statistics were kept, the rows were not" in err
+    one_chunk = run(*arguments[:-2], "--chunk-rows", 3000)[2]
+    assert "priors are scaled to the data, and so is the log evidence" in one_chunk
+
+
+@pytest.mark.parametrize("arguments", [[], ["--example", "diabetes"]])
+def test_chunks_go_with_a_file(run, arguments):
+    code, _, err = run("fit", "ridge", "--method", "exact", "--chunk-rows", 10, *arguments)
+    assert code == 2
+    assert "--chunk-rows goes with DATA" in err
+
+
+def test_the_first_chunk_that_says_anything_scales_the_prior(run, tmp_path):
+    path = tmp_path / "late.csv"
+    path.write_text("y\n" + "NA\n" * 5 + "3\n4\n5\n6\n")
+    code, _, err = run("fit", "normal_gamma", path, "--method", "exact", "--missing", "drop", "--chunk-rows", 2)
+    assert code == 0
+    assert "priors are scaled to rows 5 to 6" in err
+
+
+def test_counts_are_repeated_in_chunks(tmp_path):
+    path = tmp_path / "kicks.csv"
+    path.write_text("deaths,n\n0,109\n1,65\n2,22\n3,3\n4,1\n")
+    assert isinstance(bz.find("gamma_poisson").inputs, Counts)
+    found = [bz.accumulate(bz.find("gamma_poisson")(), path, rows, column="deaths", count="n") for rows in (1, 2, 5)]
+    assert {(one.rows, one.stats.events, one.digest) for one in found} == {(200, 122.0, found[0].digest)}

@@ -1,0 +1,342 @@
+"""The exact posterior under a Laplace prior: mpmath's quadrature and closed forms, and SciPy in the limits."""
+
+import functools
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from bayeszoo.errors import InputError
+from bayeszoo.laplace_gaussian import LaplaceGaussian
+
+REGIMES = [10.0**k for k in range(-12, 13, 3)]
+"""Precision times squared scale: from a likelihood that says nothing to a prior that says nothing."""
+
+CENTRES = [0.0, 1e-14, 1e-6, 0.2, 0.26, 0.999999, 1.0, 1 + 1e-9, 1.5, 10.0, 1e3, 1e6]
+"""Times the scale, or times 1 / (precision * scale), at which the data's pull at zero equals the prior's."""
+
+GRID = [
+    (1.2345 * regime / scale**2, sign * (f * scale * 1.1 if near else f * scale / (1.2345 * regime)), scale)
+    for regime in REGIMES
+    for scale in (1e-3, 37.0)
+    for near in (True, False)
+    for f in CENTRES
+    for sign in (1, -1)
+]
+
+MODERATE = [(2.0, 0.7, 0.5), (2.0, -0.3, 1.5), (40.0, 0.05, 3.0), (0.01, 5.0, 0.4), (1.0, 4.0, 1.0), (3.0, 0.0, 0.2)]
+
+
+def by_quadrature(a, c, b, low=-mp.inf, high=mp.inf, power=0):
+    """Integrate w^power exp(-a / 2 (w - c)^2 - |w| / b) in pieces about its kinks and its bulk."""
+    a, c, b = mp.mpf(a), mp.mpf(c), mp.mpf(b)
+    cuts = {mp.mpf(0), c, *(s / a / b + c + k / mp.sqrt(a) for s in (-1, 1) for k in (-20, -8, -3, 3, 8, 20))}
+    cuts |= {k * b for k in (-60, -20, -5, 5, 20, 60)}
+    inside = [mp.mpf(low), *sorted(cut for cut in cuts if low < cut < high), mp.mpf(high)]
+    return mp.quad(lambda w: w**power * mp.exp(-a / 2 * (w - c) ** 2 - abs(w) / b), inside)
+
+
+class Closed:
+    """The mixture of two truncated normals, in as many digits as cancellation takes."""
+
+    def __init__(self, a, c, b):
+        self.a, self.c, self.b = mp.mpf(a), mp.mpf(c), mp.mpf(b)
+        self.root = mp.sqrt(self.a)
+        self.t = {s: (1 / self.b - s * self.a * self.c) / self.root for s in (1, -1)}
+        self.mass = {s: self.beyond(s, mp.mpf(0)) for s in (1, -1)}
+        self.total = self.mass[1] + self.mass[-1]
+
+    def beyond(self, side, x):
+        t, at = self.t[side], self.root * abs(x)
+        return mp.sqrt(mp.pi / 2) * mp.exp(t * t / 2) * mp.erfc((at + t) / mp.sqrt(2)) / self.root
+
+    def log_normalizer(self):
+        return mp.log(self.total) - self.a * self.c**2 / 2
+
+    def moments(self):
+        first = {s: 1 / self.a - self.t[s] / self.root * self.mass[s] for s in (1, -1)}
+        second = {s: self.mass[s] / self.a - self.t[s] / self.root * first[s] for s in (1, -1)}
+        mean = (first[1] - first[-1]) / self.total
+        return mean, mp.sqrt((second[1] + second[-1]) / self.total - mean**2)
+
+    def positive(self):
+        return self.mass[1] / self.total
+
+    def tails(self, x):
+        x = mp.mpf(float(x))
+        tail = self.beyond(1 if x >= 0 else -1, x) / self.total
+        return (1 - tail, tail) if x >= 0 else (tail, 1 - tail)
+
+    def logpdf(self, x):
+        x = mp.mpf(float(x))
+        return -self.a / 2 * (x - self.c) ** 2 - abs(x) / self.b - self.log_normalizer()
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(400):
+        yield
+
+
+def off(value, exact):
+    """Relative error; where the exact value is 0, the value."""
+    assert np.isfinite(value)
+    return float(abs(mp.mpf(float(value)) / exact - 1)) if exact else abs(float(value))
+
+
+@functools.cache
+def closed(a, c, b):
+    with mp.workdps(400):
+        return Closed(a, c, b)
+
+
+@pytest.mark.parametrize(("a", "c", "b"), MODERATE)
+def test_the_closed_form_is_the_integral(a, c, b):
+    """Of the two oracles: mpmath's quadrature knows nothing of normal distributions."""
+    exact = closed(a, c, b)
+    with mp.workdps(25):
+        whole, above = by_quadrature(a, c, b), by_quadrature(a, c, b, low=0)
+        mean = by_quadrature(a, c, b, power=1) / whole
+        std = mp.sqrt(by_quadrature(a, c, b, power=2) / whole - mean**2)
+        below = by_quadrature(a, c, b, high=0.4) / whole
+        assert abs(mp.log(whole) - exact.log_normalizer()) < 1e-18
+        assert abs(mean - exact.moments()[0]) < 1e-18
+        assert abs(std - exact.moments()[1]) < 1e-18
+        assert abs(above / whole - exact.positive()) < 1e-18
+        assert abs(below - exact.tails(0.4)[0]) < 1e-15  # 0.4 is not 2/5
+
+
+@pytest.mark.parametrize(("a", "c", "b"), MODERATE)
+def test_against_quadrature(a, c, b):
+    ours = LaplaceGaussian(a, c, b)
+    with mp.workdps(20):
+        whole = by_quadrature(a, c, b)
+        mean = by_quadrature(a, c, b, power=1) / whole
+        assert off(ours.log_normalizer, mp.log(whole)) < 1e-13
+        assert float(abs(ours.mean() - mean)) < 1e-14
+        assert off(ours.std(), mp.sqrt(by_quadrature(a, c, b, power=2) / whole - mean**2)) < 1e-13
+        for x in (-1.3, -0.01, 0.0, 0.2, 0.9):
+            assert off(ours.cdf(x), by_quadrature(a, c, b, high=x) / whole) < 1e-11
+            assert off(ours.sf(x), by_quadrature(a, c, b, low=x) / whole) < 1e-11
+
+
+def test_moments_in_all_regimes():
+    """Without cancellation: fifteen digits where the textbook's formula has none."""
+    a, c, b = np.array(GRID).T
+    ours = LaplaceGaussian(a, c, b)
+    found = np.stack([ours.mean(), ours.std(), ours.var(), ours.log_normalizer, ours.probability_positive])
+    assert np.all(np.isfinite(found))
+    for parameters, (mean, std, var, log_normalizer, positive) in zip(GRID, found.T, strict=True):
+        exact = closed(*parameters)
+        exact_mean, exact_std = exact.moments()
+        assert off(mean, exact_mean) < 2e-14, parameters
+        assert off(std, exact_std) < 2e-14, parameters
+        assert off(var, exact_std**2) < 2e-14, parameters
+        assert abs(log_normalizer - exact.log_normalizer()) < 2e-14 * max(1, abs(exact.log_normalizer())), parameters
+        assert positive < 1e-290 or off(positive, exact.positive()) < 1e-12, parameters
+
+
+QUANTILES = np.array([1e-12, 1e-6, 1e-3, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999, 1 - 1e-6, 1 - 1e-12])
+
+
+def test_quantiles_invert_the_distribution_function():
+    """As far as the float next to a quantile allows, which is a millionth of a standard deviation off at worst."""
+    for parameters in GRID:
+        ours = LaplaceGaussian(*parameters)
+        x = ours.ppf(QUANTILES)
+        assert np.all(np.diff(x) >= 0)
+        next_float = np.exp(ours.logpdf(x)) * np.spacing(np.abs(x))
+        assert np.all(np.abs(ours.cdf(x) - QUANTILES) <= 1e-14 + 2 * next_float), parameters
+        assert np.all(np.abs(ours.sf(x) - (1 - QUANTILES)) <= 1e-14 + 2 * next_float), parameters
+
+
+@pytest.mark.parametrize("parameters", GRID[::11])
+def test_distribution_function_and_density_in_all_regimes(parameters):
+    ours, exact = LaplaceGaussian(*parameters), closed(*parameters)
+    # the prior's slope in standard errors, whose last digit is lost where the centre is farther out still
+    digits = 1e-16 * max(1e3, 1 / (parameters[2] * np.sqrt(parameters[0])))
+    for x in ours.ppf(QUANTILES[[0, 2, 4, 5, 9]]):
+        below, above = exact.tails(x)
+        assert abs(ours.cdf(x) - below) < digits
+        assert abs(ours.sf(x) - above) < digits
+        assert off(ours.cdf(x), below) < 100 * digits
+        assert abs(ours.logpdf(x) - exact.logpdf(x)) < 100 * digits
+
+
+@pytest.mark.parametrize(("a", "c", "b"), MODERATE)
+def test_far_tails(a, c, b):
+    ours, exact = LaplaceGaussian(a, c, b), closed(a, c, b)
+    deviations = np.sqrt(1 / a) * 12
+    for x in (c - deviations, c + deviations):
+        below, above = exact.tails(x)
+        assert off(ours.cdf(x) if x < 0 else ours.sf(x), below if x < 0 else above) < 1e-11
+        assert off(ours.logpdf(x), exact.logpdf(x)) < 1e-13
+
+
+def test_without_data_it_is_the_prior():
+    b = np.array([1e-200, 1e-3, 1.0, 4e7, 1e200])
+    ours, prior = LaplaceGaussian(0.0, 3.0, b), stats.laplace(scale=b)
+    assert np.array_equal(ours.mean(), np.zeros(5))
+    assert np.array_equal(ours.mode(), np.zeros(5))
+    assert np.allclose(ours.std(), np.sqrt(2) * b, rtol=1e-15)
+    assert np.allclose(ours.log_normalizer, np.log(2 * b), rtol=1e-14)
+    assert np.array_equal(ours.probability_positive, np.full(5, 0.5))
+    for q in (1e-6, 0.2, 0.5, 0.9, 1 - 1e-6):
+        assert np.allclose(ours.ppf(q), prior.ppf(q), rtol=1e-14)
+    for x in (-3.0, 0.0, 1e-4, 40.0):
+        assert np.allclose(ours.cdf(x), prior.cdf(x), rtol=1e-14)
+        assert np.allclose(ours.sf(x), prior.sf(x), rtol=1e-14)
+        assert np.allclose(ours.logpdf(x), prior.logpdf(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("c", [0.0, 0.4, -3.0])
+def test_a_wide_prior_leaves_the_normal_distribution(c):
+    ours, normal = LaplaceGaussian(4.0, c, 1e17), stats.norm(c, 0.5)
+    assert float(ours.mean()) == pytest.approx(c, rel=1e-14)
+    assert float(ours.std()) == pytest.approx(0.5, rel=1e-14)
+    assert float(ours.mode()) == pytest.approx(c, rel=1e-14)
+    assert float(ours.log_normalizer) == pytest.approx(np.log(0.5 * np.sqrt(2 * np.pi)), rel=1e-14)
+    for q in (1e-6, 0.2, 0.5, 0.9, 1 - 1e-6):
+        assert float(ours.ppf(q)) == pytest.approx(normal.ppf(q), rel=1e-11, abs=1e-15)
+    for x in (-4.0, 0.0, 0.7):
+        assert float(ours.cdf(x)) == pytest.approx(normal.cdf(x), rel=1e-12)
+        assert float(ours.logpdf(x)) == pytest.approx(normal.logpdf(x), rel=1e-14)
+
+
+def test_the_mode_is_the_soft_threshold():
+    a, b = 2.5, 0.8
+    for c in (-3.0, -0.5, -0.4, 0.0, 0.3, 0.6, 2.0):
+        ours = LaplaceGaussian(a, c, b)
+        mode = float(ours.mode())
+        assert mode == pytest.approx(np.sign(c) * max(abs(c) - 1 / (a * b), 0.0), rel=1e-14)
+        assert np.all(ours.logpdf(mode) >= ours.logpdf(mode + np.linspace(-1, 1, 101)))
+    # 1e-9 beyond the threshold, to all digits
+    assert off(LaplaceGaussian(1e-12, 1e12 + 1e3, 1.0).mode(), mp.mpf(1e12 + 1e3) - 1 / mp.mpf(1e-12)) < 1e-13
+
+
+def test_the_normalizer_is_the_evidence():
+    """Over the centre, a sum of prior and noise, the predictive density integrates to one."""
+    a, b = 1.7, 0.6
+
+    def density(c):
+        return np.exp(LaplaceGaussian(a, c, b).log_normalizer) / (2 * b * np.sqrt(2 * np.pi / a))
+
+    assert integrate.quad(density, -20, 20, points=[0], epsabs=1e-12)[0] == pytest.approx(1.0, abs=1e-10)
+    draws = stats.laplace(scale=b).rvs(4000, random_state=0) + stats.norm(scale=a**-0.5).rvs(4000, random_state=1)
+    mesh = np.linspace(-9, 9, 3001)
+    cdf = integrate.cumulative_simpson(density(mesh), x=mesh, initial=0.0)
+    assert stats.kstest(draws, lambda x: np.interp(x, mesh, cdf)).pvalue > 1e-3
+    assert stats.kstest(1.15 * draws, lambda x: np.interp(x, mesh, cdf)).pvalue < 1e-3
+
+
+@pytest.mark.parametrize("parameters", [(2.0, 0.7, 0.5), (2.0, -0.3, 1.5), (1e-8, 1.0, 2.0), (1e8, -3e-4, 2e-5)])
+def test_draws(parameters):
+    """And what is not drawn from the distribution is seen: too wide, moved, reflected, of another prior."""
+    ours = LaplaceGaussian(*parameters)
+    draws = ours.rvs(20_000, np.random.default_rng(0))
+    assert stats.kstest(draws, ours.cdf).pvalue > 1e-3
+    error = ours.std() / np.sqrt(20_000)
+    assert abs(np.mean(draws) - ours.mean()) < 4 * error
+    centre, std = ours.mean(), ours.std()
+    a, c, b = parameters
+    bugs = [centre + 1.1 * (draws - centre), draws + 0.2 * std]
+    bugs += [LaplaceGaussian(a, c, 2 * b).rvs(20_000, np.random.default_rng(0))]
+    bugs += [-draws] if abs(centre) > 0.1 * std else []
+    assert all(stats.kstest(bug, ours.cdf).pvalue < 1e-5 for bug in bugs)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        lambda a, c, b: LaplaceGaussian(a, c, 1 / b),  # a rate for a scale
+        lambda a, c, b: LaplaceGaussian(1 / a, c, b),  # a variance for a precision
+        lambda a, c, b: LaplaceGaussian(a**0.5, c, b),  # a standard deviation
+        lambda a, c, b: LaplaceGaussian(a, -c, b),
+        lambda a, c, b: LaplaceGaussian(a, a * c, b),  # the pull for the centre
+        lambda a, c, b: LaplaceGaussian(a, c, b * (1 + 1e-9)),
+    ],
+)
+def test_the_oracle_sees_a_wrong_parametrization(bug):
+    a, c, b = 2.0, 0.7, 0.5
+    assert off(bug(a, c, b).mean(), closed(a, c, b).moments()[0]) > 1e-10
+    assert off(LaplaceGaussian(a, c, b).mean(), closed(a, c, b).moments()[0]) < 1e-15
+
+
+def test_the_textbooks_formula_loses_its_digits():
+    """The reason for the continued fraction and the integral: with truncated normals from SciPy, nothing is left."""
+    a, c, b = 1e-12, 1e-6, 1.0
+    sides = [
+        stats.truncnorm(*ends, (c - s / a / b), a**-0.5) for s, ends in ((1, (1e6, np.inf)), (-1, (-np.inf, -1e6)))
+    ]
+    naive = 0.5 * sides[0].mean() + 0.5 * sides[1].mean()
+    exact = closed(a, c, b).moments()[0]
+    assert off(naive, exact) > 1e-3
+    assert off(LaplaceGaussian(a, c, b).mean(), exact) < 1e-14
+
+
+def test_shapes():
+    ours = LaplaceGaussian(np.array([0.0, 1.0, 2.0]), 0.3, np.array([[1.0], [2.0]]))
+    rng = np.random.default_rng(0)
+    for values in (ours.mean(), ours.std(), ours.var(), ours.mode(), ours.ppf(0.3), ours.cdf(0.1), ours.sf(0.1)):
+        assert values.shape == (2, 3)
+    assert ours.log_normalizer.shape == ours.probability_positive.shape == ours.logpdf(0.2).shape == (2, 3)
+    assert ours.rvs((5, 2, 3), rng).shape == (5, 2, 3)
+    assert ours.rvs(random_state=rng).shape == (2, 3)
+    assert ours.cdf(np.zeros((4, 1, 1))).shape == (4, 2, 3)
+    one = LaplaceGaussian(1.0, 2.0, 3.0)
+    assert one.mean().shape == ()
+    assert one.rvs(7, rng).shape == (7,)
+    assert float(ours.mean()[1, 2]) == float(LaplaceGaussian(2.0, 0.3, 2.0).mean())
+    with pytest.raises(ValueError, match="does not end in the shape"):
+        ours.rvs((5, 2), rng)
+
+
+def test_draws_of_arrays_are_elementwise():
+    centres = np.array([-2.0, 0.1, 3.0])
+    draws = LaplaceGaussian(1.0, centres, 0.7).rvs((5000, 3), np.random.default_rng(3))
+    assert all(stats.kstest(draws[:, j], LaplaceGaussian(1.0, centres[j], 0.7).cdf).pvalue > 1e-3 for j in range(3))
+
+
+def test_ends():
+    ours = LaplaceGaussian(1.0, [2.0, -2.0], 3.0)
+    assert np.array_equal(ours.ppf(0.0), [-np.inf] * 2)
+    assert np.array_equal(ours.ppf(1.0), [np.inf] * 2)
+    assert np.isnan(ours.ppf(1.5)).all()
+    assert np.isnan(ours.ppf(np.nan)).all()
+    assert np.isnan(ours.cdf(np.nan)).all()
+    assert np.array_equal(ours.cdf(np.inf), [1.0, 1.0])
+    assert np.array_equal(ours.sf(np.inf), [0.0, 0.0])
+    assert np.array_equal(ours.cdf(-np.inf), [0.0, 0.0])
+    assert np.array_equal(ours.logpdf(-np.inf), [-np.inf] * 2)
+
+
+def test_no_number_is_missing_however_far_the_parameters_are_apart():
+    rng = np.random.default_rng(0)
+    a, c, b = 10.0 ** rng.uniform(-45, 45, (3, 4000))
+    a[::5], c[::7], c[1::7] = 0.0, 0.0, -c[1::7]
+    c[3::11] = np.where(a[3::11] > 0, 1 / np.where(a[3::11] > 0, a[3::11] * b[3::11], 1.0), 1.0)
+    ours = LaplaceGaussian(a, c, b)
+    x = [ours.ppf(q) for q in (1e-6, 0.1, 0.5, 0.9, 1 - 1e-6)]
+    found = [ours.mean(), ours.std(), ours.log_normalizer, ours.probability_positive, ours.mode(), *x]
+    found += [f(value) for value in x for f in (ours.cdf, ours.sf, ours.logpdf)]
+    assert np.all(np.isfinite(found))
+    assert np.all(np.diff(x, axis=0) >= 0)
+    assert np.all((x[0] <= ours.mode()) & (ours.mode() <= x[-1]))
+    assert not np.isnan([f(np.array(end)) for end in (-1e300, 0.0, 1e300) for f in (ours.cdf, ours.logpdf)]).any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ((-1.0, 0.0, 1.0), "precision must be >= 0"),
+        ((np.nan, 0.0, 1.0), "precision must be >= 0"),
+        ((np.inf, 0.0, 1.0), "precision must be >= 0"),
+        ((1.0, np.inf, 1.0), "centre must be finite"),
+        ((1.0, 0.0, [1.0, 0.0]), "scale must be > 0"),
+        ((1e200, 1e200, 1e-300), "too large"),
+    ],
+)
+def test_refused(parameters, message):
+    with pytest.raises(InputError, match=message):
+        LaplaceGaussian(*parameters)

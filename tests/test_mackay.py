@@ -1,0 +1,314 @@
+"""MacKay's fixed point, the gradient and the effective parameters of ridge: against dense algebra and scikit-learn."""
+
+import json
+import math
+import signal
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy
+from bayeszoo.models.gaussian_mean import GaussianMean
+from bayeszoo.models.ridge import Ridge
+from sklearn.linear_model import BayesianRidge
+
+import bayeszoo as bz
+from bayeszoo.cli import main
+
+DIABETES = bz.example(Ridge)
+WEAK = Ridge.weak(DIABETES)
+mackay = sys.modules["bayeszoo.mackay"]
+
+
+def rows(n=30, k=4, signal_size=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, k)) @ (np.eye(k) + 0.3) + 0.5
+    return X, 2.0 + signal_size * X @ np.arange(1, k + 1) + rng.standard_normal(n)
+
+
+def dense(model, X, y):
+    """The evidence as SciPy's multivariate normal density of the rows."""
+    X = (X - model.center) / model.scale
+    cov = model.sigma**2 * np.eye(len(y)) + model.tau**2 * X @ X.T + model.intercept * model.s0**2
+    return scipy.stats.multivariate_normal(np.full(len(y), model.m0 * model.intercept), cov).logpdf(y)
+
+
+def hat(model, X):
+    """The matrix that takes outcomes to fitted values, by the normal equations, and its part without the intercept."""
+    X = (X - model.center) / model.scale
+    sd = np.full(X.shape[1], model.tau)
+    if model.intercept:
+        X, sd = np.column_stack([np.ones(len(X)), X]), np.append(model.s0, sd)
+    inverse = np.linalg.inv(X.T @ X + np.diag(model.sigma**2 / sd**2))
+    alone = 1 - model.sigma**2 * np.diag(inverse) / sd**2
+    return X @ inverse @ X.T, alone[int(model.intercept) :].sum()
+
+
+def slope(model, data, name):
+    stats = model.statistics(bz.read(model, data))
+    return model.log_evidence_gradient(stats)[name]
+
+
+MODELS = [
+    Ridge(tau=0.7, sigma=1.3, s0=2.0, m0=0.4),
+    Ridge(tau=3.0, sigma=0.2, s0=0.1, center=0.5, scale=2.0),
+    Ridge(tau=0.7, sigma=1.3, intercept=False),
+]
+
+
+# The gradient, and the effective number of parameters
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("size", [(30, 4), (3, 6)])
+@pytest.mark.parametrize("name", ["tau", "sigma", "s0", "m0"])
+def test_the_gradient_is_that_of_the_dense_evidence(model, size, name):
+    X, y = rows(*size)
+    here, step = getattr(model, name), 1e-3 * (getattr(model, name) or 1.0)
+    sides = [dense(replace(model, **{name: here + h * step}), X, y) for h in (-2, -1, 1, 2)]
+    differences = (sides[0] - 8 * sides[1] + 8 * sides[2] - sides[3]) / (12 * step)
+    assert slope(model, (X, y), name) == pytest.approx(differences, rel=1e-6, abs=1e-6)
+
+
+def test_a_gradient_is_withheld_where_rounding_hides_the_evidence():
+    X, y = rows()
+    twice = np.column_stack([X, X[:, 0] + 1e-9 * X[:, 1]])
+    model = Ridge(tau=1e12, sigma=1e-9)
+    stats = model.statistics(bz.read(model, (twice, y)))
+    assert math.isnan(model.log_evidence(stats))
+    assert all(math.isnan(value) for value in model.log_evidence_gradient(stats).values())
+    assert math.isnan(model.figures(stats)["effective_parameters"])
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("size", [(30, 4), (3, 6), (1, 1)])
+def test_the_effective_parameters_are_the_trace_of_the_hat_matrix(model, size):
+    data = bz.read(model, rows(*size))
+    found = model.figures(model.statistics(data))["effective_parameters"]
+    assert found == pytest.approx(np.trace(hat(model, data["X"])[0]), rel=1e-10)
+
+
+def test_an_exact_fit_shows_them(run):
+    trace = np.trace(hat(WEAK, DIABETES["X"])[0])
+    code, out, _ = run("fit", "ridge", "--method", "exact", "--json")
+    assert (code, json.loads(out)["facts"]["effective_parameters"]) == (0, pytest.approx(trace, rel=1e-10))
+    code, out, _ = run("fit", "ridge", "--method", "exact")
+    assert f"effective parameters {trace:.5g}" in out.splitlines()
+
+
+# The fixed point
+
+
+def reached(found, **tolerance):
+    """Whether a fixed point is where the optimizer says, to 1e-6."""
+    best = bz.empirical_bayes(WEAK, DIABETES, found.over)
+    assert best.status == "ok"
+    pairs = [(getattr(found.model, name), getattr(best.model, name)) for name in found.over]
+    return found.converged and all(abs(there / here - 1) < 1e-6 for there, here in pairs)
+
+
+@pytest.mark.parametrize("over", [("tau", "sigma"), ("tau",), "sigma"])
+def test_it_is_where_the_optimizer_ends(over):
+    found = bz.mackay(WEAK, DIABETES, over)
+    assert reached(found)
+    assert found.reason == ""
+    assert found.trace.shape == (found.iterations + 1, len(found.over))
+    assert found.trace[-1] == pytest.approx([getattr(found.model, name) for name in found.over], rel=1e-12)
+
+
+def test_the_optimizer_s_gradient_is_zero_there_and_the_grid_is_highest():
+    found = bz.mackay(WEAK, DIABETES).model
+    assert [found.tau * slope(found, DIABETES, "tau"), found.sigma * slope(found, DIABETES, "sigma")] == pytest.approx(
+        [0, 0], abs=1e-7
+    )
+    bounds = {name: (getattr(found, name) / 1.2, getattr(found, name) * 1.2) for name in ("tau", "sigma")}
+    grid = bz.evidence_grid(WEAK, DIABETES, bounds, points=21)
+    top = grid.log_evidence.argmax(...)
+    assert (int(top["tau"]), int(top["sigma"])) == (10, 10)  # of 21, at equal ratios: the middle is the maximum
+    assert float(grid.log_evidence.max()) == pytest.approx(dense(found, DIABETES["X"], DIABETES["y"]), abs=1e-8)
+
+
+def test_gamma_is_of_the_weights_and_the_intercept_counts_besides():
+    found = bz.mackay(WEAK, DIABETES)
+    matrix, alone = hat(found.model, DIABETES["X"])
+    assert found.gamma == pytest.approx(alone, rel=1e-9)
+    assert found.effective_parameters == pytest.approx(np.trace(matrix), rel=1e-9)
+    assert found.gamma < found.effective_parameters - 0.99
+
+
+def test_it_does_not_depend_on_the_start():
+    there = bz.mackay(WEAK, DIABETES).model
+    far = bz.mackay(replace(WEAK, tau=1e-3, sigma=1e3), DIABETES).model
+    assert (far.tau, far.sigma) == pytest.approx((there.tau, there.sigma), rel=1e-8)
+
+
+def counted_with_intercept(found, intercept):
+    return math.fsum(found.determined())
+
+
+def no_parameters(found):
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"), [("determined", counted_with_intercept), ("effective_parameters", no_parameters)]
+)
+def test_wrong_counts_of_parameters_are_seen(monkeypatch, name, bug):
+    """Gamma with the intercept in tau, and the squared error over n instead of n - gamma in sigma."""
+    monkeypatch.setattr(mackay, name, bug)
+    assert not reached(bz.mackay(WEAK, DIABETES))
+
+
+# The oracle: scikit-learn
+
+
+def oracle(X, y, intercept):
+    made = BayesianRidge(max_iter=10_000, tol=1e-13, alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0)
+    return made.set_params(fit_intercept=intercept).fit(X, y)
+
+
+def agrees(model, found):
+    assert model.tau == pytest.approx(found.lambda_**-0.5, rel=1e-6)
+    assert model.sigma == pytest.approx(found.alpha_**-0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("data", [rows(), (DIABETES["X"] / DIABETES["X"].std(axis=0), DIABETES["y"])])
+def test_scikit_learn_finds_the_same_without_an_intercept(data):
+    X, y = (part - part.mean(axis=0) for part in data)
+    made = bz.mackay(Ridge(intercept=False, sigma=y.std()), (X, y))
+    agrees(made.model, oracle(X, y, intercept=False))
+
+
+@pytest.mark.parametrize("data", [rows(), (DIABETES["X"] / DIABETES["X"].std(axis=0), DIABETES["y"])])
+def test_scikit_learn_s_centring_is_an_intercept_known_to_be_the_mean(data):
+    X, y = data
+    known = Ridge(center=tuple(X.mean(axis=0)), m0=y.mean(), s0=1e-6 * y.std(), sigma=y.std())
+    agrees(bz.mackay(known, (X, y)).model, oracle(X, y, intercept=True))
+
+
+@pytest.mark.parametrize("data", [rows(), (DIABETES["X"] / DIABETES["X"].std(axis=0), DIABETES["y"])])
+def test_a_flat_intercept_takes_one_row(data):
+    """Of n rows a flat intercept leaves n - 1 contrasts: Patterson and Thompson's restricted likelihood."""
+    X, y = data
+    contrasts = scipy.linalg.helmert(len(y))
+    flat = Ridge(s0=1e6 * y.std(), center=tuple(X.mean(axis=0)), sigma=y.std())
+    agrees(bz.mackay(flat, (X, y)).model, oracle(contrasts @ X, contrasts @ y, intercept=False))
+
+
+# Where there is no fixed point
+
+
+def ended(model, data, over=("tau", "sigma"), **options):
+    found = bz.mackay(model, data, over, **options)
+    assert not found.converged
+    assert found.reason in repr(found)
+    return found.reason
+
+
+def test_data_without_a_signal_let_tau_fall():
+    X, _ = rows()
+    y = np.random.default_rng(0).standard_normal(len(X))
+    assert "no fixed point: tau -> 0" in ended(Ridge(), (X, y))
+    assert "tau" in bz.empirical_bayes(Ridge(), (X, y), ["tau", "sigma"]).boundary
+
+
+def test_a_perfect_fit_lets_sigma_fall():
+    X, _ = rows()
+    assert "no fixed point: sigma -> 0" in ended(Ridge(), (X, X @ [1.0, 2.0, 3.0, 4.0]))
+    assert "no fixed point: sigma -> 0" in ended(Ridge(tau=100), rows(4, 7), "sigma")
+
+
+def test_a_model_of_the_intercept_alone_has_no_tau():
+    assert "does not depend on tau" in ended(Ridge(degree=0), rows())
+    assert bz.mackay(Ridge(degree=0), rows(), "sigma").converged
+
+
+def test_a_constant_outcome_ends_too():
+    X, y = rows()
+    assert ended(Ridge(), (X, np.full_like(y, 5.0)))
+    assert ended(Ridge(), (X, np.zeros_like(y)))
+
+
+def test_its_iterations_are_limited():
+    assert ended(WEAK, DIABETES, max_iterations=3) == "not converged after 3 iterations"
+
+
+@pytest.mark.parametrize(
+    ("model", "over", "message"),
+    [
+        (GaussianMean(), "sigma", "is for ridge regression, not for gaussian_mean"),
+        (Ridge(), ["s0"], "over tau, sigma or both, got s0"),
+        (Ridge(), [], "got nothing"),
+        (Ridge(), ["tau", "tau"], "got tau, tau"),
+    ],
+)
+def test_what_it_is_not_for(model, over, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.mackay(model, None, over)
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, True])
+def test_a_wrong_number_of_iterations(most):
+    with pytest.raises(bz.InputError, match="max_iterations must be a whole number >= 1"):
+        bz.mackay(WEAK, DIABETES, max_iterations=most)
+
+
+# The command
+
+
+@pytest.fixture
+def run(capsys):
+    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_the_command_prints_it_beside_the_optimizer(run):
+    code, out, _ = run("empirical", "ridge", "--over", "tau,sigma")
+    rows = [line.split() for line in out.splitlines()]
+    assert code == 0
+    assert ["field", "before", "after", "MacKay"] in rows
+    assert ["tau", "77.093", "14.0639", "14.0639"] in rows
+    assert "effective parameters 9.5776" in out
+    assert "gamma, of the weights of tau, 8.5776" in out
+
+
+def test_the_command_has_it_in_its_document(run):
+    code, out, _ = run("empirical", "ridge", "--over", "tau,sigma", "--json")
+    found, point = json.loads(out), bz.mackay(WEAK, DIABETES)
+    assert (code, found["warnings"], found["full_bayes"]) == (0, [], None)
+    assert found["mackay"]["fields"] == {"tau": point.model.tau, "sigma": point.model.sigma}
+    assert found["mackay"]["gamma"] == point.gamma
+    assert found["figures"]["effective_parameters"] == pytest.approx(point.effective_parameters, rel=1e-6)
+
+
+def test_the_command_leaves_it_out_where_it_does_not_apply(run):
+    for arguments in (["gaussian_mean", "--over", "sigma"], ["ridge", "--over", "tau,s0"]):
+        _, out, _ = run("empirical", *arguments, "--json")
+        assert json.loads(out)["mackay"] is None
+
+
+def test_the_command_withholds_it_where_there_is_none(run, tmp_path):
+    X, _ = rows()
+    y = np.random.default_rng(0).standard_normal(len(X))
+    lines = [",".join(map(repr, row)) for row in np.column_stack([y, X]).tolist()]
+    path = tmp_path / "noise.csv"
+    path.write_text("\n".join(["y,a,b,c,d", *lines]))
+    code, out, err = run("empirical", "ridge", path, "--over", "tau,sigma", "--full")
+    assert (code, out.count("withheld")) == (3, 5)
+    assert "MacKay: no fixed point: tau -> 0" in out
+    assert "full Bayes is withheld" in err
+
+
+def test_the_command_warns_where_they_disagree(run, monkeypatch):
+    monkeypatch.setattr(mackay, "determined", counted_with_intercept)
+    _, _, err = run("empirical", "ridge", "--over", "tau,sigma")
+    assert "warning: MacKay's iteration ended at another stationary point: tau = " in err

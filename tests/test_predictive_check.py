@@ -1,0 +1,305 @@
+"""Posterior predictive checks: against exact distributions of replicated quantities, and models that are wrong."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import bayeszoo as bz
+from bayeszoo.predictive_check import STATISTICS, Sets, p_value, replicate
+
+GaussianMean, BetaBernoulli = bz.find("gaussian_mean"), bz.find("beta_bernoulli")
+GammaPoisson, Ridge, NormalGamma = map(bz.find, ("gamma_poisson", "ridge", "normal_gamma"))
+Y = np.array([1.2, -0.4, 2.9, 0.3, 1.1, 0.8, -1.3, 3.4])
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    """mu ~ N(m, s^2) given `Y`, and 4000 independent draws of it."""
+    tree = bz.fit(GaussianMean(0.5, 2.0, 1.0), Y, "exact", seed=1)
+    precision = 1 / 4 + len(Y)
+    return tree, (0.5 / 4 + Y.sum()) / precision, precision**-0.5
+
+
+def sampled(tree):
+    again = tree.copy()
+    again.attrs |= {"kind": "sampled", "method": "nuts"}
+    return again
+
+
+# Exact distributions
+
+
+def test_the_mean_of_a_replicate_is_gaussian(gaussian):
+    tree, m, s = gaussian
+    law = stats.norm(m, math.sqrt(s**2 + 1 / len(Y)))
+    replicated = replicate(tree, ["mean"], replicates=4000, seed=2).replicated["mean"]
+    for level in (0.03, 0.4, 0.9):
+        p, mcse = p_value(np.full(4000, law.isf(level)), replicated)
+        assert mcse == pytest.approx(math.sqrt(level * (1 - level) / 4000), rel=0.15)
+        assert abs(p - level) < 4 * mcse
+    row = bz.predictive_check(tree, ["mean"], replicates=4000, seed=3).loc["mean"]
+    assert abs(row["p_value"] - law.sf(Y.mean())) < 4 * row["mcse"]
+    assert row["observed"] == pytest.approx(Y.mean(), rel=1e-14)
+    assert row["mean"] == pytest.approx(m, abs=4 * law.std() / math.sqrt(4000))
+    density = law.pdf(law.ppf([0.025, 0.975]))
+    error = np.sqrt(0.025 * 0.975 / 4000) / density
+    assert (np.abs(row[["q025", "q975"]].to_numpy(float) - law.ppf([0.025, 0.975])) < 4 * error).all()
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "largest absolute standardized residual", "standard deviation"])
+def test_extremes_and_spread_are_integrals_over_mu(gaussian, name):
+    tree, m, s = gaussian
+    n = len(Y)
+    above = {  # P(replicate exceeds the data | mu)
+        "maximum": lambda mu: 1 - stats.norm.cdf(Y.max() - mu) ** n,
+        "minimum": lambda mu: stats.norm.sf(Y.min() - mu) ** n,
+        "standard deviation": lambda mu: stats.chi2(n - 1).sf((n - 1) * Y.var(ddof=1)),
+        "largest absolute standardized residual": lambda mu: 1 - (1 - 2 * stats.norm.sf(np.abs(Y - mu).max())) ** n,
+    }[name]
+    exact = integrate.quad(lambda mu: above(mu) * stats.norm(m, s).pdf(mu), m - 10 * s, m + 10 * s)[0]
+    row = bz.predictive_check(tree, [name], replicates=4000, seed=4).loc[name]
+    assert abs(row["p_value"] - exact) < 4 * row["mcse"]
+    assert (row["observed_sd"] > 0) == name.startswith("largest")
+    plugged = above(Y.mean())  # the bug: all replicates from one mu
+    if name.startswith("largest"):
+        assert abs(row["p_value"] - plugged) > 4 * row["mcse"]
+
+
+def test_ties_count_half():
+    y = [1, 0, 0, 1, 1, 0, 1, 1, 0, 1]
+    tree = bz.fit(BetaBernoulli(1.0, 2.0), y, "exact", seed=1)
+    row = bz.predictive_check(tree, ["mean"], replicates=4000, seed=1).loc["mean"]
+    law = stats.betabinom(10, 1 + 6, 2 + 4)
+    exact = law.sf(6) + law.pmf(6) / 2
+    assert abs(row["p_value"] - exact) < 4 * row["mcse"]
+    assert abs(row["p_value"] - law.sf(5)) > 4 * row["mcse"]  # ties counted as beyond
+    counts = np.array([0, 0, 1, 0, 2, 0, 0])
+    tree = bz.fit(GammaPoisson(1.0, 1.0), counts, "exact", seed=1)
+    row = bz.predictive_check(tree, ["share of zeros"], replicates=4000, seed=1).loc["share of zeros"]
+
+    def both(rate):
+        zeros = stats.binom(7, math.exp(-rate))
+        return (zeros.sf(5) + zeros.pmf(5) / 2) * stats.gamma(4, scale=1 / 8).pdf(rate)
+
+    assert abs(row["p_value"] - integrate.quad(both, 0, 5)[0]) < 4 * row["mcse"]
+
+
+def test_the_monte_carlo_error_is_that_of_repeated_checks(gaussian):
+    tree, _, _ = gaussian
+    found = [bz.predictive_check(tree, ["maximum"], replicates=100, seed=seed).loc["maximum"] for seed in range(60)]
+    spread = np.std([row["p_value"] for row in found], ddof=1)  # of the replicates given the draws of mu
+    assert 0.6 < spread / np.mean([row["mcse"] for row in found]) < 1.25
+    sure = p_value(np.zeros(1000), np.ones(1000))
+    assert sure[0] == 1
+    assert 5e-4 < sure[1] < 2e-3
+    assert p_value(np.zeros(1000), np.zeros(1000))[0] == 0.5
+
+
+def test_dependent_draws_have_larger_errors():
+    rng = np.random.default_rng(1)
+    walk = np.zeros((4, 500))
+    for i in range(1, 500):
+        walk[:, i] = 0.95 * walk[:, i - 1] + rng.normal(size=4)
+    p, mcse = p_value(np.zeros(2000), walk.ravel(), chains=4)
+    independent = p_value(np.zeros(2000), walk.ravel())
+    assert p == independent[0]
+    assert mcse > 3 * independent[1]
+
+
+# Models that are wrong
+
+
+def regression(errors, seed=3, n=200):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, 1 + X @ [2.0, -1.0] + errors(rng, n)
+
+
+def autoregressive(rng, n):
+    e = rng.normal(size=n)
+    for i in range(1, n):
+        e[i] = 0.5 * e[i - 1] + math.sqrt(0.75) * e[i]
+    return e
+
+
+@pytest.mark.parametrize(
+    ("errors", "name"),
+    [
+        (autoregressive, "lag-1 autocorrelation of residuals"),
+        (lambda rng, n: stats.t(3).rvs(n, random_state=rng) / math.sqrt(3), "largest absolute standardized residual"),
+        (lambda rng, n: 1.5 * rng.normal(size=n), "largest absolute standardized residual"),
+        (lambda rng, n: rng.exponential(size=n) - 1, "largest absolute standardized residual"),
+        (lambda rng, n: rng.normal(size=n), None),
+    ],
+)
+def test_a_wrong_model_is_flagged_by_the_quantity_that_shows_it(errors, name):
+    checks = bz.predictive_check(bz.fit(Ridge(10.0, 1.0, 10.0), regression(errors), "exact", seed=1))
+    p = checks["p_value"]
+    if name is None:
+        assert p.between(0.02, 0.98).all()
+    else:
+        assert p[name] < 0.01
+
+
+def test_p_values_of_the_true_model_are_conservative_for_what_is_fitted():
+    rng = np.random.default_rng(2)
+    found = []
+    for mu in rng.normal(0, 10, 40):
+        tree = bz.fit(GaussianMean(0, 10, 1), rng.normal(mu, 1, 10), "exact", seed=1, draws=100)
+        found.append(bz.predictive_check(tree, ["mean", "maximum"], replicates=400, seed=1)["p_value"].to_numpy())
+    spread = np.std(found, axis=0)
+    assert spread[0] < 0.1  # uniform: 0.29
+    assert spread[1] > 0.15
+
+
+def test_too_many_zeros_are_flagged():
+    rng = np.random.default_rng(4)
+    y = np.where(rng.uniform(size=200) < 0.3, 0, rng.poisson(3, 200))
+    checks = bz.predictive_check(bz.fit(GammaPoisson(), y, "exact", seed=1))
+    assert list(checks.index)[:4] == ["mean", "standard deviation", "maximum", "share of zeros"]
+    assert checks.loc["share of zeros", "p_value"] == 0
+    runs = bz.predictive_check(bz.fit(BetaBernoulli(), [0] * 20 + [1] * 20, "exact", seed=1))
+    assert list(runs.index) == ["mean", "changes", "longest run"]
+    assert runs.loc["changes", ["observed", "p_value"]].tolist() == [1, 1]
+    assert runs.loc["longest run", ["observed", "p_value"]].tolist() == [20, 0]
+
+
+# Quantities
+
+
+def test_quantities_are_other_peoples():
+    rng = np.random.default_rng(5)
+    y, mean, sd = rng.gamma(2, size=(3, 50)), rng.normal(size=(3, 50)), rng.uniform(0.5, 2, (3, 50))
+    sets = Sets(y, mean, sd, {}, {})
+    assert STATISTICS["skewness"](sets) == pytest.approx(stats.skew(y, axis=1), rel=1e-12)
+    assert STATISTICS["standard deviation"](sets) == pytest.approx(np.std(y, axis=1, ddof=1), rel=1e-12)
+    z = (y - mean) / sd
+    expected = [np.correlate(row[1:], row[:-1])[0] / np.dot(row, row) for row in z]
+    assert STATISTICS["lag-1 autocorrelation of residuals"](sets) == pytest.approx(expected, rel=1e-12)
+    assert STATISTICS["largest absolute standardized residual"](sets) == pytest.approx(np.abs(z).max(1), rel=1e-14)
+    bits = Sets(np.array([[0, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]]), mean, sd, {}, {})
+    assert STATISTICS["longest run"](bits).tolist() == [3, 6]
+    assert STATISTICS["changes"](bits).tolist() == [2, 0]
+    far = Sets(1e9 + rng.normal(size=(1, 1000)), mean, sd, {}, {})
+    assert STATISTICS["skewness"](far).item() == pytest.approx(stats.skew(far.y[0] - 1e9), rel=1e-5)
+
+
+def test_users_give_functions_of_the_outcome_or_of_data_and_parameters_too(gaussian):
+    tree, _, _ = gaussian
+    seen = []
+
+    def distance(y, data, params):
+        seen.append((set(data), {name: np.shape(value) for name, value in params.items()}))
+        return np.sum((y - params["mu"]) ** 2)
+
+    found = bz.predictive_check(tree, {"median": np.median, "distance": distance, "spread": np.ptp}, seed=1)
+    assert list(found.index) == ["median", "distance", "spread"]
+    assert found.loc["median", "observed"] == np.median(Y)
+    assert seen[0] == ({"y"}, {"mu": ()})
+    assert found.loc["distance", "observed_sd"] > 0
+    assert abs(found.loc["distance", "mean"] - 8) < 4 * math.sqrt(16 / 1000)  # chi-square of 8
+    same = bz.predictive_check(tree, [np.median, "mean"], seed=1)
+    assert same.loc["median"].equals(found.loc["median"])
+
+
+@pytest.mark.parametrize(
+    ("statistics", "message"),
+    [
+        (["variance"], "there is no statistic 'variance'; use one of mean"),
+        ([np.median, np.median], "two statistics are called 'median'"),
+        ({"a": 3}, "statistic 'a' is not a function: 3"),
+        ({"a": lambda y, data: 1.0}, "statistic 'a' takes 2 arguments"),
+        ({"a": lambda y: y}, "statistic 'a' must return one number, returned ndarray"),
+        ({"a": lambda y: "x"}, "statistic 'a' must return one number, returned str"),
+    ],
+)
+def test_statistics_that_cannot_be_used_are_refused(gaussian, statistics, message):
+    with pytest.raises(bz.InputError) as refused:
+        bz.predictive_check(gaussian[0], statistics, replicates=8)
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("replicates", [0, -1, 2.5, True, 5000])
+def test_numbers_of_replicates_that_cannot_be_are_refused(gaussian, replicates):
+    with pytest.raises(bz.InputError, match=r"replicates"):
+        bz.predictive_check(gaussian[0], replicates=replicates)
+
+
+def test_what_does_not_exist_is_withheld_with_its_reason():
+    one = bz.predictive_check(bz.fit(GaussianMean(), [1.0], "exact", seed=1))
+    assert one.loc["skewness", "withheld"] == "the data have none"
+    assert one.loc[["skewness", "standard deviation"], ["observed", "p_value", "mcse"]].isna().all(axis=None)
+    assert one.loc["mean", "withheld"] == ""
+    rare = bz.fit(GammaPoisson(1.0, 1.0), [0, 0, 1, 0], "exact", seed=1)
+    row = bz.predictive_check(rare, ["skewness"], seed=1).loc["skewness"]  # of a data set of zeros there is none
+    assert row["withheld"].endswith("of 1000 replicated data sets have none")
+    assert np.isnan(row["p_value"])
+    assert row["observed"] == pytest.approx(stats.skew([0, 0, 1, 0]))
+
+
+# Draws
+
+
+def test_replicates_are_evenly_spread_over_chains_and_repeat_with_the_seed(gaussian):
+    tree, _, _ = gaussian
+    found = replicate(tree, {"mu": lambda y, data, params: params["mu"]}, replicates=10, seed=1)
+    draws = tree["posterior"]["mu"].to_numpy()
+    assert found.replicated["mu"].tolist() == draws[:, [0, 333, 666]].ravel().tolist()  # 12: a multiple of 4
+    assert found.sets.shape == (12, len(Y))
+    first, second, other = (bz.predictive_check(tree, seed=seed) for seed in (1, 1, 2))
+    assert first.equals(second)
+    assert not first.equals(other)
+    assert first.attrs["basis"] == "posterior draws"
+    both = [bz.predictive_check(one, seed=1) for one in (tree, sampled(tree))]
+    assert both[0]["p_value"].equals(both[1]["p_value"])
+    assert ((both[1]["mcse"] / both[0]["mcse"]).between(0.95, 1.4)).all()  # independent draws, by their autocorrelation
+
+
+def test_parts_of_the_replicates_are_computed_one_after_the_other(gaussian, monkeypatch):
+    whole = bz.predictive_check(gaussian[0], replicates=40, seed=1)
+    monkeypatch.setattr(sys.modules["bayeszoo.predictive_check"], "_CELLS", 20)
+    parts = bz.predictive_check(gaussian[0], replicates=40, seed=1)
+    assert parts.equals(whole)
+
+
+def test_a_point_estimate_is_plugged_in_and_says_so(gaussian):
+    tree = bz.fit(GaussianMean(0.5, 2.0, 1.0), Y, "mle", seed=1)
+    found = bz.predictive_check(tree, ["mean", "maximum"], replicates=2000, seed=1)
+    assert found.attrs["basis"] == "plug-in"
+    exact = 1 - stats.norm.cdf(Y.max() - Y.mean()) ** len(Y)
+    assert abs(found.loc["maximum", "p_value"] - exact) < 4 * found.loc["maximum", "mcse"]
+    assert (found["replicates"] == 2000).all()
+
+
+# Pictures
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (GaussianMean(0, 1, 1), Y),
+        (GammaPoisson(), [0, 1, 1, 4]),
+        (BetaBernoulli(), [0, 1, 1, 1]),
+        (NormalGamma(), [1.0]),
+        (GaussianMean(0, 1, 1), np.random.default_rng(1).normal(size=50_000)),
+    ],
+)
+def test_pictures(model, y):
+    tree = bz.fit(model, y, "exact", seed=1, draws=50)
+    figure = bz.plot_predictive_check(tree, replicates=60)
+    checks = bz.predictive_check(tree, replicates=60)
+    drawn = [axes.get_xlabel() for axes in figure.axes if axes.axison]
+    assert drawn == [*checks.index[checks["withheld"] == ""], "outcome"]
+    figure.canvas.draw()
+
+
+def test_the_picture_shows_the_numbers_of_the_check(gaussian):
+    figure = bz.plot_predictive_check(gaussian[0], ["mean"], replicates=400, seed=5)
+    check = bz.predictive_check(gaussian[0], ["mean"], replicates=400, seed=5).loc["mean"]
+    axes = figure.axes[0]
+    assert axes.lines[0].get_xdata()[0] == check["observed"]
+    assert sum(patch.get_height() for patch in axes.patches) == 400
+    assert len(figure.axes[1].patches) == 41  # 40 replicates and the outcome

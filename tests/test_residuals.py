@@ -1,0 +1,460 @@
+"""Residuals, PITs and the QQ band: against dense refits, other people's code, and models that are known to be wrong."""
+
+import json
+import math
+import signal
+import sys
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from sklearn.linear_model import LinearRegression as LeastSquares
+
+import bayeszoo as bz
+from bayeszoo import score
+from bayeszoo.cli import main
+from bayeszoo.discrete import BetaBinomial, NegativeBinomial
+from bayeszoo.events import Poisson
+from bayeszoo.residual_plots import pointwise_level, quantiles
+from bayeszoo.tree import data_of
+
+Linear, Ridge, GaussianMean = bz.find("linear_regression"), bz.find("ridge"), bz.find("gaussian_mean")
+NormalGamma, GammaPoisson, BetaBernoulli = map(bz.find, ("normal_gamma", "gamma_poisson", "beta_bernoulli"))
+residuals_module = sys.modules["bayeszoo.residuals"]
+tails = residuals_module.tails
+
+
+def design(rng, n=40, k=3):
+    X = rng.normal(size=(n, k)) * [1, 5, 0.2] + [0, 100, 3]
+    X[0] = [9, 180, 1]  # a row of high leverage
+    return X, 2 + X @ [1.0, -0.3, 4.0] + rng.normal(0, 1.5, n)
+
+
+def as_draws(tree):
+    """The same fit, its independent draws taken for those of a sampler."""
+    again = tree.copy()
+    again.attrs |= {"kind": "sampled", "method": "nuts"}
+    return again
+
+
+# Left out: dense refits
+
+
+def studentized(X, y):
+    """Externally studentized residuals, leverage and sd without the row, by fitting n times without a row."""
+    found = []
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        fit = LeastSquares().fit(X[rest], y[rest])
+        squares = np.sum((y[rest] - fit.predict(X[rest])) ** 2)
+        dense = np.column_stack([np.ones(len(y)), X])
+        h = dense[i] @ np.linalg.solve(dense[rest].T @ dense[rest], dense[i])
+        error = y[i] - fit.predict(X[[i]])[0]
+        s = math.sqrt(squares / (rest.sum() - X.shape[1] - 1))
+        found.append((error / (s * math.sqrt(1 + h)), error, squares, h))
+    return np.array(found).T
+
+
+def test_flat_priors_give_externally_studentized_residuals():
+    X, y = design(np.random.default_rng(1))
+    n, p = len(y), X.shape[1] + 1
+    t, error, squares, h = studentized(X, y)
+    center, scale = tuple(X.mean(0)), tuple(X.std(0))
+    flat = Linear(V0=1e12, a0=1e-10, b0=1e-10, center=center, scale=scale)
+    frame = bz.residuals(bz.fit(flat, (X, y), "exact", seed=1))
+    assert (frame["observed"] - frame["mean_without"]).to_numpy() == pytest.approx(error, rel=1e-7)
+    # n - 1 degrees of freedom: that prior is no prior on sigma2 but a flat one on the weights of *standardized* terms
+    assert frame["sd_without"].to_numpy() == pytest.approx(np.sqrt(squares / (n - 3) * (1 + h)), rel=1e-7)
+    assert frame["standardized"].to_numpy() == pytest.approx(t * math.sqrt((n - 3) / (n - 1 - p)), rel=1e-7)
+    assert frame["pit"].to_numpy() == pytest.approx(
+        stats.t(n - 1).cdf(t * math.sqrt((n - 1) / (n - 1 - p))), rel=1e-6, abs=1e-9
+    )
+    sigma = 1.5
+    known = bz.residuals(bz.fit(Ridge(1e6, sigma, 1e6, center=center, scale=scale), (X, y), "exact", seed=1))
+    assert known["standardized"].to_numpy() == pytest.approx(error / (sigma * np.sqrt(1 + h)), rel=1e-6)
+    assert known["pit"].to_numpy() == pytest.approx(stats.norm.cdf(known["standardized"]), rel=1e-12)
+    assert known["normal_score"].to_numpy() == pytest.approx(known["standardized"].to_numpy(), rel=1e-10)
+    assert set(known["basis"]) == {"leave-one-out, closed form"}
+
+
+@pytest.mark.parametrize("model", [Ridge(2.0, 1.5, 7.0, m0=1.0), Linear(V0=3.0, a0=2.0, b0=5.0)])
+def test_left_out_rows_are_predicted_as_a_fit_without_them_predicts_them(model):
+    X, y = design(np.random.default_rng(2), 15)
+    frame = bz.residuals(bz.fit(model, (X, y), "exact", seed=1))
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        alone = bz.predict(bz.fit(model, (X[rest], y[rest]), "exact", seed=1), (X[[i]], y[[i]]))
+        assert frame["mean_without"].iloc[i] == pytest.approx(alone["mean"].item(), rel=1e-9)
+        assert frame["sd_without"].iloc[i] == pytest.approx(alone["sd"].item(), rel=1e-9)
+    whole = bz.predict(bz.fit(model, (X, y), "exact", seed=1), (X, y))
+    assert frame["mean"].tolist() == whole["mean"].tolist()
+    assert frame["residual"].to_numpy() == pytest.approx(y - whole["mean"].to_numpy(), abs=1e-12)
+
+
+def test_an_outlier_leaves_the_others_their_digits():
+    y = np.append(np.random.default_rng(3).normal(0, 1, 30), 1e9)
+    frame = bz.residuals(bz.fit(NormalGamma(0, 1, 1, 1), y, "exact", seed=1))
+    alone = bz.predict(bz.fit(NormalGamma(0, 1, 1, 1), y[:-1], "exact", seed=1))
+    assert frame["sd_without"].iloc[-1] == pytest.approx(alone["sd"].item(), rel=1e-12)
+    assert frame["mean_without"].iloc[-1] == pytest.approx(alone["mean"].item(), rel=1e-12)
+    X, z = design(np.random.default_rng(3))
+    z[5] = 1e9
+    frame = bz.residuals(bz.fit(Linear(), (X, z), "exact", seed=1))
+    alone = bz.predict(bz.fit(Linear(), (np.delete(X, 5, 0), np.delete(z, 5)), "exact", seed=1), X[[5]])
+    assert frame["sd_without"].iloc[5] == pytest.approx(alone["sd"].item(), rel=1e-8)
+
+
+@pytest.mark.parametrize("features", [3, 60])
+def test_leverage_is_the_diagonal_of_the_hat_matrix(features):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, features)) * rng.uniform(0.1, 10, features)
+    y = rng.normal(size=40)
+    dense = np.column_stack([np.ones(40), X])
+    tau, sigma, s0 = 0.7, 1.3, 4.0
+    penalty = np.diag([sigma**2 / s0**2, *[sigma**2 / tau**2] * features])
+    hat = dense @ np.linalg.solve(dense.T @ dense + penalty, dense.T)
+    ridge = bz.residuals(bz.fit(Ridge(tau, sigma, s0), (X, y), "exact", seed=1))
+    assert ridge["leverage"].to_numpy() == pytest.approx(np.diag(hat), rel=1e-8)
+    hat = dense @ np.linalg.solve(dense.T @ dense + np.eye(features + 1) / 6, dense.T)
+    linear = bz.residuals(bz.fit(Linear(V0=6.0), (X, y), "exact", seed=1))
+    assert linear["leverage"].to_numpy() == pytest.approx(np.diag(hat), rel=1e-8)
+    moved = y + 1e-3 * (np.arange(40) == 7)  # the share of its mean that is its own outcome
+    again = bz.residuals(bz.fit(Linear(V0=6.0), (X, moved), "exact", seed=1))
+    assert (again["mean"] - linear["mean"]).iloc[7] / 1e-3 == pytest.approx(hat[7, 7], rel=1e-6)
+
+
+# Tails
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "counts"),
+    [
+        (BetaBinomial([7, 30, 30, 1], 2.5, 0.7), stats.betabinom([7, 30, 30, 1], 2.5, 0.7), [3, 0, 30, 1]),
+        (NegativeBinomial(2.5, 0.7, [1.0, 2.0, 0.1]), None, [3, 0, 9]),
+        (Poisson([2.0, 0.3, 50.0]), stats.poisson([2.0, 0.3, 50.0]), [3, 0, 90]),
+        (stats.binom([7, 30], 0.3), stats.binom([7, 30], 0.3), [7, 11]),
+    ],
+)
+def test_tails_of_counts_are_scipys(ours, theirs, counts):
+    k = np.array(counts)
+    if theirs is None:
+        theirs = stats.nbinom(2.5, 0.7 / (0.7 + np.array([1.0, 2.0, 0.1])))
+    below, at, above = tails(ours, k)
+    assert np.exp(below) == pytest.approx(theirs.cdf(k - 1), rel=1e-10)
+    assert np.exp(at) == pytest.approx(theirs.pmf(k), rel=1e-10)
+    assert np.exp(above) == pytest.approx(theirs.sf(k), rel=1e-10)
+    assert np.exp(below) + np.exp(at) + np.exp(above) == pytest.approx(1, abs=1e-12)
+
+
+def test_far_outcomes_keep_their_score():
+    frame = bz.residuals(bz.fit(GaussianMean(0, 1e-6, 1), [30.0, -30.0, 0.3], "exact", seed=1))
+    assert frame["normal_score"].tolist() == pytest.approx([30, -30, 0.3], rel=1e-6)
+    counts = bz.residuals(bz.fit(GammaPoisson(1e9, 1e9), [60, 1, 0, 2], "exact", seed=1))  # a rate of 1, known
+    expected = stats.norm.isf(stats.poisson.sf(60, 1)), stats.norm.isf(stats.poisson.sf(59, 1))
+    assert expected[1] <= counts["normal_score"].iloc[0] <= expected[0]
+    assert counts["normal_score"].iloc[0] > 15
+
+
+# Uniform if and only if the model is right
+
+
+def pits(model, y, seed=0):
+    return bz.residuals(bz.fit(model, y, "exact", seed=1, draws=4), seed=seed)["pit"]
+
+
+def test_pits_of_the_true_model_are_uniform_and_of_another_noise_are_not():
+    y = np.random.default_rng(5).normal(3, 1, 200)
+    assert stats.kstest(pits(GaussianMean(1, 2, 1.0), y), "uniform").pvalue > 0.05
+    assert stats.kstest(pits(NormalGamma(1, 0.1, 1, 1), y), "uniform").pvalue > 0.05
+    assert stats.kstest(pits(GaussianMean(1, 2, 1.5), y), "uniform").pvalue < 1e-3
+    assert stats.kstest(pits(GaussianMean(1, 2, 1 / 1.5), y), "uniform").pvalue < 1e-3
+
+
+def test_pits_of_the_first_row_are_uniform_over_data_sets_from_the_prior():
+    """Of few rows, where it matters that the row is left out: with the row they crowd about 1/2."""
+    rng = np.random.default_rng(5)
+    model, out, within = GaussianMean(1, 20, 1), [], []
+    for y in rng.normal(rng.normal(1, 20, 300)[:, None], 1, (300, 2)):
+        first = model.statistics({"y": y[1:]})
+        out.append(model.predictive(first, {"y": y[:1]}).cdf(y[0]))
+        within.append(model.predictive(model.statistics({"y": y}), {"y": y[:1]}).cdf(y[0]))
+    assert pits(model, y).iloc[0] == pytest.approx(out[-1].item(), rel=1e-12)
+    assert stats.kstest(np.ravel(out), "uniform").pvalue > 0.05
+    assert stats.kstest(np.ravel(within), "uniform").pvalue < 1e-3
+
+
+def test_pits_of_counts_are_uniform_only_if_randomized():
+    y = np.random.default_rng(6).poisson(1.3, 400)
+    assert stats.kstest(pits(GammaPoisson(2.0, 1.0), y), "uniform").pvalue > 0.05
+    coins = {"successes": np.random.default_rng(6).binomial(6, 0.3, 400), "trials": [6] * 400}
+    assert stats.kstest(pits(BetaBernoulli(), coins), "uniform").pvalue > 0.05
+    spread = np.random.default_rng(6).negative_binomial(1.3, 0.5, 400)  # twice the variance
+    assert stats.kstest(pits(GammaPoisson(2.0, 1.0), spread), "uniform").pvalue < 1e-3
+    law = stats.nbinom(2.0 + y.sum(), 401 / 402)  # the bug: the distribution function itself
+    assert stats.kstest(law.cdf(y), "uniform").pvalue < 1e-6
+
+
+def test_the_seed_randomizes_and_repeats():
+    tree = bz.fit(GammaPoisson(2.0, 1.0), [0, 0, 1, 0, 3], "exact", seed=1)
+    frame = bz.residuals(tree, seed=1)
+    assert frame.attrs["randomized"]
+    assert frame["pit"].iloc[0] != frame["pit"].iloc[1]
+    assert bz.residuals(tree, seed=1).equals(frame)
+    assert not bz.residuals(tree, seed=2)["pit"].equals(frame["pit"])
+
+
+def outcome_of(errors, seed=7, n=300):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, 1 + X @ [2.0, -1.0] + errors(rng, n)
+
+
+@pytest.mark.parametrize(
+    ("errors", "flagged"),
+    [
+        (lambda rng, n: rng.normal(size=n), False),
+        (lambda rng, n: 1.5 * rng.normal(size=n), True),
+        (lambda rng, n: stats.t(3).rvs(n, random_state=rng) / math.sqrt(3), True),
+    ],
+)
+def test_the_band_flags_noise_and_tails_that_are_wrong(errors, flagged):
+    tree = bz.fit(Ridge(10.0, 1.0, 10.0), outcome_of(errors), "exact", seed=1)
+    assert (bz.residuals(tree).attrs["outside"] > 0) == flagged
+    check = bz.predictive_check(tree).loc["largest absolute standardized residual"]
+    assert (check["p_value"] < 0.01) == flagged
+
+
+# The band
+
+
+def test_the_band_holds_all_scores_of_a_true_model_95_times_in_100():
+    for n in (1, 7, 200, 3000):
+        rng, band = np.random.default_rng(8), quantiles(np.arange(n, dtype=float))
+        scores = np.sort(rng.normal(size=(1000, n)), axis=1)
+        inside = [np.all((z >= band["band_lower"]) & (z <= band["band_upper"]), axis=1) for z in (scores, 1.5 * scores)]
+        assert abs(np.mean(inside[0]) - 0.95) < 3.5 * math.sqrt(0.05 * 0.95 / 1000)
+        assert n < 200 or np.mean(inside[1]) < 0.05
+
+
+def test_the_level_is_that_of_the_exact_crossing_probability():
+    """Noe's recursion in the form of Steck's determinant, for few rows."""
+    for n in (1, 2, 5, 8):
+        level = pointwise_level(n)
+        ranks = np.arange(1, n + 1)
+        low, high = stats.beta.ppf(level / 2, ranks, n + 1 - ranks), stats.beta.isf(level / 2, ranks, n + 1 - ranks)
+        steck = np.zeros((n, n))
+        for i in range(n):
+            for j in range(n):
+                if j - i + 1 >= 0:
+                    steck[i, j] = max(high[i] - low[j], 0) ** (j - i + 1) / math.factorial(j - i + 1)
+        assert math.factorial(n) * np.linalg.det(steck) == pytest.approx(0.95, abs=0.011)
+
+
+def test_plotting_positions_are_bloms():
+    score = np.array([0.3, -1.0, np.nan, 2.0, -np.inf])
+    found = quantiles(score)
+    known = [special.ndtri((rank - 0.375) / 4.25) for rank in (3, 2, 4, 1)]
+    assert found["theoretical"][[0, 1, 3, 4]] == pytest.approx(known)
+    assert np.isnan(found["theoretical"][2])
+    assert found["outside"].tolist() == [False, False, False, False, True]
+
+
+# Draws, point estimates, many rows
+
+
+def test_weighted_draws_agree_with_the_closed_form():
+    X, y = design(np.random.default_rng(9), 60)
+    for model, data in (
+        (Linear(V0=100.0, a0=1.0, b0=1.0), (X, y)),
+        (GammaPoisson(2.0, 1.0), np.random.default_rng(9).poisson(3, 60)),
+        (BetaBernoulli(2.0, 1.0), {"successes": [3, 0, 9, 2] * 3, "trials": [10, 5, 12, 4] * 3}),
+    ):
+        tree = bz.fit(model, data, "exact", seed=1)
+        exact, drawn = bz.residuals(tree), bz.residuals(as_draws(tree))
+        kept = drawn["basis"] == "leave-one-out, PSIS"
+        assert kept.mean() > 0.9
+        assert (drawn["k_hat"][kept] <= 0.5).all()
+        assert (drawn["k_hat"][~kept] > 0.5).all()
+        assert (drawn["pit"] - exact["pit"])[kept].abs().max() < 0.02
+        assert ((drawn["mean_without"] - exact["mean_without"]) / exact["sd"])[kept].abs().max() < 0.06
+        assert (drawn["sd_without"] / exact["sd_without"])[kept].sub(1).abs().max() < 0.06
+        assert ((drawn["mean"] - exact["mean"]) / exact["sd"]).abs().max() < 0.03
+        wrong = ((drawn["mean"] - exact["mean_without"]) / exact["sd"]).abs().max()  # had the row not been left out
+        assert wrong > 0.04
+
+
+def test_rows_whose_weights_fail_are_withheld():
+    y = np.append(np.random.default_rng(10).normal(size=20), 40.0)
+    frame = bz.residuals(as_draws(bz.fit(NormalGamma(0, 0.01, 1, 1), y, "exact", seed=1)))
+    last = frame.iloc[-1]
+    assert last["basis"] == "withheld: k-hat"
+    assert last["k_hat"] > 0.5
+    assert last[["standardized", "pit", "normal_score", "mean_without", "theoretical"]].isna().all()
+    assert not last[["mean", "sd", "residual"]].isna().any()
+    assert not frame.iloc[:-1]["pit"].isna().any()
+    assert frame.attrs["basis"] == {"leave-one-out, PSIS": 20, "withheld: k-hat": 1}
+
+
+def test_point_estimates_are_plugged_in_and_say_so():
+    X, y = design(np.random.default_rng(11))
+    tree = bz.fit(Linear(), (X, y), "mle", seed=1)
+    frame = bz.residuals(tree)
+    fit = LeastSquares().fit(X, y)
+    rest = y - fit.predict(X)
+    assert set(frame["basis"]) == {"in sample, plug-in"}
+    assert frame["standardized"].to_numpy() == pytest.approx(rest / math.sqrt(np.mean(rest**2)), rel=1e-8)
+    assert frame[["mean_without", "sd_without", "leverage"]].isna().all(axis=None)
+
+
+def test_many_rows_are_predicted_in_sample_and_say_so(monkeypatch):
+    monkeypatch.setattr(residuals_module, "MAX_DISTINCT", 30)
+    X, y = design(np.random.default_rng(12))
+    tree = bz.fit(Linear(), (X, y), "exact", seed=1)
+    frame = bz.residuals(tree)
+    assert set(frame["basis"]) == {"in sample"}
+    assert frame["standardized"].tolist() == ((frame["observed"] - frame["mean"]) / frame["sd"]).tolist()
+    assert frame["mean_without"].isna().all()
+    drawn = bz.residuals(as_draws(tree))
+    assert set(drawn["basis"]) == {"in sample"}
+    assert (drawn["pit"] - frame["pit"]).abs().max() < 0.03
+    equal = bz.residuals(bz.fit(BetaBernoulli(), [0, 1, 1] * 20, "exact", seed=1))  # 60 rows, two of them distinct
+    assert set(equal["basis"]) == {"leave-one-out, closed form"}
+    assert equal["mean_without"].iloc[:2].tolist() == pytest.approx([41 / 61, 40 / 61])
+
+
+def test_moments_that_do_not_exist_are_withheld():
+    frame = bz.residuals(bz.fit(NormalGamma(0, 1, 1, 1), [3.0], "exact", seed=1))
+    assert np.isinf(frame["sd_without"].item())
+    assert np.isnan(frame["standardized"].item())
+    law = stats.t(2, 0, math.sqrt(2))
+    assert frame["pit"].item() == pytest.approx(law.cdf(3))
+
+
+# Every model
+
+
+@pytest.mark.parametrize("name", bz.names())
+def test_every_model_works_or_is_refused_in_one_line(name):
+    M = bz.find(name)
+    data = bz.example(M)
+    try:
+        tree = bz.fit(M.weak(data), data, "exact", seed=1)
+    except (bz.InputError, bz.NumericalError):  # without a closed form, or without one for these data
+        tree = bz.fit(M.weak(data), data, "map", seed=1)
+    if name in ("dirichlet_multinomial", "markov_chain", "normal_inverse_wishart"):
+        for function in (bz.residuals, bz.predictive_check):
+            with pytest.raises(bz.InputError, match=rf"^[^\n]*one number; an outcome of {name} is [^\n]*$"):
+                function(tree)
+        return
+    frame, checks = bz.residuals(tree), bz.predictive_check(tree, replicates=8)
+    assert len(frame) == data.rows
+    assert np.isfinite(frame[["observed", "mean", "sd", "pit", "normal_score", "theoretical"]]).all(axis=None)
+    assert ((frame["pit"] > 0) & (frame["pit"] < 1)).all()
+    assert checks["withheld"].eq("").any()
+    assert len(bz.plot_residuals(frame).axes) >= 3
+
+
+def test_fits_that_failed_are_refused():
+    tree = bz.fit(GaussianMean(), [1.0, 2.0], "exact", seed=1)
+    tree.attrs["status"] = "not converged"
+    for function in (bz.residuals, bz.predictive_check, bz.plot_residuals, bz.plot_predictive_check):
+        with pytest.raises(bz.Untrustworthy, match=r"not converged: .* withheld"):
+            function(tree)
+
+
+def test_the_log_densities_of_the_closed_form_are_those_of_the_score():
+    """The PIT's derivative by the outcome is the density that leave-one-out scores are made of."""
+    X, y = design(np.random.default_rng(13), 12)
+    model = Linear()
+    tree = bz.fit(model, (X, y), "exact", seed=1)
+    terms = score.closed_form(model, data_of(tree)).terms
+    for i, step in ((0, 1e-4), (5, 1e-4)):
+        pits = [
+            bz.residuals(bz.fit(model, (X, y + s * (np.arange(12) == i)), "exact", seed=1))["pit"].iloc[i]
+            for s in (-step, step)
+        ]
+        assert math.log((pits[1] - pits[0]) / (2 * step)) == pytest.approx(terms[i], abs=1e-5)
+
+
+# Pictures
+
+
+@pytest.mark.parametrize("n", [1, 10, 20_000])
+def test_pictures_of_few_and_many_rows(n):
+    y = np.random.default_rng(14).normal(size=n)
+    y[0] = 1e6  # beyond every tail
+    frame = bz.residuals(bz.fit(GaussianMean(0, 1, 1e-3 if n == 10 else 1), y, "exact", seed=1, draws=50))
+    figure = bz.plot_residuals(frame)
+    qq, rest, pits = figure.axes[:3]
+    assert (qq.get_xlabel(), qq.get_ylabel()) == ("expected normal score (Blom)", "normal score of the PIT")
+    assert rest.get_xlabel() == "row"  # all rows are predicted alike
+    assert "residual" in rest.get_ylabel()
+    assert pits.get_xlabel() == "probability integral transform"
+    drawn = sum(len(line.get_xdata()) for line in qq.lines if line.get_marker() == "o")
+    assert drawn <= 5000
+    assert ("rows shown" in qq.get_title()) == (n > 5000) == ("hexagons" in rest.get_title())
+    figure.canvas.draw()
+
+
+def test_a_frame_of_another_kind_is_refused():
+    frame = bz.predictive_check(bz.fit(GaussianMean(), [1.0, 2.0], "exact", seed=1))
+    with pytest.raises(bz.InputError, match=r"not one that bz\.residuals returned"):
+        bz.plot_residuals(frame)
+
+
+# The command
+
+
+@pytest.fixture
+def run(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="module")
+def newcomb(tmp_path_factory):
+    data = bz.example(NormalGamma)
+    tree = bz.fit(NormalGamma.weak(data), data, "exact", seed=1)
+    return bz.save(tree, tmp_path_factory.mktemp("fits") / "newcomb.nc")
+
+
+def test_the_command_prints_worst_rows_band_and_checks(run, newcomb):
+    code, out, err = run("residuals", newcomb, "--rows", 2)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "normal_gamma, exact: residuals leave-one-out, closed form (66 rows)"
+    assert [line.split()[:2] for line in lines[5:7]] == [["2", "-44"], ["54", "-2"]]
+    assert "16 of 66 normal scores outside the simultaneous 95% band" in out
+    assert "Kolmogorov-Smirnov p 0.00145 of uniform PITs (approximate" in out
+    assert "largest absolute standardized residual" in out
+    assert "not uniform" in out.lower()
+
+
+def test_the_command_prints_one_json_document_and_draws(run, newcomb, tmp_path):
+    picture = tmp_path / "newcomb.png"
+    code, out, err = run("residuals", newcomb, "--json", "--plot", picture)
+    found = json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert (code, err) == (0, f"wrote {picture}\n")
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert (found["rows"], found["outside"], found["plot"]) == (66, 16, str(picture))
+    assert [row["row"] for row in found["worst"]][:2] == [2, 54]
+    assert {row["statistic"]: row["p_value"] for row in found["checks"]}["minimum"] == 1.0
+    code, out, err = run("residuals", newcomb, "--plot", picture)
+    assert (code, out, err) == (2, "", f"error: {picture} exists; choose another name or use --overwrite\n")
+    assert run("residuals", newcomb, "--plot", picture, "--overwrite")[0] == 0
+    assert run("residuals", newcomb, "--plot", tmp_path / "a.jpg")[2] == "error: 'a.jpg' must end in .pdf, .png, .svg\n"
+    assert "there is no folder" in run("residuals", newcomb, "--plot", tmp_path / "no" / "a.png")[2]
+
+
+def test_the_command_refuses_categories_in_one_line(run, tmp_path):
+    M = bz.find("markov_chain")
+    path = bz.save(bz.fit(M(), bz.example(M), "exact", seed=1), tmp_path / "chain.nc")
+    message = "error: residuals are of an outcome that is one number; an outcome of markov_chain is a category\n"
+    assert run("residuals", path) == (2, "", message)
