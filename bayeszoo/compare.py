@@ -14,6 +14,7 @@ from bayeszoo.fields import text
 from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.model import Model
 from bayeszoo.problem import Reporter
+from bayeszoo.signs import probability_positive
 from bayeszoo.summary import elements, errors, summarize
 from bayeszoo.tree import fact, given_of, model_of, nested
 
@@ -30,6 +31,8 @@ COLUMNS = (
     "sd",
     "q025",
     "q975",
+    "p_positive",
+    "p_positive_mcse",
     "mcse_mean",
     "error_mcse",
     "error_sd",
@@ -81,7 +84,8 @@ def compare(
     -------
     pandas.DataFrame
         One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model and its fields where
-        these differ. ``error_mcse`` is the error of the mean against the closed form in Monte Carlo standard errors,
+        these differ. ``p_positive`` is the posterior probability that the parameter is > 0, ``p_positive_mcse`` its
+        Monte Carlo error (NaN where all draws have one sign). ``error_mcse`` is the error of the mean against the closed form in Monte Carlo standard errors,
         ``error_sd`` in posterior standard deviations. ``evidence_gap`` and ``elbo_gap`` are the exact log evidence
         less the estimate and less the bound; ``evidence_se`` and ``elbo_se`` their Monte Carlo errors (0 where there
         is none). ``loo_score`` is the mean
@@ -163,6 +167,8 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
 def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
     columns = {key: found[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, found)
+    signs = probability_positive(tree, name)
+    columns |= dict(zip(("p_positive", "p_positive_mcse"), signs, strict=True)) if signs else {}
     rows = []
     for index, label in elements(tree["posterior"].to_dataset()[name]):
         values = {key: float(value[index]) for key, value in columns.items() if value is not None}

@@ -183,9 +183,9 @@ def _disagreements(found: EmpiricalBayes, point: FixedPoint | None) -> list[str]
 
 
 def _of_integral(integrated: FullBayes | None) -> list[str]:
-    if integrated is None or integrated.status == "ok":
+    if integrated is None:
         return []
-    return ["full Bayes is withheld", *integrated.reasons]
+    return integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
 
 
 # The terminal

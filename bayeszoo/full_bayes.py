@@ -40,7 +40,7 @@ EDGE = 0.1
 MAX_EDGE = 1e-3
 """Posterior probability that may lie near a bound."""
 MAX_EDGE_VARIANCE = 1e-2
-"""Share of the variance of a field or a parameter that may come from there: heavy tails make it all of it."""
+"""Share of a variance that may come from there: of a heavy tail it is most, and the bounds decide the moments."""
 NOTHING = 1e-14
 """Posterior probability of a point of the grid that nothing is gained from."""
 
@@ -64,7 +64,7 @@ class FullBayes:
     log_evidence, log_evidence_error : float
         Log of the evidence with the fields integrated out, and what halving the grid changes it by.
     fields : dict of str to dict
-        ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of each field.
+        ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of each field; moments that the bounds decide are NaN.
     parameters : dict of str to dict
         ``mean`` and ``sd`` of each parameter, of its shape, and ``plug_in_mean`` and ``plug_in_sd``: what the posterior
         at the maximum of the evidence says, None where there is no maximum.
@@ -72,8 +72,8 @@ class FullBayes:
         The most that halving the grid changes any of these by, in standard deviations.
     edges : dict of str to pair of float
         Posterior probability in the lowest and in the highest tenth of what was integrated over.
-    variance_near_bounds : float
-        The largest share of the variance of a field or a parameter that comes from there.
+    variance_near_bounds : dict of str to float
+        The share of the variance of each field and parameter, of a vector the largest, that comes from there.
     points : tuple of int
         Of the grid.
     plug_in : EmpiricalBayes
@@ -93,7 +93,7 @@ class FullBayes:
     parameters: dict[str, dict[str, Any]]
     moment_error: float
     edges: dict[str, tuple[float, float]]
-    variance_near_bounds: float
+    variance_near_bounds: dict[str, float]
     points: tuple[int, ...]
     plug_in: EmpiricalBayes
     checks: list[Check]
@@ -101,8 +101,7 @@ class FullBayes:
     @property
     def status(self) -> str:
         """``"ok"``, ``"at the bounds"`` or ``"not converged"``."""
-        heavy = self.variance_near_bounds > MAX_EDGE_VARIANCE
-        if heavy or any(max(pair) > MAX_EDGE for pair in self.edges.values()):
+        if any(max(pair) > MAX_EDGE for pair in self.edges.values()):
             return "at the bounds"
         return "ok" if passed(self.checks) else "not converged"
 
@@ -114,16 +113,26 @@ class FullBayes:
             found.append("the posterior of the fields does not fall off fast enough: the answer depends on the bounds")
         return found
 
+    @property
+    def notes(self) -> list[str]:
+        """Which moments are withheld, and why, a line each."""
+        decided = {name: share for name, share in self.variance_near_bounds.items() if share > MAX_EDGE_VARIANCE}
+        why = "of the variance comes from near the bounds, which decide the moments"
+        return [f"mean and sd of {name} are withheld: {share:.2g} {why}" for name, share in decided.items()]
+
     def __repr__(self) -> str:
         """Say what was found and what it is worth."""
-        of_fields = [f"{name} {found['mean']:.6g} +- {found['sd']:.3g}" for name, found in self.fields.items()]
+        of_fields = [
+            f"{name} {found['median']:.6g} ({found['q025']:.3g} to {found['q975']:.3g})"
+            for name, found in self.fields.items()
+        ]
         lines = [
             f"{self.model.name}: {', '.join(of_fields)}",
             f"prior: {self.prior}",
             f"log evidence {self.log_evidence:.10g}, fields integrated out; {self.log_evidence_error:.1g} by halving",
             f"status {self.status}",
         ]
-        return "\n".join([*lines, *self.reasons])
+        return "\n".join([*lines, *self.reasons, *self.notes])
 
 
 def full_bayes(
@@ -232,14 +241,14 @@ def _result(integral: Integral, best: EmpiricalBayes, grid: Grid, laid: Sequence
         prior_mass=prior_mass if integral.log_prior else 1.0,
         log_evidence=grid.log_integral(),
         log_evidence_error=grid.error,
-        fields=fields,
-        parameters={name: {**found, **plugged[name]} for name, found in parameters.items()},
+        fields={name: _kept(found, spread[name], float) for name, found in fields.items()},
+        parameters={name: {**_kept(found, spread[name]), **plugged[name]} for name, found in parameters.items()},
         moment_error=moment_error,
         edges=edges,
-        variance_near_bounds=spread,
+        variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in spread.items()},
         points=grid.evidence.shape,
         plug_in=best,
-        checks=_checks(grid, moment_error, edges, prior_mass, spread),
+        checks=_checks(grid, moment_error, edges, prior_mass),
     )
 
 
@@ -253,8 +262,14 @@ def _described(integral: Integral, mass: float, laid: Sequence[str]) -> str:
     return f"uniform {' and '.join(parts)}{note if laid else ''}"
 
 
+def _kept(found: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray) -> dict[str, Any]:
+    """Withhold (NaN) mean and standard deviation where points near a bound decide them."""
+    decided = share > MAX_EDGE_VARIANCE
+    return {key: kind(np.where(decided & (key in ("mean", "sd")), math.nan, value)) for key, value in found.items()}
+
+
 def _checks(
-    grid: Grid, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float, spread: float
+    grid: Grid, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float
 ) -> list[Check]:
     missing = int(np.sum(np.isnan(grid.evidence) & (grid.prior > -math.inf)))
     of_edges = [
@@ -268,7 +283,6 @@ def _checks(
         at_most("sd that halving the grid moves estimates by", moment_error, MAX_MOMENT_ERROR),
         at_most("prior probability within the bounds", prior_mass, 1.001),
         *of_edges,
-        at_most("share of a variance from near the bounds", spread, MAX_EDGE_VARIANCE),
     ]
 
 
@@ -315,16 +329,16 @@ class _Mixture:
     def of_parameters(self, mass: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
         return {name: total(mass, *pair) for name, pair in self.parameters.items()}
 
-    def spread_near_bounds(self) -> float:
-        """Return the largest share of the variance of a field or a parameter that comes from points near a bound."""
-        largest = 0.0
-        for means, sds in (*self.fields.values(), *self.parameters.values()):
+    def spread_near_bounds(self) -> dict[str, np.ndarray]:
+        """Return the share of the variance of each field and parameter that comes from points near a bound."""
+        shares = {}
+        for name, (means, sds) in {**self.fields, **self.parameters}.items():
             found = total(self.mass, means, sds)
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
                 parts = np.square(sds) + np.square(means - found["mean"])
-                shares = np.tensordot(self.mass * self.near, parts, axes=1) / np.square(found["sd"])
-            largest = max(largest, float(np.max(shares[np.isfinite(shares)], initial=0.0)))
-        return largest
+                share = np.tensordot(self.mass * self.near, parts, axes=1) / np.square(found["sd"])
+            shares[name] = np.where(np.isfinite(share), share, 0.0)
+        return shares
 
 
 def _normalized(mass: np.ndarray) -> np.ndarray:

@@ -16,13 +16,13 @@ from bayeszoo.model import Model
 from bayeszoo.quadrature import Rule, peak
 from bayeszoo.tree import QUANTILES
 
-MAX_ERROR = 1e-5
-"""Nats by which halving the grid may change the log evidence."""
-MAX_MOMENT_ERROR = 5e-3
-"""Standard deviations by which halving the grid may change a mean, a quantile or a standard deviation.
+MAX_ERROR = 1e-4
+"""Nats by which halving the grid may change the log evidence.
 
-It bounds the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
+It is the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
 """
+MAX_MOMENT_ERROR = 5e-3
+"""Standard deviations by which halving the grid may change a mean, a quantile or a standard deviation."""
 INTERVALS = {1: (128, 2048), 2: (64, 256)}
 """Of each field, where one or two are integrated out: how many to begin and to end with."""
 SCAN = {1: 65, 2: 17}

@@ -86,7 +86,7 @@ class LaplaceGaussian:
 
     def mode(self) -> np.ndarray:
         """Return the mode: the centre moved towards 0 by 1 / (precision * scale), and no further than 0."""
-        return self._sign * np.maximum(-self._near.t, 0.0) * self._unit
+        return self._sign * self._beyond_zero(np.zeros(self._sign.shape)) + 0.0  # and no minus before a zero
 
     def mean(self) -> np.ndarray:
         """Return the mean.
@@ -102,7 +102,7 @@ class LaplaceGaussian:
         between = _HalfLine(self._slope[..., None] + k[..., None] * _NODES)
         share = between.mills / (self._near.mills + self._far.mills)[..., None]
         together = np.sum(_WEIGHTS * share * (k[..., None] * between.mean) * (2 * between.ratio), axis=-1)
-        return self._sign * np.where(balanced, together, apart) * self._unit
+        return self._sign * np.where(balanced, together, apart) * self._unit + 0.0
 
     def var(self) -> np.ndarray:
         """Return the variance: that within the two sides and that between them."""
@@ -154,9 +154,10 @@ class LaplaceGaussian:
         ValueError
             When it does not.
         """
-        size = self._sign.shape if size is None else (size,) if isinstance(size, int) else tuple(size)
-        if np.broadcast_shapes(size, self._sign.shape) != size:
-            raise ValueError(f"size {size} does not end in the shape of the parameters, {self._sign.shape}")
+        shape = self._sign.shape
+        size = shape if size is None else (size,) if isinstance(size, int) else tuple(size)
+        if size[len(size) - len(shape) :] != shape:
+            raise ValueError(f"size {size} does not end in the shape of the parameters, {shape}")
         rng = np.random.default_rng(random_state)
         on_far, rest = rng.random(size) < self._p_far, rng.random(size)
         return self._sign * self._at(on_far, 1 - rest, rest)
@@ -178,16 +179,21 @@ class LaplaceGaussian:
         far_beyond, far_within = self._far.tails(s, z)
         below = np.where(y >= 0, self._p_far + self._p_near * near_within, self._p_far * far_beyond)
         above = np.where(y >= 0, self._p_near * near_beyond, self._p_near + self._p_far * far_within)
-        return np.minimum(below, 1.0), np.minimum(above, 1.0)
+        return np.where(above < 0.5, 1 - above, below), np.where(below < 0.5, 1 - below, above)
 
     def _at(self, on_far: np.ndarray, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return the points with these shares of their side beyond and within, mirrored as in `_tails`."""
         near = self._near
-        z = near.normal_quantile(beyond, within)
-        from_centre, from_zero = self._far_off + (z - self._slope) * self._unit, (z - near.t) * self._unit
-        beyond_zero = np.maximum(np.where(-near.t > self._slope, from_centre, from_zero), 0.0)
+        beyond_zero = self._beyond_zero(near.normal_quantile(beyond, within))
         of_near = np.where(near.t < 0, beyond_zero, near.quantile(beyond, within) * self._unit)
         return np.where(on_far, -self._far.quantile(beyond, within) * self._unit, of_near)
+
+    @_QUIETLY
+    def _beyond_zero(self, z: np.ndarray) -> np.ndarray:
+        """Return the point that is z from the near normal's mean, or zero if it is on the far side."""
+        t = self._near.t
+        from_centre, from_zero = self._far_off + (z - self._slope) * self._unit, (z - t) * self._unit
+        return np.maximum(np.where(-t > self._slope, from_centre, from_zero), 0.0)
 
 
 class _HalfLine:

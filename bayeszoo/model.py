@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from bayeszoo.families import Posterior
     from bayeszoo.inputs import Inputs
 
+
+def _same(first: Any, second: object) -> bool:
+    """Compare class and fields: a number and a tuple differ, where NumPy would compare them entry by entry."""
+    if type(first) is not type(second):
+        return NotImplemented
+    pairs = [(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)]
+    return all(np.shape(one) == np.shape(other) and np.array_equal(one, other) for one, other in pairs)
+
+
 Values = Mapping[str, Any]
 """Named arrays: parameters, or the canonical arrays of a data set."""
 
@@ -59,6 +68,7 @@ class Model(ABC):
         super().__init_subclass__(**kwargs)
         words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)
         cls.name = "_".join(word.lower() for word in words)
+        cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
 
     def __post_init__(self) -> None:
         for name, hyperparameter in hyperparameters(self).items():

@@ -272,7 +272,7 @@ def _draw_quantity(axes: Axes, name: str, observed: np.ndarray, replicated: np.n
         axes.hist(observed, bins=edges, color=_LOUD, histtype="step", label="observed, under the same draws")
     axes.set(xlabel=name, ylabel="replicates")
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
-    axes.legend(loc="upper right", fontsize=8, frameon=False)
+    axes.legend(loc="best", fontsize=8, frameon=False)
 
 
 def _edges(values: np.ndarray, both: np.ndarray) -> Any:

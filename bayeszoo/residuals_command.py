@@ -12,6 +12,9 @@ from cyclopts.validators import Number
 
 from bayeszoo import files, terminal
 from bayeszoo.errors import InputError
+from bayeszoo.predictive_check import predictive_check
+from bayeszoo.residual_plots import plot_residuals
+from bayeszoo.residuals import WITHHELD, residuals
 from bayeszoo.tree import dumps
 
 if TYPE_CHECKING:
@@ -69,9 +72,6 @@ def residuals_command(
     as_json
         One JSON document on stdout, and nothing else.
     """
-    from bayeszoo.predictive_check import predictive_check
-    from bayeszoo.residuals import residuals
-
     if plot is not None:
         _check_picture(plot, overwrite)
     tree = files.load(fit_file)
@@ -98,8 +98,6 @@ def _check_picture(path: Path, overwrite: bool) -> None:
 
 
 def _draw(frame: pd.DataFrame, path: Path) -> None:
-    from bayeszoo.residual_plots import plot_residuals
-
     picture = io.BytesIO()  # so that a failure leaves no half of a file
     plot_residuals(frame).savefig(picture, format=path.suffix.lower()[1:], dpi=150)
     path.write_bytes(picture.getvalue())
@@ -152,7 +150,7 @@ def _known(value: Any) -> bool:
 
 def _lines(described: dict[str, Any]) -> list[str]:
     """Say how the normal scores as a whole lie to what is expected of them."""
-    scored = described["rows"] - described["basis"].get("withheld: k-hat", 0)
+    scored = described["rows"] - described["basis"].get(WITHHELD, 0)
     level, p = (terminal.number(described[key], 3) for key in ("band_pointwise_level", "ks_p"))
     band = f"the simultaneous {described['band']:.0%} band (each at level {level})"
     lines = [

@@ -246,6 +246,7 @@ _COMPARISON = {
         "sd": "sd",
         "q025": "2.5%",
         "q975": "97.5%",
+        "p_positive": "P(> 0)",
         "mcse_mean": "MCSE",
         "error_mcse": "error/MCSE",
         "error_sd": "error/sd",
@@ -273,7 +274,9 @@ _COMPARISON = {
 
 def show_comparison(frame: pd.DataFrame) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
-    for title, heads in _COMPARISON.items():
+    both_signs = ((frame["p_positive"] > 0) & (frame["p_positive"] < 1)).any()
+    for title, all_heads in _COMPARISON.items():
+        heads = {key: head for key, head in all_heads.items() if key != "p_positive" or both_signs}
         keys = ["fit", "parameter"] if title == "Estimates" else ["fit"]
         cells = _cells(frame[[*keys, *heads]].drop_duplicates(keys))
         show(table([*keys, *heads.values()], cells, title=title, words=["parameter", "kind", "status"]))

@@ -10,7 +10,8 @@ import numpy as np
 
 from bayeszoo.data import read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model import Conjugate, Model, fields_of
+from bayeszoo.fields import hyperparameters
+from bayeszoo.model import Conjugate, Model
 
 
 def update(model: Model, batch: Any, **options: Any) -> Model:
@@ -99,8 +100,9 @@ def _stream(model: Any, batches: Iterable[Any], forget: float, options: Mapping[
 
 def _require_weights(model: Any, stats: Any) -> None:
     """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
-    pooled, doubled = (fields_of(model.updated(s)) for s in (stats + stats, stats.discounted(2.0)))
-    if any(not np.allclose(pooled[name], doubled[name], rtol=1e-9, atol=0) for name in pooled):
+    both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
+    pairs = zip(*([np.asarray(getattr(one, name)) for name in hyperparameters(model)] for one in both), strict=True)
+    if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
         raise NumericalError(f"{type(stats).__name__}.discounted(2) is not the statistics of the same rows twice")
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import signal
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -39,8 +39,10 @@ def normal(y, m0, s0, sigma):
 
 
 def ridge_density(tau, sigma, s0=3.0):
+    """The density of the rows from their dense covariance."""
     X, y = SMALL
-    return scipy.stats.multivariate_normal(None, tau**2 * X @ X.T + s0**2 + sigma**2 * np.eye(len(y))).pdf(y)
+    cov = tau**2 * X @ X.T + s0**2 + sigma**2 * np.eye(len(y))
+    return math.exp(-(y @ np.linalg.solve(cov, y) + np.linalg.slogdet(2 * np.pi * cov)[1]) / 2)
 
 
 def ok(found):
@@ -75,7 +77,7 @@ def test_the_maximum_is_within_a_cell_of_the_optimizer_s(model):
 
 
 def test_a_field_with_a_lower_bound_stays_above_it():
-    model = NormalInverseWishart()
+    model = NormalInverseWishart.weak(bz.example(NormalInverseWishart))
     grid = bz.evidence_grid(model, over={"nu0": (model.size - 1 + 0.01, 50.0)}, points=9)
     assert np.isfinite(grid.log_evidence).all()
     with pytest.raises(bz.InputError, match=f"the bounds of nu0 must be > {model.size - 1}"):
@@ -160,10 +162,7 @@ def within_only(mass, means, sds):
 def test_a_forgotten_variance_between_or_jacobian_is_seen(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(full, "total", within_only)
-        wrong = bz.full_bayes(Scaled(m0=M0), Y, "sigma", log_prior=lambda sigma: log_precision_prior(sigma))
-        assert mean_is_student_t(wrong)  # given sigma, the mean of mu does not depend on it: nothing lies between
-        sigma = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma")
-        assert not weight_is_scipy_s(sigma)
+        assert not weight_is_scipy_s(bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma"))
     monkeypatch.setattr(sys.modules["bayeszoo.grid"].Axis, "log_slope", lambda self, places: 0 * places)
     assert not evidence_is_student_t(integrated())
 
@@ -212,17 +211,24 @@ def test_two_fields_of_ridge_are_scipy_s_double_integral(ridge):
         def height(v, u):
             return ridge_density(math.exp(u), math.exp(v)) * function(math.exp(u), math.exp(v))
 
-        # beyond, the density is less than 1e-9 of its peak
-        box = max(ends[0], -3.0), min(ends[1], 5.0), max(ends[2], -3.5), min(ends[3], 2.5)
+        box = *ends[:2], -3.5, ends[3]  # below, the density is less than 1e-9 of its peak
         return scipy.integrate.dblquad(height, *box, epsabs=0, epsrel=1e-7)[0]
 
-    evidence = integral_of(lambda tau, sigma: 1) / ((ends[1] - ends[0]) * (ends[3] - ends[2]))
-    assert ok_but_for_edges(ridge).log_evidence == pytest.approx(math.log(evidence), abs=1e-4)
-    assert ridge.log_evidence_error < 1e-5
+    whole = integral_of(lambda tau, sigma: 1)
+    evidence = whole / ((ends[1] - ends[0]) * (ends[3] - ends[2]))
+    assert ok(ridge).log_evidence == pytest.approx(math.log(evidence), abs=1e-5)
+    sigma = integral_of(lambda tau, sigma: sigma) / whole
+    assert ridge.fields["sigma"]["mean"] == pytest.approx(sigma, rel=1e-4)
 
 
-def ok_but_for_edges(found):
-    return found
+def test_moments_that_the_bounds_decide_are_withheld(ridge):
+    """Of two weights: the posterior of tau falls as 1 / tau^3, and has no variance without bounds."""
+    tau = ridge.fields["tau"]
+    assert math.isnan(tau["mean"])
+    assert math.isnan(tau["sd"])
+    assert tau["q025"] < tau["median"] < tau["q975"]
+    assert np.isfinite(ridge.parameters["w"]["sd"]).all()
+    assert "mean and sd of tau are withheld: 0.3" in repr(ridge)
 
 
 def test_two_fields_between_narrow_bounds_are_scipy_s_double_integral():
@@ -230,16 +236,16 @@ def test_two_fields_between_narrow_bounds_are_scipy_s_double_integral():
     found = bz.full_bayes(Ridge(s0=3), SMALL, bounds=bounds)
     (low, high), (least, most) = (np.log(pair) for pair in bounds.values())
 
-    def over(function):
+    def below(end):
         def height(v, u):
-            return ridge_density(math.exp(u), math.exp(v)) * function(math.exp(u), math.exp(v))
+            return ridge_density(math.exp(u), math.exp(v))
 
-        return scipy.integrate.dblquad(height, low, high, least, most, epsabs=0, epsrel=1e-9)[0]
+        return scipy.integrate.dblquad(height, low, end, least, most, epsabs=0, epsrel=1e-8)[0]
 
-    whole = over(lambda tau, sigma: 1)
+    whole = below(high)
     expected = math.log(whole / ((high - low) * (most - least)))
     assert found.log_evidence == pytest.approx(expected, abs=max(1e-6, found.log_evidence_error))
-    assert found.fields["tau"]["mean"] == pytest.approx(over(lambda tau, sigma: tau) / whole, rel=1e-5)
+    assert below(math.log(found.fields["tau"]["median"])) / whole == pytest.approx(0.5, abs=1e-5)
     assert found.status == "at the bounds"
 
 
@@ -268,7 +274,9 @@ def test_another_model_s_rate():
 def test_a_sharp_posterior_between_wide_bounds():
     y = np.random.default_rng(1).normal(1e6, 3, 100_000)
     found = ok(bz.full_bayes(GaussianMean(m0=1e6, s0=1e3), y, "sigma"))
-    assert found.fields["sigma"]["mean"] == pytest.approx(y.std(), rel=1e-5)
+    shape = (len(y) - 1) / 2  # sigma^2 ~ InvGamma(shape, half the squares): the prior of mu is all but flat
+    mean = math.sqrt(y.var() * len(y) / 2) * math.exp(scipy.special.gammaln(shape - 0.5) - scipy.special.gammaln(shape))
+    assert found.fields["sigma"]["mean"] == pytest.approx(mean, rel=1e-8)
     assert found.fields["sigma"]["sd"] == pytest.approx(y.std() / math.sqrt(2 * len(y)), rel=1e-3)
 
 
@@ -298,8 +306,9 @@ def test_a_tail_that_the_bounds_cut_is_not_passed_over():
     """The posterior of sigma given two rows falls as 1 / sigma^2: its variance is what the bound makes it."""
     found = bz.full_bayes(GaussianMean(m0=0, s0=1e-3), [1.0, -1.2], "sigma", bounds={"sigma": (1e-3, 1e6)})
     assert max(found.edges["sigma"]) < 1e-3
-    assert found.variance_near_bounds > 0.1
-    assert found.status == "at the bounds"
+    assert found.variance_near_bounds["sigma"] > 0.1
+    assert math.isnan(found.fields["sigma"]["sd"])
+    assert found.notes[0].startswith("mean and sd of sigma are withheld")
 
 
 def test_infinite_moments_stay_infinite():
@@ -311,7 +320,7 @@ def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
     monkeypatch.setattr(integral, "INTERVALS", {1: (12, 12), 2: (12, 12)})
     found = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma")
     assert found.status == "not converged"
-    assert found.log_evidence_error > 1e-5
+    assert found.log_evidence_error > 1e-4
     assert "changed by halving the grid" in repr(found)
 
 
@@ -339,8 +348,8 @@ def test_a_prior_with_a_hard_edge():
         GaussianMean(s0=3), Y, bounds=bounds, log_prior=lambda sigma: -math.log(2) if 1 < sigma < 3 else -math.inf
     )
     area = scipy.integrate.quad(lambda sigma: normal(Y, 0, 3, sigma) / 2, 1, 3)[0]
-    wrong = abs(found.log_evidence - math.log(area))
-    assert wrong < 1e-5 or (found.status == "not converged" and wrong < 30 * found.log_evidence_error)
+    assert abs(found.log_evidence - math.log(area)) < max(1e-4, 10 * found.log_evidence_error)
+    assert (found.status == "ok") == (found.log_evidence_error < 1e-4)
 
 
 # What is refused
@@ -399,7 +408,7 @@ def test_gregory_s_rule_is_exact_to_fourth_order_and_its_half_too(centre):
         )
     assert errors[1][0] < errors[0][0] / 10
     assert errors[2][1] == pytest.approx(errors[1][0], rel=1e-6)
-    assert errors[2][0] < 1e-6
+    assert errors[2][0] < min(errors[1][0] / 10, 2e-5)
 
 
 def test_a_distribution_has_scipy_s_quantiles():
@@ -435,7 +444,7 @@ def test_the_command_sets_full_bayes_beside_the_plug_in(run):
     rows = [line.split() for line in out.splitlines()]
     found = bz.full_bayes(GaussianMean(m0=850, s0=100), over="sigma")
     sigma, mu = found.fields["sigma"], found.parameters["mu"]
-    assert (code, err) == (0, "")
+    assert (code, "warning" in err) == (0, False)
     assert ["sigma", *(f"{sigma[key]:.5g}" for key in ("mean", "sd", *QUANTILES))] in rows
     assert ["mu", *(f"{float(mu[key]):.5g}" for key in ("plug_in_mean", "plug_in_sd", "mean", "sd"))] in rows
     assert f"log evidence {found.log_evidence:.10g}, fields integrated out" in out
