@@ -173,6 +173,9 @@ def fit_command(
         reporter.close()
     tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
     described = {**document(tree), "prior": prior.prior, "saved": None}
+    for line in described["notes"]:
+        if line not in rows.notes:  # those were said when the table was read
+            terminal.note(f"note: {line}")
     try:
         described["saved"] = _save(tree, output, overwrite)
     finally:  # a full disk must not take the printed result with it

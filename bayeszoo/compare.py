@@ -85,12 +85,12 @@ def compare(
     pandas.DataFrame
         One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model and its fields where
         these differ. ``p_positive`` is the posterior probability that the parameter is > 0, ``p_positive_mcse`` its
-        Monte Carlo error (NaN where all draws have one sign). ``error_mcse`` is the error of the mean against the closed form in Monte Carlo standard errors,
-        ``error_sd`` in posterior standard deviations. ``evidence_gap`` and ``elbo_gap`` are the exact log evidence
-        less the estimate and less the bound; ``evidence_se`` and ``elbo_se`` their Monte Carlo errors (0 where there
-        is none). ``loo_score`` is the mean
-        leave-one-out log predictive density of one observation in nats: of the point estimate plugged in for ``map``
-        and ``mle``, else integrated over the posterior; ``loo_se`` is its standard error over observations and
+        Monte Carlo error (NaN where all draws have one sign, which says only that it is near 0 or 1). ``error_mcse``
+        is the error of the mean against the closed form in Monte Carlo standard errors, ``error_sd`` in posterior
+        standard deviations. ``evidence_gap`` and ``elbo_gap`` are the exact log evidence less the estimate and less
+        the bound; ``evidence_se`` and ``elbo_se`` their Monte Carlo errors (0 where there is none). ``loo_score`` is
+        the mean leave-one-out log predictive density of one observation in nats: of the point estimate plugged in for
+        ``map`` and ``mle``, else integrated over the posterior; ``loo_se`` is its standard error over observations and
         ``loo_mcse`` its Monte Carlo error. What does not apply or is withheld is NaN.
 
     Raises

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,9 +17,13 @@ from bayeszoo.data import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fields import hyperparameters, text
 from bayeszoo.gate import Check, at_least, at_most, passed
+from bayeszoo.grid import Axis, require_same_statistics
 from bayeszoo.model import Exact, Model
 from bayeszoo.optimize import MAX_DISTANCE
 from bayeszoo.surface import Coordinates, Peak, Surface
+
+if TYPE_CHECKING:
+    from bayeszoo.problem import Reporter
 
 SAME = 1e-6
 """Two climbs reached the same maximum when their log evidences differ by less, in nats."""
@@ -89,13 +93,22 @@ class EmpiricalBayes:
 
 
 def empirical_bayes(
-    model: Model, data: Any = None, over: str | Sequence[str] | None = None, *, starts: int = 8, seed: int = 0
+    model: Model,
+    data: Any = None,
+    over: str | Sequence[str] | None = None,
+    *,
+    starts: int = 8,
+    seed: int = 0,
+    reporter: Reporter | None = None,
 ) -> EmpiricalBayes:
     """Choose fields of a model so that the evidence of the data is largest.
 
     A field is learned from what it governs several times over: the prior of many weights, of many groups' rates, the
     spread of many rows. A field of the prior of a single parameter is not: one coin says where its own probability of
     success lies, and the evidence is then largest for a prior that holds nothing else, at the boundary.
+
+    Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
+    of NUTS: see `bayeszoo.empirical_draws.by_draws`.
 
     Parameters
     ----------
@@ -111,18 +124,23 @@ def empirical_bayes(
         chosen by itself.
     starts : int
         Climbs, at least two: from the model's own fields, and from places around these and around ``model.weak(data)``.
+        By draws there is one, from the model's own.
     seed : int
-        Of the places.
+        Of the places, or of the draws.
+    reporter : Reporter, optional
+        Takes the progress of NUTS; silent by default.
 
     Returns
     -------
     EmpiricalBayes
-        Its status is not ``"ok"`` when the evidence has no maximum, or none was found for certain.
+        Its status is not ``"ok"`` when the evidence has no maximum, or none was found for certain. By draws it is an
+        `EmpiricalBayesByDraws`, with Monte Carlo errors.
 
     Raises
     ------
     InputError
-        When the model is not conjugate, has no such fields, or the data do not suit it.
+        When the model is not conjugate, has no such fields, reads the data through one of them, or the data do not
+        suit it; or there is no closed form for these data, and not the prior alone depends on a field.
     NumericalError
         When the evidence of the model as given is not finite, or the model's gradient is wrong.
 
@@ -145,6 +163,12 @@ def empirical_bayes(
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 2:
         raise InputError(f"starts must be a whole number >= 2, got {starts!r}", hint="one climb cannot be checked")
     data = read(model, data)
+    for name in names:
+        require_same_statistics(model, data, [_moved(model, name)])
+    if why := no_closed_form(model, data):
+        from bayeszoo.empirical_draws import by_draws
+
+        return by_draws(model, data, names, seed=seed, why=why, reporter=reporter)
     conjugate: Any = model
     coordinates = Coordinates.of(model, conjugate.weak(data), names)
     surface = Surface(coordinates, conjugate.statistics(data)).in_its_units()
@@ -177,6 +201,25 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise InputError(f"--over {','.join(names)}: a field is named twice")
     return names
+
+
+def _moved(model: Any, name: str) -> Axis:
+    """Return an axis whose upper end is another value of a field than its own."""
+    low = float(np.max(getattr(model, name)))
+    return Axis(
+        name, low, 1.5 * low + (not hyperparameters(model)[name].positive), hyperparameters(model)[name].positive
+    )
+
+
+def no_closed_form(model: Any, data: Any) -> str:
+    """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
+    if not hasattr(model, "log_prior"):
+        return ""
+    try:
+        model.log_evidence(model.statistics(data))
+    except NumericalError as error:
+        return str(error).removeprefix("no closed form: ")
+    return ""
 
 
 def _before(surface: Surface) -> float:

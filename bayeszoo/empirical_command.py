@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 from cyclopts import Parameter
@@ -12,8 +12,9 @@ from cyclopts.validators import Number
 
 from bayeszoo import terminal, zoo
 from bayeszoo.data import Data
-from bayeszoo.empirical import ENVELOPE, EmpiricalBayes, empirical_bayes
-from bayeszoo.errors import Untrustworthy
+from bayeszoo.empirical import ENVELOPE, EmpiricalBayes, empirical_bayes, no_closed_form
+from bayeszoo.empirical_draws import WITHHELD, EmpiricalBayesByDraws
+from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.fields import text
 from bayeszoo.full_bayes import FullBayes, full_bayes
 from bayeszoo.gate import as_dict
@@ -44,6 +45,8 @@ def empirical_command(
 ) -> int:
     """Choose hyperparameters so that the evidence of the data is largest.
 
+    Where the evidence has no closed form for these data, fields of the prior are chosen from draws of NUTS.
+
     Parameters
     ----------
     name
@@ -55,9 +58,9 @@ def empirical_command(
     full
         Also integrate these fields out, one or two that are positive, and set the posterior beside the plug-in one.
     starts
-        Climbs, from different places.
+        Climbs, from different places; by draws there is one.
     seed
-        Of these places.
+        Of these places, or of the draws.
     as_json
         One JSON document on stdout, and nothing else.
     """
@@ -67,7 +70,9 @@ def empirical_command(
     given = prior.model(model, rows)
     if full and chosen:
         require_fields(given, chosen)
-    found = empirical_bayes(given, rows, chosen, starts=starts, seed=seed)
+        if why := no_closed_form(given, rows):
+            raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
+    found = empirical_bayes(given, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
     point = mackay(given, rows, chosen) if applies(given) and set(chosen) <= set(FIELDS) else None
     integrated = full_bayes(given, rows, chosen, plug_in=found) if full and found.status == "ok" else None
     described = {
@@ -106,15 +111,16 @@ def document(
     integrated : FullBayes, optional
         The posterior with the fields integrated out.
     """
-    ok = found.status == "ok"
+    ok, by_draws = found.status == "ok", isinstance(found, EmpiricalBayesByDraws)
     return {
         "model": found.model.name,
         "status": found.status,
         "over": list(found.over),
         "fields_before": fields_of(found.before),
         "fields": fields_of(found.model) if ok else None,
-        "log_evidence_before": found.log_evidence_before,
-        "log_evidence": found.log_evidence if ok else None,
+        "log_evidence_before": None if by_draws else found.log_evidence_before,
+        "log_evidence": found.log_evidence if ok and not by_draws else None,
+        "draws": _of_draws(found) if by_draws else None,
         "figures": _figures(found.model, rows) if ok else None,
         "boundary": found.boundary,
         "starts": found.starts,
@@ -123,6 +129,18 @@ def document(
         "mackay": None if point is None else _of_fixed_point(point),
         "full_bayes": None if integrated is None else _of_full_bayes(integrated, rows),
         "warnings": [*_warnings(found), *_disagreements(found, point), *_of_integral(integrated)],
+    }
+
+
+def _of_draws(found: EmpiricalBayes) -> dict[str, Any]:
+    """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
+    ok, made = found.status == "ok", cast(EmpiricalBayesByDraws, found)
+    return {
+        "log_field_error": made.error if ok else None,
+        "log_evidence_gain": made.gain if ok else None,
+        "log_evidence_gain_error": made.gain_error if ok else None,
+        "fits": made.fits,
+        "log_evidence": WITHHELD,
     }
 
 
@@ -198,16 +216,33 @@ def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
     terminal.show(terminal.table(columns, _rows(described)))
-    before, after = (terminal.number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
-    console.print(f"log evidence {before} before, {after if found.status == 'ok' else 'withheld'} after")
+    for line in _of_evidence(described):
+        console.print(line)
     if found.status == "ok":
         console.print(ENVELOPE)
     for line in _more(described):
         console.print(line)
-    console.print(f"{found.reached} of {found.starts} climbs reached the best")
+    if not described["draws"]:
+        console.print(f"{found.reached} of {found.starts} climbs reached the best")
     console.print(f"status {found.status}: {_verdict(described)}")
     if described["full_bayes"]:
         _show_integrated(found.model, described["full_bayes"])
+
+
+def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
+    """Yield lines on the evidence: before and after, or its gain and the Monte Carlo errors of the fields."""
+    ok, draws = described["status"] == "ok", described["draws"]
+    if not draws:
+        before, after = (terminal.number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
+        yield f"log evidence {before} before, {after if ok else 'withheld'} after"
+        return
+    if ok:
+        for label, error in draws["log_field_error"].items():
+            yield f"Monte Carlo error of log {label} {error:.2g}"
+        gain, error = draws["log_evidence_gain"], draws["log_evidence_gain_error"]
+        yield f"log evidence higher by {terminal.number(gain)}, Monte Carlo error {error:.2g}"
+    yield draws["log_evidence"]
+    yield f"{draws['fits']} fits with NUTS"
 
 
 def _rows(described: dict[str, Any]) -> list[list[str]]:

@@ -85,7 +85,7 @@ class FactoredMoments(Stats):
         """Return the moments of rows that count ``factor`` times."""
         return replace(self, n=factor * self.n, root=np.sqrt(factor) * self.root)
 
-    def system(self, intercept: bool, origin: float) -> tuple[np.ndarray, np.ndarray]:
+    def equations(self, intercept: bool, origin: float) -> tuple[np.ndarray, np.ndarray]:
         """Return as few rows as possible with the same squared error as the data, whatever the coefficients.
 
         Parameters

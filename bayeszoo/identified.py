@@ -10,10 +10,11 @@ import scipy
 
 from bayeszoo.data import read
 from bayeszoo.errors import InputError
-from bayeszoo.linear import LinearModel
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayeszoo.linear import LinearModel
 
 DEPENDENT = 1e-10
 """A column of which the columns before it leave less than this share is a sum of them."""
@@ -123,17 +124,15 @@ def identified(model: LinearModel, data: Any = None) -> pd.DataFrame:
     """
     import pandas as pd
 
+    from bayeszoo.linear import LinearModel
+
     if not isinstance(model, LinearModel):
         raise InputError("identified needs a linear model, such as bz.find('ridge')()")
     data = read(model, data)
     terms = model.coords(data)["term"].tolist()
-    found = of_statistics(model, model.statistics(data))
+    stats = model.statistics(data)
+    found = identify(model.equations(stats)[0], model.units(stats))
     return pd.DataFrame(found.coefficients, index=found.texts(terms), columns=terms)
-
-
-def of_statistics(model: LinearModel, stats: Any) -> Identified:
-    """Find the sums of weights that are identified by data of which the statistics are known."""
-    return identify(model.system(stats)[0], model.units(stats))
 
 
 def _text(row: np.ndarray, terms: list[str], first: int) -> str:

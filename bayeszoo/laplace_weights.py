@@ -66,7 +66,7 @@ class LaplaceWeights(LinearModel):
 
     def whitened(self, stats: FactoredMoments) -> Whitened:
         """Return coordinates in which the posterior is nearly standard normal."""
-        (design, outcome), b = self.system(stats), self.prior_scales(len(self.units(stats)))
+        (design, outcome), b = self.equations(stats), self.prior_scales(len(self.units(stats)))
         sigma = self.noise_sd(stats) if self.learn_sigma else self.sigma
         found = solve(design / sigma, outcome / sigma, 0 * b, math.sqrt(2) * np.diag(b))
         return cast("Whitened", ours.Whitened(self.in_units(stats, found)))
@@ -78,10 +78,24 @@ class LaplaceWeights(LinearModel):
             return weights
         return together(weights, Posterior({"sigma2": scipy.stats.invgamma(self.a0, scale=self.b0)}))
 
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of the prior, with every constant, at draws of shape (..., own shape): shape (...)."""
+        origin, b = self.laplace_prior(self.nothing(data))
+        w = np.asarray(params["w"])
+        terms = scipy.stats.laplace.logpdf(w, origin, b)
+        if self.scale_mixture:
+            tau2 = np.asarray(params["tau2"])
+            of_scales = scipy.stats.expon.logpdf(tau2, scale=2 * np.square(b))
+            terms = of_scales + scipy.stats.norm.logpdf(w, origin, np.sqrt(tau2))
+        found = np.sum(terms, axis=-1)
+        if self.learn_sigma:
+            found = found + scipy.stats.invgamma.logpdf(params["sigma2"], self.a0, scale=self.b0)
+        return np.asarray(found)
+
     def _orthogonal(self, stats: FactoredMoments) -> Orthogonal:
         if self.learn_sigma:
             raise NumericalError("no closed form: the noise is unknown")
-        design, outcome = self.system(stats)
+        design, outcome = self.equations(stats)
         return orthogonal(design / self.sigma, outcome / self.sigma, self.prior_scales(len(self.units(stats))))
 
     def posterior(self, stats: FactoredMoments) -> Posterior:
@@ -119,7 +133,7 @@ class LaplaceWeights(LinearModel):
         """Return the joint mode, by coordinate descent: some weights are exactly 0."""
         if self.scale_mixture:
             raise NumericalError("no mode: the density of a scale mixture is unbounded as w_j and tau2_j -> 0")
-        (design, outcome), units = self.system(stats), self.units(stats)
+        (design, outcome), units = self.equations(stats), self.units(stats)
         b = self.prior_scales(len(units))
         if not self.learn_sigma:
             return {"w": self._from(mode(design, outcome, b, self.sigma**2).theta, units)}
@@ -131,7 +145,7 @@ class LaplaceWeights(LinearModel):
 
     def certificate(self, stats: FactoredMoments, params: Values) -> list[Check]:
         """Check that a point meets the conditions of a mode (Karush, Kuhn, Tucker), relative to the penalty."""
-        (design, outcome), units = self.system(stats), self.units(stats)
+        (design, outcome), units = self.equations(stats), self.units(stats)
         theta, sigma2 = (np.asarray(params["w"]) - self.origin(len(units))) * units, float(self.variance(params))
         gram, pull = design.T @ design / sigma2, design.T @ outcome / sigma2
         violation = kkt_violation(gram, pull, 1 / self.prior_scales(len(units)), 0.0, 0.0, theta)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.threads import one_thread
 
 LIMIT = 1e-6
 """A solution whose violation is above this is not one."""
@@ -142,10 +143,11 @@ def coordinate_descent(
     problem, scale = _scaled(gram, target, l1, l2, mean)
     phi = _vector(0.0 if start is None else start, len(scale), "start") * scale
     halvings, sweeps = math.log2(max(_largest_share(problem), 1.0)) if start is None else 0.0, 0
-    for times in range(int(halvings), max(int(halvings) - 40, 0), -1):  # what is left then is lost in rounding
-        stage = replace(problem, penalty=2.0**times * problem.penalty)
-        sweeps += _minimize(stage, phi, max_sweeps - sweeps, 0.01)
-    sweeps += _minimize(problem, phi, max_sweeps - sweeps, tolerance)
+    with one_thread():
+        for times in range(int(halvings), max(int(halvings) - 40, 0), -1):  # what is left then is lost in rounding
+            stage = replace(problem, penalty=2.0**times * problem.penalty)
+            sweeps += _minimize(stage, phi, max_sweeps - sweeps, 0.01)
+        sweeps += _minimize(problem, phi, max_sweeps - sweeps, tolerance)
     theta = phi / scale
     violation = kkt_violation(gram, target, l1, l2, mean, theta)
     return Solution(theta, violation, sweeps, theta != 0, _is_unique(problem, phi))

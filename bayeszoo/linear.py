@@ -12,6 +12,7 @@ from bayeszoo.data import Example
 from bayeszoo.errors import InputError
 from bayeszoo.factored import FactoredMoments
 from bayeszoo.fields import plain, positive, real, relabelled
+from bayeszoo.identified import identify
 from bayeszoo.inputs import Regression
 from bayeszoo.least_squares import Solution, fitted, unique
 from bayeszoo.model import Axes, Model, Values
@@ -166,9 +167,9 @@ class LinearModel(Model):
         """Return the unit of every term, shape (T,)."""
         return np.concatenate([np.ones(int(self.intercept)), stats.units])
 
-    def system(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+    def equations(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return a few rows of standardized terms, and outcomes less ``m0``, with the squared errors of the data."""
-        return stats.system(self.intercept, self.m0 if self.intercept else 0.0)
+        return stats.equations(self.intercept, self.m0 if self.intercept else 0.0)
 
     def predicted(self, found: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of ``x' w`` for each row, shape (n,), under a solution for standardized weights."""
@@ -185,9 +186,14 @@ class LinearModel(Model):
         units = self.units(stats)
         return solution.in_units(units, self.origin(len(units)))
 
+    def remarks(self, stats: FactoredMoments, data: Values) -> tuple[str, ...]:
+        """Say which sums of weights the data identify, where they do not identify each of them."""
+        found = identify(self.equations(stats)[0], self.units(stats))
+        return tuple(filter(None, [found.note(self.coords(data)["term"].tolist())]))
+
     def rows(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return a few rows of terms in the user's units, and outcomes less ``m0``, with the data's squared errors."""
-        design, outcome = self.system(stats)
+        design, outcome = self.equations(stats)
         return design * self.units(stats), outcome
 
     def least_squares(self, stats: FactoredMoments) -> tuple[np.ndarray, float]:
@@ -198,7 +204,7 @@ class LinearModel(Model):
         NumericalError
             When there are several.
         """
-        theta, squared_error = unique(*self.system(stats))
+        theta, squared_error = unique(*self.equations(stats))
         noise = 1e-20 * float(np.sum(np.square(stats.root[:, -1])))
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
 
@@ -209,7 +215,7 @@ class LinearModel(Model):
 
     def noise_sd(self, stats: FactoredMoments) -> float:
         """Return the standard deviation of what least squares leave, or of the outcome where they leave nothing."""
-        design, outcome = self.system(stats)
+        design, outcome = self.equations(stats)
         _, squared_error, rank = fitted(design, outcome)
         total = float(np.sum(np.square(stats.root[:, -1])))
         if stats.n > rank and squared_error > 1e-20 * total:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bayeszoo.inputs import Inputs
 
 
-def _same(first: Any, second: object) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Compare class and fields: a number and a tuple differ, where NumPy would compare them entry by entry."""
     if type(first) is not type(second):
         return NotImplemented

@@ -241,6 +241,8 @@ def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
 
 
 def _from_text(column: Column, values: list[str]) -> np.ndarray:
+    if column.decimal == "." and len(set(values[:1000])) > 500 and (plain := _all_plain(values)) is not None:
+        return plain  # hardly any text occurs twice
     distinct = dict.fromkeys(values)  # a set would forget the order, and the memory be read at random
     known = _plain(distinct) if column.decimal == "." else None
     if known is None:
@@ -248,6 +250,16 @@ def _from_text(column: Column, values: list[str]) -> np.ndarray:
         if None in known.values():
             raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
     return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
+
+
+def _all_plain(values: list[str]) -> np.ndarray | None:
+    """Convert texts that are all plain numbers; return None when one has to look at each."""
+    if not _PLAIN.fullmatch("".join(values)):
+        return None
+    try:
+        return np.fromiter(map(float, values), np.float64, len(values))
+    except ValueError:
+        return None
 
 
 def _plain(texts: Iterable[str]) -> dict[str, float | None] | None:

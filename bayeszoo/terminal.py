@@ -275,6 +275,9 @@ _COMPARISON = {
 def show_comparison(frame: pd.DataFrame) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
     both_signs = ((frame["p_positive"] > 0) & (frame["p_positive"] < 1)).any()
+    of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # all of one sign, which is no probability
+    words = frame["p_positive"].map({0.0: "no draw", 1.0: "all draws"})
+    frame = frame.assign(p_positive=frame["p_positive"].astype(object).where(~of_draws, words))
     for title, all_heads in _COMPARISON.items():
         heads = {key: head for key, head in all_heads.items() if key != "p_positive" or both_signs}
         keys = ["fit", "parameter"] if title == "Estimates" else ["fit"]

@@ -145,13 +145,19 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": list(given.notes),
+        "notes": [*given.notes, *_remarks(problem)],
         "columns": dict(given.columns),
     }
     if isinstance(given, Accumulated):
         plain["statistics_digest"] = digest_of(given.stats)
         nested["data_arrays"] = described(given.like, problem.model.inputs.coords)
     return {**plain, **{name: dumps(value) for name, value in nested.items()}}
+
+
+def _remarks(problem: Problem) -> tuple[str, ...]:
+    """Return what a model has to say of these data."""
+    model: Any = problem.model
+    return tuple(model.remarks(problem.stats, problem.like)) if hasattr(model, "remarks") else ()
 
 
 def dumps(value: Any) -> str:

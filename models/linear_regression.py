@@ -68,7 +68,7 @@ class LinearRegression(LinearModel):
 
     def _learned(self, stats: FactoredMoments) -> tuple[Solution, float, float]:
         """Return standardized weights at unit noise, and shape and scale of the posterior of the noise variance."""
-        found = solve(*self.system(stats), *self._prior(stats))
+        found = solve(*self.equations(stats), *self._prior(stats))
         return found, self.a0 + stats.n / 2, self.b0 + found.misfit / 2
 
     def _whitened(self, stats: FactoredMoments) -> Any:

@@ -100,7 +100,7 @@ class Ridge(LinearModel):
 
     def standardized_weights(self, stats: FactoredMoments) -> Solution:
         """Return the posterior of the standardized weights about their prior mean, of rows in units of sigma."""
-        (design, outcome), sd = self.system(stats), self._prior_sd(len(self.units(stats)))
+        (design, outcome), sd = self.equations(stats), self._prior_sd(len(self.units(stats)))
         return solve(design / self.sigma, outcome / self.sigma, 0 * sd, np.diag(sd))
 
     def _solution(self, stats: FactoredMoments) -> Solution:

@@ -83,7 +83,7 @@ def test_the_note():
     a, b, _ = features()
     data = bz.read(RIDGE, table(a=a, b=b, c=a))
     model = RIDGE()
-    found = identify(model.system(model.statistics(data))[0], np.ones(4))
+    found = identify(model.equations(model.statistics(data))[0], np.ones(4))
     assert found.note(["(intercept)", "a", "b", "c"]) == (
         "the data identify 3 of 4 combinations of weights: of some weights only the sum w[a] + w[c]; "
         "the prior alone says the rest"

@@ -86,7 +86,7 @@ def test_designs_in_other_units_do_not_add_up():
 
 def test_the_system_has_the_squared_error_of_the_rows():
     columns, outcome = rows(50, 3, offset=5.0)
-    design, short = moments(columns, outcome).system(True, 2.0)
+    design, short = moments(columns, outcome).equations(True, 2.0)
     weights = np.array([0.3, -1.0, 2.0, 0.5])
     full = outcome - 2.0 - weights[0] - columns @ weights[1:]
     assert np.isclose(np.sum((short - design @ weights) ** 2), np.sum(full**2), rtol=1e-12)
