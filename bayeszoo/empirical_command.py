@@ -136,6 +136,7 @@ def _of_draws(found: EmpiricalBayes) -> dict[str, Any]:
     """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
     ok, made = found.status == "ok", cast(EmpiricalBayesByDraws, found)
     return {
+        "field_error": {name: made.error_of(name) for name in made.over if name in made.error} if ok else None,
         "log_field_error": made.error if ok else None,
         "log_evidence_gain": made.gain if ok else None,
         "log_evidence_gain_error": made.gain_error if ok else None,
@@ -238,7 +239,8 @@ def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
         return
     if ok:
         for label, error in draws["log_field_error"].items():
-            yield f"Monte Carlo error of log {label} {error:.2g}"
+            own = draws["field_error"].get(label)
+            yield f"Monte Carlo error of log {label} {error:.2g}" + (f", of {label} {own:.2g}" if own else "")
         gain, error = draws["log_evidence_gain"], draws["log_evidence_gain_error"]
         yield f"log evidence higher by {terminal.number(gain)}, Monte Carlo error {error:.2g}"
     yield draws["log_evidence"]

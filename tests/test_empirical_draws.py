@@ -1,0 +1,434 @@
+"""Fields of the prior chosen from draws: against closed forms, quadrature, and Park and Casella's fixed point."""
+
+import json
+import math
+import signal
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import scipy
+
+import bayeszoo as bz
+from bayeszoo import nuts
+from bayeszoo.cli import main
+from bayeszoo.empirical_draws import OUTWARD, Search, Side, by_draws
+from bayeszoo.gate import at_most
+from bayeszoo.problem import Outcome
+from bayeszoo.reweighted import Place, integrated
+from bayeszoo.surface import Coordinates
+
+LASSO = bz.find("bayesian_lasso")
+RIDGE = bz.find("ridge")
+
+
+def orthogonal(weights=(1.0, 0.0, -0.6, 2.0), n=20, seed=1):
+    rng = np.random.default_rng(seed)
+    raw = rng.normal(size=(n, len(weights)))
+    X = np.linalg.qr(raw - raw.mean(axis=0))[0] * np.sqrt(n)
+    return bz.read(LASSO, (X, X @ np.array(weights) + rng.normal(size=n)))
+
+
+def correlated(n=20, seed=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) @ [[1.0, 0.7], [0.0, 0.7]]
+    return bz.read(LASSO, (X, X @ [1.0, -0.5] + rng.normal(size=n)))
+
+
+def closed(model, data, **fields):
+    return replace(model, **fields).log_evidence(model.statistics(data))
+
+
+def exact_draws(self, x, size=(4, 1000)):
+    """Stands for NUTS where the posterior has a closed form."""
+    self.fits.append(self.at(x))
+    model = self.coordinates.model_at(x)
+    draws = model.posterior(model.statistics(self.data)).rvs(size, self.rng)
+    return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, draws)
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    monkeypatch.setattr(Search, "sample", exact_draws)
+
+
+def climbed(model, data, over=("b",), seed=0):
+    """The climb alone, without the way out: the log of each field over the model's own, its error, and the gain."""
+    coordinates = Coordinates.of(model, model.weak(data), over)
+    search = Search(coordinates, data, np.random.default_rng(seed))
+    steps = search.climb(np.zeros(len(coordinates.labels)))
+    assert steps[-1].settled
+    assert not search.failed
+    gain, error = sum(step.gain for step in steps), math.hypot(*(step.gain_error for step in steps))
+    return steps[-1].x, steps[-1].error, gain, error
+
+
+# The closed form
+
+
+def by_quadrature(data, b, sigma):
+    """The log evidence of orthogonal columns without intercept: each weight by SciPy's adaptive quadrature."""
+    X, y = data["X"], data["y"]
+    rest = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    total = scipy.stats.norm(0, sigma).logpdf(rest).sum()
+    for column in X.T:
+        size, centre = column @ column / sigma**2, column @ y / (column @ column)
+
+        def density(w, size=size, centre=centre):
+            return np.exp(-size * (w - centre) ** 2 / 2 - abs(w) / b) / (2 * b)
+
+        total += np.log(scipy.integrate.quad(density, -15, 15, points=[0.0, centre], epsabs=0, epsrel=1e-10)[0])
+    return total
+
+
+def test_orthogonal_columns_have_a_closed_form():
+    data, model = orthogonal(), LASSO(intercept=False)
+    found = bz.empirical_bayes(model, data, over="b")
+    best = scipy.optimize.minimize_scalar(
+        lambda u: -by_quadrature(data, math.exp(u), 1), bracket=(-1, 0), options={"xtol": 1e-6}
+    )
+    assert found.status == "ok"
+    assert type(found).__name__ == "EmpiricalBayes"
+    assert found.model.b == pytest.approx(math.exp(best.x), rel=1e-4)
+    assert found.log_evidence == pytest.approx(-best.fun, abs=1e-7)
+
+
+def test_prior_and_noise_together():
+    data, model = orthogonal(), LASSO(intercept=False)
+    found = bz.empirical_bayes(model, data, over=("b", "sigma"))
+    best = scipy.optimize.minimize(
+        lambda u: -by_quadrature(data, *np.exp(u)), [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-5}
+    )
+    assert found.status == "ok"
+    assert [found.model.b, found.model.sigma] == pytest.approx(np.exp(best.x), rel=1e-4)
+    assert found.log_evidence == pytest.approx(-best.fun, abs=1e-6)
+
+
+# The prior's density
+
+
+@pytest.mark.parametrize("mixture", [False, True])
+@pytest.mark.parametrize("learn_sigma", [False, True])
+def test_the_prior_s_density_is_that_of_the_posterior_of_nothing(mixture, learn_sigma):
+    data = correlated()
+    model = LASSO(b=0.7, s0=3.0, a0=2.5, b0=1.7, m0=0.5, scale=(2.0, 0.3), scale_mixture=mixture)
+    model = replace(model, learn_sigma=learn_sigma)
+    prior = model.posterior(model.nothing(data))
+    draws = prior.rvs((2, 3), np.random.default_rng(0))
+    found = model.log_prior(draws, data)
+    assert found.shape == (2, 3)
+    for i in np.ndindex(2, 3):
+        assert found[i] == pytest.approx(prior.logpdf({name: value[i] for name, value in draws.items()}), rel=1e-12)
+
+
+def test_the_prior_of_some_features_in_their_own_units():
+    data = correlated()
+    model = LASSO(b=0.7, features=("x2",), degree=2, scale=(2.0, 0.3), intercept=False)
+    w = np.array([0.4, -0.2])
+    theta = w * [0.3, 0.3**2]  # density of the weights in the user's units
+    expected = -2 * np.log(2 * 0.7) - np.abs(theta).sum() / 0.7 + np.log([0.3, 0.09]).sum()
+    assert model.log_prior({"w": w}, data) == pytest.approx(expected, rel=1e-12)
+
+
+# One climb
+
+
+def test_by_draws_equals_the_closed_form():
+    data, model = orthogonal(), LASSO(b=3.0, intercept=False)
+    best = bz.empirical_bayes(model, data, over="b")
+    found = by_draws(model, data, ["b"], seed=1)
+    assert found.status == "ok", repr(found)
+    assert 0.001 < found.error["b"] < 0.05
+    assert abs(np.log(found.model.b / best.model.b)) < 4.4 * found.error["b"]
+    assert abs(found.gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * found.gain_error
+    assert found.gain > 1
+    assert found.gain_error < 0.1
+    assert math.isnan(found.log_evidence)
+    assert "the log evidence itself is withheld" in repr(found)
+
+
+def test_two_correlated_predictors_by_quadrature():
+    data, model = correlated(), LASSO(b=2.0, intercept=False)
+    X, y = data["X"], data["y"]
+    centre = np.linalg.lstsq(X, y, rcond=None)[0]
+    gram = X.T @ X
+
+    def density(v, w, b):
+        d = (w - centre[0], v - centre[1])
+        squares = gram[0, 0] * d[0] ** 2 + 2 * gram[0, 1] * d[0] * d[1] + gram[1, 1] * d[1] ** 2
+        return math.exp(-squares / 2 - (abs(w) + abs(v)) / b) / (4 * b * b)
+
+    def log_evidence(b):  # up to a constant; each quadrant by itself, for the density has a kink at 0
+        quadrants = [((-4, 0), (-4, 0)), ((-4, 0), (0, 4)), ((0, 4), (-4, 0)), ((0, 4), (0, 4))]
+        parts = [scipy.integrate.dblquad(density, *w, *v, args=(b,), epsabs=1e-9, epsrel=1e-7)[0] for w, v in quadrants]
+        return math.log(sum(parts))
+
+    best = scipy.optimize.minimize_scalar(
+        lambda u: -log_evidence(math.exp(u)), bracket=(-1.5, -0.5, 0.5), options={"xtol": 1e-4}
+    )
+    x, error, gain, gain_error = climbed(model, data, seed=2)
+    assert abs(x[0] + math.log(2.0) - best.x) < 4.4 * error[0]
+    assert abs(gain - (-best.fun - log_evidence(2.0))) < 4.4 * gain_error
+    assert error[0] < 0.05
+    assert gain > 0.3
+
+
+# Monte Carlo errors, with exact draws in place of NUTS
+
+
+def z_scores(model, data, best, runs, cls=None):
+    made = (cls or type(model))(**vars(model)) if cls else model
+    found = [climbed(made, data, seed=seed) for seed in range(runs)]
+    top = math.log(best.model.b / model.b)
+    gain = best.log_evidence - best.log_evidence_before
+    return np.array([[(x[0] - top) / error[0], (g - gain) / e] for x, error, g, e in found])
+
+
+def test_the_monte_carlo_errors_are_those_of_repetitions(exact):
+    data, model = orthogonal(), LASSO(b=3.0, intercept=False)
+    z = z_scores(model, data, bz.empirical_bayes(model, data, over="b"), 40)
+    # mean square of standard normal numbers: chi-squared with 40 degrees of freedom, one in 1e5 to either side
+    low, high = scipy.stats.chi2(40).ppf([1e-5, 1 - 1e-5]) / 40
+    assert low < np.mean(z[:, 0] ** 2) < high
+    assert low < np.mean(z[:, 1] ** 2) < high
+    assert np.all(np.abs(z) < 4.4)
+
+
+@dataclass(frozen=True)
+class OneWeightLess(LASSO):
+    """Reweights by the prior of T - 1 weights."""
+
+    def log_prior(self, params, data):
+        return super().log_prior(params, data) + np.log(2 * self.b) + np.abs(params["w"][..., 0]) / self.b
+
+
+@dataclass(frozen=True)
+class WithoutNormalizer(LASSO):
+    """Forgets what makes the prior integrate to one, of one weight of four."""
+
+    def log_prior(self, params, data):
+        return super().log_prior(params, data) + np.log(2 * self.b)
+
+
+@pytest.mark.parametrize("wrong", [OneWeightLess, WithoutNormalizer])
+def test_a_wrong_power_is_seen(exact, wrong):
+    data, model = orthogonal(), LASSO(b=3.0, intercept=False)
+    z = z_scores(model, data, bz.empirical_bayes(model, data, over="b"), 1, wrong)
+    assert np.all(np.abs(z[0]) > 4.4)
+
+
+def test_two_fields_at_once(exact):
+    data = orthogonal()
+    model = LASSO(b=3.0, s0=20.0, m0=-1.0)
+    best = bz.empirical_bayes(model, data, over=("b", "s0"))
+    x, error, gain, gain_error = climbed(model, data, ("b", "s0"))
+    expected = np.log([best.model.b / 3.0, best.model.s0 / 20.0])
+    assert best.status == "ok"
+    assert np.all(np.abs(x - expected) < 4.4 * error)
+    assert abs(gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * gain_error
+
+
+def test_the_seed_settles_everything(exact):
+    data, model = orthogonal(), LASSO(b=3.0, intercept=False)
+    first, again, other = (by_draws(model, data, ["b"], seed=seed) for seed in (5, 5, 6))
+    assert (first.model, first.gain, first.error) == (again.model, again.gain, again.error)
+    assert first.model != other.model
+
+
+def test_a_start_far_away_is_bridged_in_steps(exact):
+    data, model = orthogonal(), LASSO(b=1e-3, intercept=False)
+    best = bz.empirical_bayes(model, data, over="b")
+    x, error, gain, gain_error = climbed(model, data)
+    assert abs(x[0] - math.log(best.model.b / 1e-3)) < 4.4 * error[0]
+    assert abs(gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * gain_error
+    assert gain > 50
+
+
+# The boundary
+
+
+def test_data_without_a_signal_have_no_maximum(exact):
+    data, model = orthogonal((0.0, 0.0, 0.0, 0.0), seed=1), LASSO(b=1.0, intercept=False)
+    assert "b -> 0" in bz.empirical_bayes(model, data, over="b").boundary["b"]  # in closed form
+    found = by_draws(model, data, ["b"])
+    assert found.status == "at the boundary"
+    assert found.boundary["b"].startswith("no maximum in b: the evidence does not fall as b -> 0, as far as the draws")
+
+
+def sided(change, error=0.1, sign=1):
+    places = sign * np.array(OUTWARD)
+    return Side(0, sign, places, np.linspace(0, change, 5)[1:], np.full(4, error))
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "status", "line"),
+    [
+        (-5, -5, "ok", None),
+        (-5, -0.2, "at the boundary", "the evidence does not fall as b -> infinity"),
+        (-0.2, -0.2, "at the boundary", "the evidence does not depend on b"),
+        (-5, 2, "not converged", "the evidence is higher at b = "),
+    ],
+)
+def test_what_the_ways_out_say(exact, monkeypatch, below, above, status, line):
+    monkeypatch.setattr(Search, "sides", lambda self, best: [sided(below, sign=-1), sided(above)])
+    found = by_draws(LASSO(b=1.0, intercept=False), orthogonal(), ["b"])
+    assert found.status == status, repr(found)
+    assert line is None or line in repr(found)
+
+
+def test_the_way_out_is_the_closed_form(exact):
+    data, model = orthogonal(), LASSO(b=1.0, intercept=False)
+    coordinates = Coordinates.of(model, model.weak(data), ["b"])
+    search = Search(coordinates, data, np.random.default_rng(0))
+    best = search.climb(np.zeros(1))[-1]
+    for side in search.sides(best):
+        expected = [closed(model, data, b=math.exp(best.x[0] + place)) for place in side.places]
+        change = np.array(expected) - closed(model, data, b=math.exp(best.x[0]))
+        assert np.all(np.abs(side.change - change) < 4.4 * side.error)
+        assert side.falls
+        assert side.higher is None
+
+
+def test_the_lower_of_two_maxima_is_not_accepted(exact):
+    # one large weight among many that are 0: the evidence has a maximum, and its supremum is elsewhere
+    weights = (1.4, *(0.0 for _ in range(24)))
+    data, model = orthogonal(weights, n=40, seed=0), LASSO(b=1.0, intercept=False)
+    found = by_draws(model, data, ["b"])
+    assert bz.empirical_bayes(model, data, over="b").status == found.status
+
+
+def test_the_integral_is_exact_for_cubic_slopes_and_knows_its_error():
+    x = np.array([0.0, 0.5, 1.3, 2.0])
+    slope, bend = x**3 - 2 * x, 3 * x**2 - 2
+    change, _ = integrated(x, slope, bend, np.zeros(4))
+    assert change == pytest.approx(x[1:] ** 4 / 4 - x[1:] ** 2, abs=1e-12)
+    noise = np.random.default_rng(0).normal(size=(20_000, 4)) * [0.1, 0.2, 0.3, 0.4]
+    sd = np.std([integrated(x, one, 0 * x, 0 * x)[0] for one in noise], axis=0)
+    assert integrated(x, 0 * x, 0 * x, np.array([0.1, 0.2, 0.3, 0.4]))[1] == pytest.approx(sd, rel=0.03)
+
+
+# What is refused and withheld
+
+
+@pytest.mark.parametrize(
+    ("over", "message"),
+    [
+        ("sigma", "over sigma: the evidence has no closed form (the columns are not orthogonal"),
+        ("sigma", "the likelihood depends on sigma, not the prior alone; by draws b, s0 can be chosen"),
+        ("a0", "the prior does not depend on a0"),
+        ("m0", "by draws only positive fields are chosen, which m0 is not"),
+        ("scale", "reads the data through scale"),
+        ("center", "reads the data through"),
+    ],
+)
+def test_fields_that_draws_cannot_choose(over, message, monkeypatch):
+    monkeypatch.setattr(nuts, "run", None)
+    with pytest.raises(bz.InputError) as error:
+        bz.empirical_bayes(LASSO(), correlated(), over=over)
+    assert message in str(error.value)
+
+
+def test_with_unknown_noise_its_prior_can_be_chosen():
+    with pytest.raises(bz.InputError, match="no closed form \\(the noise is unknown.*by draws b, s0, a0, b0 can be"):
+        bz.empirical_bayes(LASSO(learn_sigma=True), correlated(), over=("b", "sigma"))
+
+
+@pytest.mark.parametrize("field", ["center", "scale"])
+def test_a_field_through_which_the_data_are_read_stays(field):
+    with pytest.raises(bz.InputError, match=f"over {field}: ridge reads the data through it, so that it stays as give"):
+        bz.empirical_bayes(RIDGE(), correlated(), over=field)
+
+
+def test_runs_that_fail_their_gate_withhold_everything(monkeypatch):
+    def run(problem, **_):
+        return Outcome({"w": np.zeros((4, 10, 2))}, "none", [at_most("r_hat", 1.3, 1.01)])
+
+    monkeypatch.setattr(nuts, "run", run)
+    found = bz.empirical_bayes(LASSO(intercept=False), correlated(), over="b")
+    assert found.status == "not converged"
+    assert found.boundary == {}
+    assert "NUTS at b = 1: r_hat 1.3 (must be <= 1.01)" in repr(found)
+
+
+def test_an_interrupted_run_keeps_nothing(monkeypatch):
+    monkeypatch.setattr(nuts, "run", lambda *_, **__: Outcome({}, "none", [], interrupted=True))
+    with pytest.raises(bz.Interrupted):
+        bz.empirical_bayes(LASSO(intercept=False), correlated(), over="b")
+
+
+# The command
+
+
+@pytest.fixture
+def run(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def table(tmp_path):
+    data = orthogonal((0.0, 0.0, 0.5))
+    path = tmp_path / "table.csv"
+    rows = [",".join(map(repr, [y, *x])) for y, x in zip(data["y"].tolist(), data["X"].tolist(), strict=True)]
+    path.write_text("\n".join(["y,x1,x2,x3", *rows]))
+    return path
+
+
+LEARNED = ["--set", "learn_sigma=true", "--prior", "textbook"]
+
+
+def test_the_command_prints_the_field_with_its_error(run, table, exact, monkeypatch):
+    monkeypatch.setattr("bayeszoo.empirical.no_closed_form", lambda *_: "for the test")
+    monkeypatch.setattr(Search, "sides", lambda self, best: [sided(-5, sign=-1), sided(-5)])
+    code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", "--prior", "textbook")
+    assert code == 0
+    assert "Monte Carlo error of log b 0.0" in out
+    assert "log evidence higher by" in out
+    assert "the log evidence itself is withheld" in out
+    code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", "--prior", "textbook", "--json")
+    found = json.loads(out)
+    assert (code, found["status"], found["log_evidence"], found["log_evidence_before"]) == (0, "ok", None, None)
+    assert found["draws"]["field_error"]["b"] == pytest.approx(
+        found["fields"]["b"] * found["draws"]["log_field_error"]["b"]
+    )
+
+
+def test_the_command_withholds_what_failed(run, table, monkeypatch):
+    monkeypatch.setattr(nuts, "run", lambda *_, **__: Outcome({}, "none", [at_most("r_hat", 1.3, 1.01)]))
+    code, out, err = run("empirical", "bayesian_lasso", table, "--over", "b", *LEARNED)
+    assert code == 3
+    assert "status not converged" in out
+    assert "r_hat 1.3 (must be <= 1.01)" in err
+    code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", *LEARNED, "--json")
+    found = json.loads(out)
+    assert (code, found["fields"], found["draws"]["log_evidence_gain"]) == (3, None, None)
+
+
+def test_the_command_refuses_the_integral_in_one_line(run, table):
+    code, out, err = run("empirical", "bayesian_lasso", table, "--over", "b", "--full", *LEARNED)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--full needs the evidence in closed form" in err
+
+
+# Real data
+
+
+@pytest.mark.slow
+def test_diabetes_is_at_the_fixed_point_of_park_and_casella():
+    data = bz.example(LASSO)
+    model = LASSO.weak(data)
+    found = bz.empirical_bayes(model, data, over="b", seed=1)
+    assert found.status == "ok", repr(found)
+    tree = bz.fit(found.model, data, "nuts", seed=2)
+    w = tree["posterior"]["w"].to_numpy()[..., 1:]
+    size = np.abs(w * np.array(model.scale)).mean(axis=-1)  # whose posterior mean is b at the fixed point
+    error = size.std() / math.sqrt(1000)  # at least a quarter of the draws count
+    assert abs(size.mean() - found.model.b) < 4.4 * (error + found.error_of("b"))
+    assert found.model.b == pytest.approx(10.9, rel=0.03)
