@@ -17,6 +17,9 @@ override PYTENSOR_FLAGS := $(if $(PYTENSOR_FLAGS),$(PYTENSOR_FLAGS)$(comma))base
 export PYTENSOR_FLAGS
 endif
 
+# A file of tests stays with one worker, so that what it fits is fitted once.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -55,10 +58,10 @@ demo: $(READY) ## Fit and compare every method on 18th-century births; writes de
 	@echo "Wrote demo/paris_births.nc (the draws, for ArviZ) and demo/comparison.txt"
 
 test: $(READY) ## The tests that take seconds each
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
 test-all: $(READY) ## Every test, the slow ones too
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 lint: $(READY) ## Style, formatting and types
 	$(BIN)/ruff check

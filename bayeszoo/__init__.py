@@ -23,6 +23,8 @@ from bayeszoo.fit import fit
 from bayeszoo.full_bayes import full_bayes
 from bayeszoo.gate import Check, gate
 from bayeszoo.grid import evidence_grid
+from bayeszoo.identified import identified
+from bayeszoo.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.mackay import mackay
 from bayeszoo.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.pagerank import pagerank
@@ -57,12 +59,15 @@ __all__ = [
     "fit",
     "full_bayes",
     "gate",
+    "identified",
+    "lasso_path",
     "load",
     "mackay",
     "names",
     "ngrams",
     "pagerank",
     "plot_bias_variance",
+    "plot_lasso_path",
     "plot_predictive_check",
     "plot_residuals",
     "plot_select",

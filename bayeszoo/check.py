@@ -172,7 +172,8 @@ def _worst(identity: Identity, cases: list[Case]) -> Check:
 def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
     """Yield the identities that a model has the capabilities for, and where there is no closed form the others."""
     for identity in IDENTITIES:
-        if (closed or not identity.closed) and all(issubclass(model, CAPABILITIES[name]) for name in identity.needs) and identity.when(model.inputs):
+        capable = all(issubclass(model, CAPABILITIES[name]) for name in identity.needs)
+        if capable and (closed or not identity.closed) and identity.when(model.inputs):
             yield identity
 
 
