@@ -19,11 +19,11 @@ from bayeszoo.approximation import GOOD_K_HAT
 from bayeszoo.data import Data
 from bayeszoo.empirical import ENVELOPE, EmpiricalBayes
 from bayeszoo.errors import InputError, Interrupted, NumericalError
-from bayeszoo.fields import hyperparameters, text
+from bayeszoo.fields import hyperparameters, plain, text
 from bayeszoo.gate import Check, at_most, failures, passed
 from bayeszoo.model import Model, Observable
 from bayeszoo.problem import Problem, Reporter
-from bayeszoo.reweighted import SETTLED, Place, Step, integrated, mcse
+from bayeszoo.reweighted import SETTLED, Place, Side, Step, integrated, mcse
 from bayeszoo.score import log_density, prior
 from bayeszoo.surface import Coordinates
 
@@ -31,8 +31,8 @@ MAX_FITS = 30
 """Of NUTS, before a climb is given up."""
 MAX_ERROR = 0.1
 """Largest Monte Carlo error of the logarithm of a chosen field."""
-SURE = 3.0
-"""A change of the log evidence counts when it is more than so many times its error."""
+MAX_CLIMBS = 3
+"""One begins where the way out from the last was higher."""
 OUTWARD = (0.8, 1.8, 3.0, math.log(100.0))
 """How far out the evidence is followed on either side, in the logarithm of a field: in the end a hundredfold."""
 WITHHELD = "the log evidence itself is withheld: it has no closed form for these data, and draws tell its changes only"
@@ -130,15 +130,13 @@ def by_draws(
     Notes
     -----
     One climb, from the model's own fields. The evidence is then followed a hundredfold outwards in each field, the
-    others staying, by integrating the expected score: it must be significantly lower there, and nowhere on the way
-    higher. The runs of NUTS are independent; errors of the steps' gains add in quadrature.
+    others staying, by integrating the expected score: it must be surely lower there. Where it is higher on the way the
+    next climb begins, three in all. The runs of NUTS are independent; errors of the gains add in quadrature.
     """
     require_prior_fields(model, data, over, why)
     coordinates = Coordinates.of(model, cast(Any, model).weak(data), over)
     search = Search(coordinates, data, np.random.default_rng(seed), reporter or Reporter())
-    steps = search.climb(np.zeros(len(coordinates.labels)))
-    sides = search.sides(steps[-1]) if steps and steps[-1].settled and not search.failed else []
-    return _result(search, steps, sides)
+    return _result(search, *search.run(np.zeros(len(coordinates.labels))))
 
 
 # Which fields
@@ -159,12 +157,13 @@ def _objection(given: Model, data: Data, name: str) -> str:
     model: Any = given
     if not (hasattr(model, "log_prior") and issubclass(type(given), Observable)):
         return f"{given.name} has no log_prior and likelihood to choose it by draws"
-    if not hyperparameters(model)[name].positive or hyperparameters(model)[name].matrix:
-        return f"by draws only positive fields are chosen, which {name} is not"
-    moved = replace(model, **{name: np.multiply(getattr(model, name), 1.5).tolist()})
+    positive, matrix = hyperparameters(model)[name].positive, hyperparameters(model)[name].matrix
+    moved = replace(model, **{name: plain(np.multiply(getattr(model, name), 1.5) + (not positive and not matrix))})
     some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
     if hasattr(model, "statistics") and not _equal(model.statistics(some), moved.statistics(some)):
         return f"{model.name} reads the data through {name}"
+    if not positive:
+        return f"by draws only positive fields are chosen, which {name} is not"
     points = prior(model, data).rvs((5,), np.random.default_rng(0))
     if not _same(*(log_density(m.likelihood(points, some), model.inputs.outcome(some)) for m in (model, moved))):
         return f"the likelihood depends on {name}, not the prior alone"
@@ -182,38 +181,6 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 # The search
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The log evidence on the way out from a maximum, in one field and to one side, less that at the maximum.
-
-    Attributes
-    ----------
-    entry, sign : int
-        The field, and which way.
-    places : ndarray of shape (P,)
-        How far out, in the logarithm of the field.
-    change, error : ndarray of shape (P,)
-        Of the log evidence; the error is of Monte Carlo and of the quadrature.
-    """
-
-    entry: int
-    sign: int
-    places: np.ndarray
-    change: np.ndarray
-    error: np.ndarray
-
-    @property
-    def falls(self) -> bool:
-        """Whether the evidence is surely lower in the end."""
-        return bool(self.change[-1] < -SURE * self.error[-1])
-
-    @property
-    def higher(self) -> float | None:
-        """How far out the evidence is surely higher than at the maximum, most of all; None where it is not."""
-        at = int(np.argmax(self.change - SURE * self.error))
-        return float(self.places[at]) if self.change[at] > SURE * self.error[at] else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +235,38 @@ class Search:
         rows, _ = model.inputs.split(self.data, 0)
         return Place(self.coordinates, rows, x, dict(found.draws))
 
+    def run(self, x: np.ndarray) -> tuple[list[Step], list[Side], list[tuple[float, float]]]:
+        """Climb from x, and from where the way out was higher.
+
+        Returns
+        -------
+        steps : list of Step
+            Of all climbs.
+        sides : list of Side
+            The ways out from the last.
+        bridges : list of pair of float
+            What the log evidence rose by from the end of a climb to the beginning of the next, and its error.
+        """
+        steps, bridges = self.climb(x), []
+        sides = self._sides_of(steps)
+        for _ in range(1, MAX_CLIMBS):
+            higher = [side for side in sides if side.highest is not None]
+            if not higher:
+                break
+            best = max(higher, key=lambda side: side.rise[0])
+            bridges.append(best.rise)
+            further = self.climb(self.on(best, steps[-1].x))
+            steps += further
+            sides = self._sides_of(further)
+        return steps, sides, bridges
+
+    def _sides_of(self, steps: list[Step]) -> list[Side]:
+        return self.sides(steps[-1]) if steps and steps[-1].settled and not self.failed else []
+
+    def on(self, side: Side, x: np.ndarray) -> np.ndarray:
+        """Return the highest place on the way out from x."""
+        return np.asarray(x + side.places[side.highest] * np.eye(len(x))[side.entry])
+
     def climb(self, x: np.ndarray) -> list[Step]:
         """Step from x until the score is zero within its Monte Carlo error."""
         steps: list[Step] = []
@@ -313,8 +312,11 @@ class Search:
 # The result
 
 
-def _result(search: Search, steps: list[Step], sides: list[Side]) -> EmpiricalBayesByDraws:
+def _result(
+    search: Search, steps: list[Step], sides: list[Side], bridges: list[tuple[float, float]]
+) -> EmpiricalBayesByDraws:
     coordinates = search.coordinates
+    gains = [*((step.gain, step.gain_error) for step in steps), *bridges]
     best = steps[-1] if steps else None
     x = best.x if best else np.zeros(len(coordinates.labels))
     error = best.error if best else np.full(len(x), math.inf)
@@ -330,8 +332,8 @@ def _result(search: Search, steps: list[Step], sides: list[Side]) -> EmpiricalBa
         starts=1,
         checks=_checks(search, steps, sides, boundary, error),
         error=dict(zip(coordinates.labels, error.tolist(), strict=True)),
-        gain=math.fsum(step.gain for step in steps) if steps else math.nan,
-        gain_error=math.hypot(*(step.gain_error for step in steps)) if steps else math.nan,
+        gain=math.fsum(gain for gain, _ in gains) if gains else math.nan,
+        gain_error=math.hypot(*(error for _, error in gains)) if gains else math.nan,
         fits=len(search.fits),
         failed=(*search.failed, *_elsewhere(search, x, sides)),
     )
@@ -341,7 +343,9 @@ def _boundary(search: Search, x: np.ndarray, sides: list[Side]) -> dict[str, str
     """Say of each entry in which the evidence has no maximum what it does there."""
     coordinates, found = search.coordinates, {}
     for entry, label in enumerate(coordinates.labels):
-        flat = [side for side in sides if side.entry == entry and not side.falls and side.higher is None]
+        flat = [side for side in sides if side.entry == entry and not side.falls and side.highest is None]
+        if any(side.highest is not None for side in sides):
+            continue
         if entry in search.edge(x):
             value = coordinates.values(x)[entry]
             found[label] = f"the evidence still rises at {label} = {value:g}, the edge of the search"
@@ -354,9 +358,8 @@ def _boundary(search: Search, x: np.ndarray, sides: list[Side]) -> dict[str, str
 
 def _elsewhere(search: Search, x: np.ndarray, sides: list[Side]) -> list[str]:
     """Say where the evidence is higher than at the maximum that the climb found."""
-    size = len(x)
-    places = [x + side.higher * np.eye(size)[side.entry] for side in sides if side.higher is not None]
-    return [f"the evidence is higher at {search.at(place)}: begin there" for place in places]
+    places = [search.at(search.on(side, x)) for side in sides if side.highest is not None]
+    return [f"the evidence is higher at {place}: begin there" for place in places]
 
 
 def _levels_off(label: str, side: Side) -> str:
@@ -372,7 +375,7 @@ def _checks(
     search: Search, steps: list[Step], sides: list[Side], boundary: dict[str, str], error: np.ndarray
 ) -> list[Check]:
     last, size = steps[-1] if steps else None, len(search.coordinates.labels)
-    higher = [side.higher for side in sides if side.higher is not None]
+    higher = [side for side in sides if side.highest is not None]
     return [
         at_most("runs of NUTS that did not pass their gate", len(search.failed), 0),
         at_most("fields at the boundary", len(boundary), 0),

@@ -69,8 +69,8 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
 
     Notes
     -----
-    An exact fit gives the closed-form predictive; a point estimate is plugged into the likelihood; any other fit
-    averages the likelihood over its draws.
+    An exact fit gives the closed-form predictive where the model has one; a point estimate is plugged into the
+    likelihood; any other fit averages the likelihood over its draws.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     data, observed = _new_rows(model, like_of(fitted_to), new_data, options)
     found = (
         _closed_form(model, stats_of(model, fitted_to), data, observed)
-        if tree.attrs["kind"] == "exact"
+        if tree.attrs["kind"] == "exact" and isinstance(model, HasPredictive)
         else _averaged(model, tree, data, observed, seed)
     )
     index, shape = _index(model, data, found.mean)
@@ -147,9 +147,9 @@ def _new_rows(
     return dict(data), model.inputs.outcome(data) if known else None
 
 
-def _closed_form(model: Model, stats: Any, data: dict[str, np.ndarray], observed: np.ndarray | None) -> Predictive:
-    if not isinstance(model, HasPredictive):
-        raise InputError(f"{model.name} has no closed-form predictive")
+def _closed_form(
+    model: HasPredictive, stats: Any, data: dict[str, np.ndarray], observed: np.ndarray | None
+) -> Predictive:
     distribution = model.predictive(stats, data)
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
     unknown = np.full(len(quantiles[0]), np.nan)

@@ -34,6 +34,8 @@ SETTLED = 2.0
 """The climb ends where the score is zero within so many Monte Carlo errors."""
 CLOSE = 1e-4
 """How near the maximum of the reweighted evidence has to be, in the logarithm of a field."""
+SURE = 3.0
+"""A change of the log evidence counts when it is more than so many times its error."""
 STEP = 2.0**-10
 """Step of the finite differences of the log prior density, in the logarithm of a field."""
 
@@ -183,6 +185,44 @@ def mcse(values: np.ndarray) -> float:
 
 def _ratio(size: float, error: float) -> float:
     return size / error if error > 0 else math.inf * size if size > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The log evidence on the way out from a maximum, in one field and to one side, less that at the maximum.
+
+    Attributes
+    ----------
+    entry, sign : int
+        The field, and which way.
+    places : ndarray of shape (P,)
+        How far out, in the logarithm of the field.
+    change, error : ndarray of shape (P,)
+        Of the log evidence; the error is of Monte Carlo and of the quadrature.
+    """
+
+    entry: int
+    sign: int
+    places: np.ndarray
+    change: np.ndarray
+    error: np.ndarray
+
+    @property
+    def falls(self) -> bool:
+        """Whether the evidence is surely lower in the end."""
+        return bool(self.change[-1] < -SURE * self.error[-1])
+
+    @property
+    def highest(self) -> int | None:
+        """Which place is surely higher than the maximum, most of all; None where none is."""
+        at = int(np.argmax(self.change - SURE * self.error))
+        return at if self.change[at] > SURE * self.error[at] else None
+
+    @property
+    def rise(self) -> tuple[float, float]:
+        """The change at that place and its error; 0 where there is none."""
+        at = self.highest
+        return (0.0, 0.0) if at is None else (float(self.change[at]), float(self.error[at]))
 
 
 def integrated(x: np.ndarray, slope: np.ndarray, bend: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -182,3 +182,16 @@ def test_probability_of_sign_from_draws():
     assert 0.5 < right[1] < 0.99
     assert abs(found[1] - right[1]) < 4.4 * error[1]
     assert abs(found[1] - (1 - right[1])) > 4.4 * error[1]
+
+
+def test_an_exact_fit_predicts_by_its_draws():
+    data = orthogonal()
+    model = replace(LASSO.weak(data), b=0.5)
+    tree = bz.fit(model, data, "exact", seed=1)
+    row = {name: [0.5] for name in data["feature"]}
+    frame = bz.predict(tree, row)
+    posterior = model.posterior(model.statistics(data))["w"]
+    weights = np.concatenate([[1.0], 0.5 - np.array(model.center)])
+    assert abs(frame["mean"].iloc[0] - weights @ posterior.mean()) < 4.4 * frame["mcse_mean"].iloc[0]
+    sd = np.sqrt(model.sigma**2 + np.sum(np.square(weights * posterior.std())))
+    assert np.isclose(frame["sd"].iloc[0], sd, rtol=0.02)

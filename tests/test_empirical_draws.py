@@ -12,10 +12,10 @@ import scipy
 import bayeszoo as bz
 from bayeszoo import nuts
 from bayeszoo.cli import main
-from bayeszoo.empirical_draws import OUTWARD, Search, Side, by_draws
+from bayeszoo.empirical_draws import OUTWARD, Search, by_draws
 from bayeszoo.gate import at_most
 from bayeszoo.problem import Outcome
-from bayeszoo.reweighted import Place, integrated
+from bayeszoo.reweighted import Place, Side, integrated
 from bayeszoo.surface import Coordinates
 
 LASSO = bz.find("bayesian_lasso")
@@ -39,7 +39,7 @@ def closed(model, data, **fields):
     return replace(model, **fields).log_evidence(model.statistics(data))
 
 
-def exact_draws(self, x, size=(4, 1000)):
+def exact_draws(self, x, size=(4, 300)):
     """Stands for NUTS where the posterior has a closed form."""
     self.fits.append(self.at(x))
     model = self.coordinates.model_at(x)
@@ -186,12 +186,13 @@ def z_scores(model, data, best, runs, cls=None):
 
 def test_the_monte_carlo_errors_are_those_of_repetitions(exact):
     data, model = orthogonal(), LASSO(b=3.0, intercept=False)
-    z = z_scores(model, data, bz.empirical_bayes(model, data, over="b"), 40)
-    # mean square of standard normal numbers: chi-squared with 40 degrees of freedom, one in 1e5 to either side
-    low, high = scipy.stats.chi2(40).ppf([1e-5, 1 - 1e-5]) / 40
+    z = z_scores(model, data, bz.empirical_bayes(model, data, over="b"), 25)
+    # mean square of standard normal numbers: chi-squared with 25 degrees of freedom, one in 1e5 to either side
+    low, high = scipy.stats.chi2(25).ppf([1e-5, 1 - 1e-5]) / 25
     assert low < np.mean(z[:, 0] ** 2) < high
     assert low < np.mean(z[:, 1] ** 2) < high
     assert np.all(np.abs(z) < 4.4)
+    assert np.all(np.mean((2 * z) ** 2, axis=0) > high)  # errors half as large are seen
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class OneWeightLess(LASSO):
     """Reweights by the prior of T - 1 weights."""
 
     def log_prior(self, params, data):
-        return super().log_prior(params, data) + np.log(2 * self.b) + np.abs(params["w"][..., 0]) / self.b
+        return super().log_prior(params, data) + np.log(2 * self.b) + np.abs(params["w"][..., -1]) / self.b
 
 
 @dataclass(frozen=True)
@@ -236,12 +237,12 @@ def test_the_seed_settles_everything(exact):
 
 
 def test_a_start_far_away_is_bridged_in_steps(exact):
-    data, model = orthogonal(), LASSO(b=1e-3, intercept=False)
+    data, model = orthogonal(), LASSO(b=0.05, intercept=False)
     best = bz.empirical_bayes(model, data, over="b")
     x, error, gain, gain_error = climbed(model, data)
-    assert abs(x[0] - math.log(best.model.b / 1e-3)) < 4.4 * error[0]
+    assert abs(x[0] - math.log(best.model.b / 0.05)) < 4.4 * error[0]
     assert abs(gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * gain_error
-    assert gain > 50
+    assert gain > 15
 
 
 # The boundary
@@ -286,15 +287,20 @@ def test_the_way_out_is_the_closed_form(exact):
         change = np.array(expected) - closed(model, data, b=math.exp(best.x[0]))
         assert np.all(np.abs(side.change - change) < 4.4 * side.error)
         assert side.falls
-        assert side.higher is None
+        assert side.highest is None
 
 
-def test_the_lower_of_two_maxima_is_not_accepted(exact):
-    # one large weight among many that are 0: the evidence has a maximum, and its supremum is elsewhere
-    weights = (1.4, *(0.0 for _ in range(24)))
-    data, model = orthogonal(weights, n=40, seed=0), LASSO(b=1.0, intercept=False)
-    found = by_draws(model, data, ["b"])
-    assert bz.empirical_bayes(model, data, over="b").status == found.status
+def test_a_start_where_the_evidence_is_level_is_left(exact):
+    data, model = orthogonal(), LASSO(b=0.01, intercept=False)
+    best = bz.empirical_bayes(model, data, over="b")
+    alone = climbed(replace(model, b=1e-4), data)
+    assert not alone[1] < 0.1  # a climb ends there: no slope is seen
+    found = by_draws(replace(model, b=1e-3), data, ["b"])
+    assert found.status == "ok", repr(found)
+    assert abs(math.log(found.model.b / best.model.b)) < 4.4 * found.error["b"]
+    gain = best.log_evidence - closed(model, data, b=1e-3)
+    assert abs(found.gain - gain) < 4.4 * found.gain_error
+    assert found.gain > 20
 
 
 def test_the_integral_is_exact_for_cubic_slopes_and_knows_its_error():
@@ -302,9 +308,9 @@ def test_the_integral_is_exact_for_cubic_slopes_and_knows_its_error():
     slope, bend = x**3 - 2 * x, 3 * x**2 - 2
     change, _ = integrated(x, slope, bend, np.zeros(4))
     assert change == pytest.approx(x[1:] ** 4 / 4 - x[1:] ** 2, abs=1e-12)
-    noise = np.random.default_rng(0).normal(size=(20_000, 4)) * [0.1, 0.2, 0.3, 0.4]
+    noise = np.random.default_rng(0).normal(size=(5_000, 4)) * [0.1, 0.2, 0.3, 0.4]
     sd = np.std([integrated(x, one, 0 * x, 0 * x)[0] for one in noise], axis=0)
-    assert integrated(x, 0 * x, 0 * x, np.array([0.1, 0.2, 0.3, 0.4]))[1] == pytest.approx(sd, rel=0.03)
+    assert integrated(x, 0 * x, 0 * x, np.array([0.1, 0.2, 0.3, 0.4]))[1] == pytest.approx(sd, rel=0.05)
 
 
 # What is refused and withheld
@@ -329,7 +335,7 @@ def test_fields_that_draws_cannot_choose(over, message, monkeypatch):
 
 
 def test_with_unknown_noise_its_prior_can_be_chosen():
-    with pytest.raises(bz.InputError, match="no closed form \\(the noise is unknown.*by draws b, s0, a0, b0 can be"):
+    with pytest.raises(bz.InputError, match=r"no closed form \(the noise is unknown.*by draws b, s0, a0, b0 can be"):
         bz.empirical_bayes(LASSO(learn_sigma=True), correlated(), over=("b", "sigma"))
 
 
