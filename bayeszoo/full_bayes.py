@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.data import read
-from bayeszoo.empirical import EmpiricalBayes, empirical_bayes
+from bayeszoo.empirical import EmpiricalBayes, empirical_bayes, no_closed_form
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.fields import hyperparameters
 from bayeszoo.gate import Check, at_most, passed
@@ -193,6 +193,8 @@ def full_bayes(
     require_fields(model, names)
     bounds = _known(names, bounds or {})
     data = read(model, data)
+    if reason := no_closed_form(model, data):
+        raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}")
     require_same_statistics(model, data, axes_of(model, bounds) if bounds else [])
     best = plug_in or empirical_bayes(model, data, names)
     if set(best.over) != set(names):

@@ -186,8 +186,9 @@ class LinearModel(Model):
         units = self.units(stats)
         return solution.in_units(units, self.origin(len(units)))
 
-    def remarks(self, stats: FactoredMoments, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
         """Say which sums of weights the data identify, where they do not identify each of them."""
+        stats = self.statistics(data) if stats is None else stats  # of a model that is sampled on its rows
         found = identify(self.equations(stats)[0], self.units(stats))
         return tuple(filter(None, [found.note(self.coords(data)["term"].tolist())]))
 
