@@ -10,13 +10,13 @@ import numpy as np
 
 from bayeszoo import score
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.fields import text
 from bayeszoo.fit import check_method, fit, given, methods_for
-from bayeszoo.model import Model
+from bayeszoo.model import Model, label_of
 from bayeszoo.problem import Reporter
 from bayeszoo.signs import probability_positive
 from bayeszoo.summary import elements, errors, summarize
 from bayeszoo.tree import fact, given_of, model_of, nested
+from bayeszoo.zoo import find
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,8 +146,7 @@ def _labels(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
 
 def model_label(tree: xr.DataTree) -> str:
     """Name a fit's model with its fields."""
-    values = ", ".join(f"{name}={text(value)}" for name, value in nested(tree, "fields").items())
-    return f"{tree.attrs['model']}({values})"
+    return label_of(find(tree.attrs["model"]), nested(tree, "fields"))
 
 
 def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:

@@ -133,7 +133,7 @@ class LaplaceGaussian:
         return np.where(self._sign > 0, above, below)
 
     def ppf(self, q: Any) -> np.ndarray:
-        """Quantiles; NaN where ``q`` is outside of 0 to 1."""
+        """Quantiles, as exact as the floats near them are dense; NaN where ``q`` is outside of 0 to 1."""
         q = np.asarray(q, dtype=np.float64)
         inside = (q > 0) & (q < 1)
         safe = np.where(inside, q, 0.5)

@@ -75,8 +75,8 @@ class Model(ABC):
             object.__setattr__(self, name, hyperparameter.cast(getattr(self, name)))
 
     def __str__(self) -> str:
-        """Name the model and its fields."""
-        return f"{self.name}({', '.join(f'{name}={text(value)}' for name, value in fields_of(self).items())})"
+        """Name the model and its fields, but for switches at their defaults."""
+        return label_of(type(self), fields_of(self))
 
     def entries(self, name: str, size: int | tuple[int, ...]) -> np.ndarray:
         """Return a hyperparameter with one entry for each label of its axes: its own, or those that stand for all.
@@ -253,6 +253,14 @@ CAPABILITIES: dict[str, type] = {
 def capabilities(model: type[Model]) -> tuple[str, ...]:
     """Name the optional capabilities that a model class has."""
     return tuple(name for name, protocol in CAPABILITIES.items() if issubclass(model, protocol))
+
+
+def label_of(model: type[Model], values: Mapping[str, Any]) -> str:
+    """Name a model with its fields, but for those that are no numbers and have their defaults."""
+    known = hyperparameters(model)
+    defaults = {f.name: f.default for f in fields(cast(Any, model))}
+    shown = {name: value for name, value in values.items() if name in known or value != defaults.get(name)}
+    return f"{model.name}({', '.join(f'{name}={text(value)}' for name, value in shown.items())})"
 
 
 def fields_of(model: Model) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from bayeszoo.fields import text
 from bayeszoo.gate import Check
+from bayeszoo.model import label_of
 from bayeszoo.problem import Reporter
 from bayeszoo.summary import DIAGNOSTICS, HEADLINE, elements
 from bayeszoo.table import escaped
+from bayeszoo.zoo import find
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,8 +146,8 @@ def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     """Print a fit: where it comes from, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
-    fields = ", ".join(f"{name}={text(value)}" for name, value in document["fields"].items())
-    console.print(f"{document['model']}({fields})  {document['method']}: {document['sampler']}, {document['kind']}")
+    name = label_of(find(document["model"]), document["fields"])
+    console.print(f"{name}  {document['method']}: {document['sampler']}, {document['kind']}")
     digest = document["data"]["digest"][:8]
     console.print(
         f"data {escaped(document['data']['source'])} ({digest}), seed {document['seed']}, {_seconds(document)}"
@@ -193,7 +194,7 @@ def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], status: st
 
 
 def figures(document: Mapping[str, Any]) -> list[str]:
-    """Return lines on log evidence, ELBO and likelihood, each labelled with what it is and its gap to the exact one."""
+    """Return lines on log evidence, ELBO and likelihood, each label_of with what it is and its gap to the exact one."""
     exact, facts = document["exact"] or {}, document["facts"]
     lines = []
     if document["log_evidence"] is not None:

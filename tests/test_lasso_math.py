@@ -300,6 +300,23 @@ def test_f_never_rises():
     assert ends[0].violation > 1 > LIMIT >= ends[-1].violation
 
 
+def test_the_lowest_point_of_a_ray():
+    """By golden sections: before, at and beyond the points where coordinates change their sign."""
+    rng, kinds = np.random.default_rng(0), set()
+    for _ in range(300):
+        X, at, direction = rng.standard_normal((4, 5)), rng.standard_normal(5), rng.standard_normal(5)
+        part = lasso._Problem(X.T @ X, rng.standard_normal(5), rng.uniform(0, 1, 5) * (rng.uniform(size=5) < 0.8))
+
+        def f(t, part=part, at=at, way=direction):
+            return objective(part.gram, part.pull, part.penalty, at + t * way)
+
+        moved = lasso._lowest_on(part, at, direction)
+        best = optimize.minimize_scalar(f, bounds=(0, 50), method="bounded", options={"xatol": 1e-10}).fun
+        assert f(1, at=moved, way=0) <= min(best, f(0)) + 1e-12
+        kinds.add((bool(np.any(moved == 0)), int(np.sum(moved * at < 0))))
+    assert {(False, 0), (True, 0), (False, 1), (True, 1), (False, 2)} <= kinds
+
+
 # -- the path
 
 
@@ -313,6 +330,7 @@ def test_largest_penalty(diabetes):
     assert below.active.sum() == 2
     assert at.violation <= 1e-12
     assert largest_penalty(G, g, 0.0) == 0
+    assert largest_penalty(G, g) == np.max(np.abs(g))
 
 
 def test_path(diabetes):
@@ -327,7 +345,7 @@ def test_path(diabetes):
         assert violation == kkt_violation(G, g, l1, 0.0, 0.0, theta) <= 1e-9
         assert np.max(np.abs(coordinate_descent(G, g, l1).theta - theta)) < 1e-9
     assert np.array_equal(path(G, g, INTERCEPT, [0.1, 3.0, 1.0]).multipliers, [3.0, 1.0, 0.1])
-    assert path(G, g, n=3).thetas.shape == (3, 11)
+    assert np.allclose(path(G, g, n=3).multipliers, np.max(np.abs(g)) * np.array([1, 10**-1.5, 1e-3]), rtol=1e-12)
     moved = problem(diabetes[0] + 1, diabetes[1])  # the intercept's prior would change the rest
     assert path(*moved, INTERCEPT, n=2).multipliers[0] == largest_penalty(*moved, INTERCEPT)
     ridge = path(G, g, INTERCEPT, n=3, l2=5.0, mean=1.0)
