@@ -28,8 +28,9 @@ class FactoredMoments(Stats):
     ----------
     n : float
         How many rows.
-    mean : ndarray of shape (K + 1,)
-        Their mean; 0 when there are none.
+    mean, rest : ndarray of shape (K + 1,)
+        Their mean as the sum of two numbers, the second of which holds what rounding takes from the first; 0 when there
+        are none.
     root : ndarray of shape (R, K + 1), R <= K + 1
         ``root.T @ root`` is the sum over rows of the outer product of the deviation from the mean with itself.
     units : ndarray of shape (K,)
@@ -41,6 +42,7 @@ class FactoredMoments(Stats):
     mean: np.ndarray
     root: np.ndarray
     units: np.ndarray
+    rest: np.ndarray
 
     @classmethod
     def of(cls, columns: np.ndarray, outcome: np.ndarray, units: np.ndarray) -> Self:
@@ -48,13 +50,13 @@ class FactoredMoments(Stats):
         size = columns.shape[1] + 1
         rows = np.column_stack([columns, outcome])
         if not len(rows):
-            return cls(0.0, np.zeros(size), np.zeros((0, size)), units)
+            return cls(0.0, np.zeros(size), np.zeros((0, size)), units, np.zeros(size))
         mean = rows.mean(axis=0)
-        mean = mean + (rows - mean).mean(axis=0)  # what the rounding of a sum of large numbers took
+        mean, rest = _two(mean, (rows - mean).mean(axis=0))
         root = np.zeros((0, size))
         for at in range(0, len(rows), CHUNK):
-            root = triangular(np.vstack([root, rows[at : at + CHUNK] - mean]))
-        return cls(float(len(rows)), mean, root, units)
+            root = triangular(np.vstack([root, (rows[at : at + CHUNK] - mean) - rest]))
+        return cls(float(len(rows)), mean, root, units, rest)
 
     def __add__(self, other: Self) -> Self:
         if not np.array_equal(self.units, other.units):
@@ -62,12 +64,14 @@ class FactoredMoments(Stats):
         n = self.n + other.n
         if not (self.n and other.n):
             return self if self.n else other
-        shift = other.mean - self.mean
+        shift = self._to(other)
         between = np.sqrt(self.n / n * other.n) * shift
+        mean, rest = _two(self.mean, self.rest + shift * (other.n / n))
         return replace(
             self,
             n=n,
-            mean=self.mean + shift * (other.n / n),
+            mean=mean,
+            rest=rest,
             root=triangular(np.vstack([self.root, other.root, between])),
             log_coefficient=self.log_coefficient + other.log_coefficient,
         )
@@ -75,11 +79,16 @@ class FactoredMoments(Stats):
     def __sub__(self, other: Self) -> Self:
         n = self.n - other.n
         if n == 0 or other.n == 0:
-            return self if n else replace(self, n=0.0, mean=0 * self.mean, root=self.root[:0])
-        shift = (other.mean - self.mean) * (self.n / n)  # of the rows taken away against those that remain
+            return self if n else replace(self, n=0.0, mean=0 * self.mean, rest=0 * self.rest, root=self.root[:0])
+        shift = self._to(other) * (self.n / n)  # of the rows taken away against those that remain
         between = np.sqrt(n / self.n * other.n) * shift
         root = downdated(self.root, np.vstack([other.root, between]))
-        return replace(self, n=n, mean=self.mean - shift * (other.n / self.n), root=root)
+        mean, rest = _two(self.mean, self.rest - shift * (other.n / self.n))
+        return replace(self, n=n, mean=mean, rest=rest, root=root)
+
+    def _to(self, other: Self) -> np.ndarray:
+        """Return the mean of others less this one."""
+        return (other.mean - self.mean) + (other.rest - self.rest)
 
     def discounted(self, factor: float) -> Self:
         """Return the moments of rows that count ``factor`` times."""
@@ -100,11 +109,18 @@ class FactoredMoments(Stats):
         design : ndarray of shape (R + 1, K) or (R + 1, K + 1)
         outcome : ndarray of shape (R + 1,)
         """
-        means = self.mean - np.append(np.zeros(len(self.units)), origin)
+        means = (self.mean - np.append(np.zeros(len(self.units)), origin)) + self.rest
         rows = np.vstack([np.sqrt(self.n) * means, self.root])
         ones = np.zeros((len(rows), int(intercept)))
         ones[:1] = np.sqrt(self.n)
         return np.hstack([ones, rows[:, :-1]]), rows[:, -1]
+
+
+def _two(large: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of two arrays and what its rounding took (Knuth, TAOCP, section 4.2.2, theorem B)."""
+    total = large + small
+    added = total - large
+    return total, (large - (total - added)) + (small - added)
 
 
 def triangular(rows: np.ndarray) -> np.ndarray:

@@ -19,7 +19,8 @@ def gaussian(name: str, solution: Solution) -> Posterior:
     """Return a Gaussian vector called ``name``, shape (T,), with the mean and covariance of the solution."""
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {name: solution.mean + rng.standard_normal((*size, len(solution.mean))) @ solution.factor.T}
+        noise = rng.standard_normal((*size, len(solution.mean))) * solution.trust
+        return {name: solution.mean + noise @ solution.factor.T}
 
     def log_density(params: Mapping[str, Any]) -> float:
         return _log_normal(solution, params[name], 1.0)
@@ -44,8 +45,8 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: fl
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         variances = np.asarray(scale / rng.standard_gamma(shape, size))
-        noise = rng.standard_normal((*size, len(solution.mean))) @ solution.factor.T
-        return {name: solution.mean + np.sqrt(variances)[..., None] * noise, variance: variances}
+        noise = rng.standard_normal((*size, len(solution.mean))) * solution.trust
+        return {name: solution.mean + np.sqrt(variances)[..., None] * (noise @ solution.factor.T), variance: variances}
 
     def log_density(params: Mapping[str, Any]) -> float:
         value = float(params[variance])

@@ -132,6 +132,8 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
 
 def axes_of(model: Model, bounds: Bounds) -> list[Axis]:
     """Return the axes of fields between bounds, or say what is wrong with them."""
+    if not isinstance(bounds, Mapping):
+        raise InputError("the fields of a grid need bounds", hint='give over={"tau": (lowest, highest)}')
     require_fields(model, tuple(bounds))
     known, lowest = hyperparameters(model), getattr(model, "lower_bounds", {})
     made = []

@@ -19,7 +19,7 @@ from bayeszoo.lasso import LIMIT, kkt_violation
 from bayeszoo.lasso_posterior import (
     Moved,
     Orthogonal,
-    joint_mode,
+    joint_modes,
     mixture_prior,
     mode,
     noise_mode,
@@ -70,6 +70,12 @@ class LaplaceWeights(LinearModel):
         sigma = self.noise_sd(stats) if self.learn_sigma else self.sigma
         found = solve(design / sigma, outcome / sigma, 0 * b, math.sqrt(2) * np.diag(b))
         return cast("Whitened", ours.Whitened(self.in_units(stats, found)))
+
+    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
+        """Say which sums of weights the data identify, and that the mode is then not the only one."""
+        notes = super().remarks(stats, data)
+        alike = any("only the sum" in note for note in notes)
+        return (*notes, *(["a mode of such weights is one of several: Laplace priors do not share a sum out"] * alike))
 
     def _prior(self, stats: FactoredMoments) -> Posterior:
         origin, b = self.laplace_prior(stats)
@@ -137,8 +143,16 @@ class LaplaceWeights(LinearModel):
         b = self.prior_scales(len(units))
         if not self.learn_sigma:
             return {"w": self._from(mode(design, outcome, b, self.sigma**2).theta, units)}
-        found, sigma2 = joint_mode(design, outcome, b, self.a0 + stats.n / 2, self.b0)
-        return {"w": self._from(found.theta, units), "sigma2": sigma2}
+        best, *_ = joint_modes(design, outcome, b, self.a0 + stats.n / 2, self.b0)
+        return {"w": self._from(best.theta, units), "sigma2": best.sigma2}
+
+    def hazards(self, stats: FactoredMoments) -> list[Check]:
+        """Count the modes of weights and unknown noise: chains in one of several say nothing about the others."""
+        if not self.learn_sigma:
+            return []
+        scales = self.prior_scales(len(self.units(stats)))
+        found = joint_modes(*self.equations(stats), scales, self.a0 + stats.n / 2, self.b0)
+        return [at_most("modes of the density of weights and noise", len(found), 1)]
 
     def _from(self, theta: np.ndarray, units: np.ndarray) -> np.ndarray:
         return self.origin(len(units)) + theta / units

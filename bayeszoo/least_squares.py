@@ -44,7 +44,7 @@ class Solution:
     log_det : float
         Log determinant of the prior covariance over the posterior covariance.
     rounding : float
-        What rounding may have changed ``log_det`` by.
+        What rounding may have changed ``log_det`` by, and variances by as a share.
     """
 
     mean: np.ndarray
@@ -59,9 +59,14 @@ class Solution:
     rounding: float
 
     @property
+    def trust(self) -> float:
+        """1, but NaN where rounding could change a variance or an evidence by a share of `MAX_ROUNDING`."""
+        return 1.0 if self.rounding <= MAX_ROUNDING else math.nan
+
+    @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviation of each entry."""
-        return np.sqrt(np.sum(np.square(self.factor), axis=1))
+        return np.sqrt(np.sum(np.square(self.factor), axis=1)) * self.trust
 
     @property
     def log_det_factor(self) -> float:
@@ -71,7 +76,7 @@ class Solution:
     @property
     def safe_log_det(self) -> float:
         """``log_det``, but NaN where rounding could change an evidence by `MAX_ROUNDING`."""
-        return self.log_det if self.rounding <= MAX_ROUNDING else math.nan
+        return self.log_det * self.trust
 
     def distance(self, theta: np.ndarray) -> float:
         """Return the squared distance of theta from the mean in standard deviations.
@@ -82,7 +87,7 @@ class Solution:
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
         """Return the posterior variance of ``rows @ theta``, shape (rows,)."""
-        return np.sum(np.square(rows @ self.factor), axis=1)
+        return np.sum(np.square(rows @ self.factor), axis=1) * self.trust
 
     def determined(self) -> np.ndarray:
         """Return for each entry of theta the share of its prior variance that the data have removed, shape (T,)."""
@@ -112,26 +117,28 @@ def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.nd
     root : ndarray of shape (T, T)
         Lower triangular; ``root @ root.T`` is the prior covariance.
     """
-    u, s, v = scipy.linalg.svd(design @ root, full_matrices=False)
+    u, s, full = scipy.linalg.svd(design @ root, full_matrices=True)
+    u, v = u[:, : len(s)], full[: len(s)]
     rest = outcome - design @ mean
     known = u.T @ rest
     outside = rest - u @ known
     outside = float(np.sum(np.square(outside - u @ (u.T @ outside))))  # twice is enough (Parlett 1998, 6.9)
     stretched = np.hypot(1.0, s)
     shrunken = known / stretched**2
+    every = np.concatenate([stretched, np.ones(len(mean) - len(s))])
     identity = np.eye(len(mean))
     prior_inverse = scipy.linalg.solve_triangular(root, identity, lower=True)
     return Solution(
         mean=mean + root @ (v.T @ (s * shrunken)),
-        factor=root @ (identity + (v.T * (1 / stretched - 1)) @ v),
-        inverse=(identity + (v.T * (stretched - 1)) @ v) @ prior_inverse,
+        factor=(root @ full.T) / every,
+        inverse=every[:, None] * (full @ prior_inverse),
         precision_root=np.vstack([prior_inverse, design]),
         prior_root=root,
         gains=np.square(s / stretched),
         misfit=outside + float(np.sum(np.square(known / stretched))),
         squared_error=outside + float(np.sum(np.square(shrunken))),
         log_det=math.fsum(np.log1p(np.square(s))),
-        rounding=_rounding(s),
+        rounding=_rounding(s) + _rounding_of(root),
     )
 
 
@@ -183,3 +190,11 @@ def _rounding(s: np.ndarray) -> float:
     """Return how far the errors of singular values, all of the size of the largest's, can move the log determinant."""
     error = 8 * np.finfo(np.float64).eps * np.max(s, initial=0.0)
     return math.fsum(2 * s * error / (1 + np.square(s)))
+
+
+def _rounding_of(root: np.ndarray) -> float:
+    """Return the share by which the rounding of a covariance matrix, given by its root, can change a variance."""
+    if np.count_nonzero(root) == len(root):  # independent entries
+        return 0.0
+    correlated = root / np.sqrt(np.sum(np.square(root), axis=1))[:, None]
+    return float(np.finfo(np.float64).eps * np.linalg.cond(correlated) ** 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,6 +22,8 @@ from bayeszoo.table import shown
 
 INTERCEPT = "(intercept)"
 MAX_DEGREE = 30
+LARGEST = 1e150
+"""Of a term, or of its unit: its square must not overflow."""
 DIABETES = Example(
     "diabetes.csv",
     "progression of diabetes in a year, and ten measurements of each of 442 patients",
@@ -86,6 +89,18 @@ class LinearModel(Model):
             "m0": Moments.of(data["y"]).mean,
         }
 
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Any:
+        """Return a model with some fields given, and the others weakly informative.
+
+        Without an intercept, features and outcome are measured from 0: as of data that hold every row with the other
+        sign too, whose means are 0.
+        """
+        if given.get("intercept", True) is not False:
+            return super().weak_given(data, given)
+        both = {"X": np.vstack([data["X"], -data["X"]]), "y": np.concatenate([data["y"], -data["y"]])}
+        return super().weak_given({**data, **both}, given)
+
     @staticmethod
     def outcome_sd(data: Values) -> float:
         """Return the standard deviation of the outcome; 1 where there is none to go by."""
@@ -134,8 +149,12 @@ class LinearModel(Model):
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
         features, scale = self._powers(data)
         powers = range(1, self.degree + 1)
-        columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
-        return np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
+            found, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
+        if not (np.max(np.abs(found), initial=0.0) < LARGEST and np.max(np.abs(units), initial=0.0) < LARGEST):
+            raise InputError(f"a power up to {self.degree} of a feature is too large", hint="set center and scale")
+        return found, units
 
     def design(self, data: Values) -> np.ndarray:
         """Return the terms in the user's units, shape (n, T)."""
@@ -190,7 +209,10 @@ class LinearModel(Model):
         """Say which sums of weights the data identify, where they do not identify each of them."""
         stats = self.statistics(data) if stats is None else stats  # of a model that is sampled on its rows
         found = identify(self.equations(stats)[0], self.units(stats))
-        return tuple(filter(None, [found.note(self.coords(data)["term"].tolist())]))
+        notes = [found.note(self.coords(data)["term"].tolist())]
+        if not self.intercept and np.any(np.asarray(self.center) != 0):
+            notes.append("without an intercept the mean outcome is 0 at center; set center=0 for a line through 0")
+        return tuple(filter(None, notes))
 
     def rows(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return a few rows of terms in the user's units, and outcomes less ``m0``, with the data's squared errors."""
@@ -256,7 +278,7 @@ class LinearModel(Model):
         orthogonal : bool
             Whether to make the columns orthogonal to each other and to a constant.
         """
-        named = self.features or ()
+        named = self.labels.get("feature", self.features or ())
         sizes = [slopes[0] if slopes else 0, terms[0] - self.intercept if terms else 0]
         known = [max(sizes) // max(self.degree, 1), len(named), *np.shape(self.center), *np.shape(self.scale)]
         count = max(known) or 3

@@ -204,5 +204,6 @@ def _vector(
         random=lambda *inputs, rng, size=None: draw(rng, size or (), *inputs[:few]),
         signature=f"{signature},(t),(t,t),(t,t),()->(t)",
         transform=made,
-        initval=whitened.numbers[0],
+        # where chains begin; an initval would begin all particles of SMC there too, instead of in the prior
+        support_point=lambda rv, size, *inputs: inputs[few],
     )

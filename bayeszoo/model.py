@@ -130,6 +130,13 @@ class Model(ABC):
         """Weakly informative priors, scaled to the data where the model has a scale; by default the textbook's."""
         return cls()
 
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
+        """Return a model with some fields given, and the others weakly informative."""
+        weak = cls.weak(data)
+        made = cast(Self, replace(cast(Any, weak), **given))
+        return made.labelled(data) if weak.labels else made
+
     @abstractmethod
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior and ``size`` rows of data given them: ``(parameters, data)``."""

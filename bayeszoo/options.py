@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
@@ -177,7 +177,7 @@ class PriorOptions(FieldOptions):
         given = self.fields(model)
         if self.prior == "textbook":
             return model(**given)
-        made = cast(Model, replace(cast(Any, model.weak(data)), **given))
+        made = model.weak_given(data, given)
         if self.is_scaled(model):
             terminal.note(f"priors are scaled to {which}, and so is the log evidence")
         return made

@@ -23,7 +23,7 @@ from bayeszoo.events import Poisson
 from bayeszoo.linear import LinearModel
 from bayeszoo.model import Model, Observable, Predictive
 from bayeszoo.residual_plots import BAND, SIMULATED, pointwise_level, quantiles
-from bayeszoo.score import MAX_DISTINCT, log_density
+from bayeszoo.score import MAX_DISTINCT, all_but_one, log_density
 from bayeszoo.tree import data_of, model_of
 
 if TYPE_CHECKING:
@@ -222,25 +222,8 @@ def _closed_forms(model: Any, data: Data, y: np.ndarray, place: np.ndarray) -> I
     nothing, _ = model.inputs.split(data, 0)
     groups = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
     with threadpool_limits(1):  # thousands of small matrices: threads would wait for each other
-        for i, rest in _all_but_one(model, data, groups, model.statistics(nothing)):
+        for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
             yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
-
-
-def _all_but_one(model: Any, data: Data, groups: list[np.ndarray], rest: Any) -> Iterator[tuple[int, Any]]:
-    """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
-
-    They are added up, from halves of halves: what is left when an outlier is subtracted has lost its digits.
-    """
-    if len(groups) == 1:
-        yield groups[0][0], rest + _statistics(model, data, groups[0][1:])
-        return
-    middle = len(groups) // 2
-    for part, others in ((groups[:middle], groups[middle:]), (groups[middle:], groups[:middle])):
-        yield from _all_but_one(model, data, part, rest + _statistics(model, data, np.concatenate(others)))
-
-
-def _statistics(model: Any, data: Data, rows: np.ndarray) -> Any:
-    return model.statistics(model.inputs.reordered(data, rows))
 
 
 def _averaged(

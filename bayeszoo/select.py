@@ -209,7 +209,10 @@ def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScor
 def _evidence(one: Candidate) -> dict[str, Any]:
     reason = _no_evidence(one)
     if reason is None:
-        value, se = _log_evidence(one)
+        try:
+            value, se = _log_evidence(one)
+        except NumericalError as error:  # of these data it has no closed form
+            return {"evidence_from": f"withheld: {error}"}
         if math.isfinite(value):
             return {"log_evidence": value, "evidence_se": se, "evidence_from": one.method}
         reason = f"it is not finite ({value})"

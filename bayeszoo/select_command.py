@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -250,7 +250,7 @@ def _model(kind: type[Model], given: dict[str, Any], rows: Data | None, prior: P
     own = kind(**given)
     if prior == "textbook":
         return own
-    made = cast(Model, replace(cast(Any, kind.weak(cast(Data, rows))), **given))
+    made = kind.weak_given(cast(Data, rows), given)
     if fields_of(made) != fields_of(own):  # == of dataclasses fails where one has numbers and the other a number
         terminal.note(f"{made}: the prior is scaled to the data, and so is the log evidence")
     return made

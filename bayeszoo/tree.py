@@ -59,9 +59,15 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         except NumericalError as error:  # it need not exist at every point
             outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
-    checks = [*outcome.checks, *_checks_of_derived(tree, how["kind"])]
+    checks = [*outcome.checks, *_hazards(problem, how["kind"]), *_checks_of_derived(tree, how["kind"])]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     return tree
+
+
+def _hazards(problem: Problem, kind: str) -> list[Check]:
+    """Check what a model knows of its posterior that chains may not see."""
+    model: Any = problem.model
+    return model.hazards(problem.stats) if kind in ("sampled", "approximate") and hasattr(model, "hazards") else []
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:

@@ -64,7 +64,7 @@ class BayesianLasso(LaplaceWeights):
         """Standardize; weights within half a standard deviation of the outcome, and the noise of least squares."""
         base, sd = cls(**cls.standardized(data)), cls.outcome_sd(data)
         sigma = base.noise_sd(base.statistics(data))
-        return replace(base, b=sd / 2, sigma=sigma, s0=10 * sd, a0=0.5, b0=0.5 * sigma**2)
+        return replace(base, b=sd / 2, sigma=sigma, s0=10 * sd, a0=0.5, b0=0.5 * sigma**2).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights and noise from the prior, orthogonal features, and ``size`` outcomes given them."""

@@ -51,7 +51,7 @@ class LinearRegression(LinearModel):
     @classmethod
     def weak(cls, data: Values) -> LinearRegression:
         """Standardize; weights within ten noise sd, and a noise variance worth one observation of the outcome's."""
-        return cls(V0=100.0, a0=0.5, b0=0.5 * cls.outcome_sd(data) ** 2, **cls.standardized(data))
+        return cls(V0=100.0, a0=0.5, b0=0.5 * cls.outcome_sd(data) ** 2, **cls.standardized(data)).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw noise and weights from the prior, standard normal features, and ``size`` outcomes given them."""

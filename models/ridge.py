@@ -56,7 +56,7 @@ class Ridge(LinearModel):
         """Standardize; for each weight a standard deviation of the outcome, and the noise that least squares leave."""
         base = cls(**cls.standardized(data))
         sd = cls.outcome_sd(data)
-        return replace(base, tau=sd, sigma=base.noise_sd(base.statistics(data)), s0=10 * sd)
+        return replace(base, tau=sd, sigma=base.noise_sd(base.statistics(data)), s0=10 * sd).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""

@@ -61,7 +61,7 @@ class RobustRegression(LinearModel):
     def weak(cls, data: Values) -> RobustRegression:
         """Standardize; for each weight, and for the noise, a standard deviation of the outcome."""
         sd = cls.outcome_sd(data)
-        return replace(cls(**cls.standardized(data)), tau=sd, sigma0=sd, s0=10 * sd)
+        return replace(cls(**cls.standardized(data)), tau=sd, sigma0=sd, s0=10 * sd).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights and noise from the prior, standard normal features, and ``size`` outcomes given them."""

@@ -226,6 +226,17 @@ def test_duplicate_columns(share):
     assert objective(*both, l1, other.theta) == pytest.approx(objective(*both, l1, ours.theta), rel=1e-12)
 
 
+@pytest.mark.parametrize("correlation", [0.5, 0.99, 0.9999])
+def test_duplicates_that_are_all_active(correlation):
+    """The equations on a dependent support are solved too; sweeps alone would take more than ten thousand."""
+    X, y = simulated(100, 30, correlation)
+    G, g = problem(np.hstack([X, X]), y, 1.0, intercept=False)
+    start = np.random.default_rng(0).uniform(1, 2, 60)
+    ours = coordinate_descent(G, g, 1e-4 * largest_penalty(G, g), start=start)
+    assert ours.violation <= 1e-8
+    assert ours.sweeps <= 100
+
+
 def test_duplicates_under_different_penalties_are_unique():
     ours = coordinate_descent(np.ones((2, 2)), 1.0, [0.1, 0.2])
     assert ours.unique
@@ -285,7 +296,8 @@ def test_what_is_given_up_is_not_certified():
     G, g = problem(*simulated(50, 200, 0.9), 1.0, intercept=False)
     l1 = 1e-4 * largest_penalty(G, g)
     assert coordinate_descent(G, g, l1, max_sweeps=20).violation > LIMIT
-    assert coordinate_descent(G, g, l1, max_sweeps=0).sweeps == 0
+    assert [coordinate_descent(G, g, l1, max_sweeps=most).sweeps for most in (0, 1, 100)] == [0, 11, 110]
+    assert LIMIT == 1e-6
     assert coordinate_descent(G, g, l1).violation <= 1e-9
 
 
@@ -348,6 +360,8 @@ def test_path(diabetes):
     assert np.allclose(path(G, g, n=3).multipliers, np.max(np.abs(g)) * np.array([1, 10**-1.5, 1e-3]), rtol=1e-12)
     moved = problem(diabetes[0] + 1, diabetes[1])  # the intercept's prior would change the rest
     assert path(*moved, INTERCEPT, n=2).multipliers[0] == largest_penalty(*moved, INTERCEPT)
+    assert largest_penalty(*moved, INTERCEPT) == largest_penalty(*moved, INTERCEPT, 0.0, 0.0)
+    assert len(path(G, g, INTERCEPT).multipliers) == 50
     ridge = path(G, g, INTERCEPT, n=3, l2=5.0, mean=1.0)
     assert ridge.multipliers[0] == largest_penalty(G, g, INTERCEPT, 5.0, 1.0)
     assert kkt_violation(G, g, ridge.multipliers[2] * INTERCEPT, 5.0, 1.0, ridge.thetas[2]) <= 1e-9
