@@ -130,8 +130,9 @@ def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.nd
     prior_inverse = scipy.linalg.solve_triangular(root, identity, lower=True)
     return Solution(
         mean=mean + root @ (v.T @ (s * shrunken)),
-        factor=(root @ full.T) / every,
-        inverse=every[:, None] * (full @ prior_inverse),
+        # the symmetric root: signs of singular vectors, which rounding decides, cancel
+        factor=root @ ((full.T / every) @ full),
+        inverse=((full.T * every) @ full) @ prior_inverse,
         precision_root=np.vstack([prior_inverse, design]),
         prior_root=root,
         gains=np.square(s / stretched),

@@ -282,7 +282,8 @@ def _best(frame: pd.DataFrame) -> list[str]:
         if key in _BEST and not frame[key].isna().all():
             values = frame[key].to_numpy(dtype=float)
             place = np.nanargmax(values) if _BEST[key] is max else np.nanargmin(values)
-            found.append(f"{name}: {escaped(frame['model'].tolist()[int(place)])}")
+            without = f" ({np.isnan(values).sum()} withheld)" if np.isnan(values).any() else ""
+            found.append(f"{name}: {escaped(frame['model'].tolist()[int(place)])}{without}")
     return found
 
 

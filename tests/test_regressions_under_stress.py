@@ -1,0 +1,186 @@
+"""What went wrong, or could: wide priors, far points, several modes, lines through zero, and starts of samplers."""
+
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.factored import FactoredMoments
+from bayeszoo.tree import fact
+
+RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
+
+
+def line(n=14, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(10, 3, n)
+    return bz.read(RIDGE, {"x": x, "y": 2 * x + rng.normal(0, 5, n)})
+
+
+def two_modes():
+    """Points on a line, which a tight prior of the slope reads as noise, or a little noise as a slope."""
+    x = np.arange(1.0, 9.0)
+    y = 10 + 2 * x + np.array([0.01, -0.011, 0.051, 0.008, -0.043, 0.029, 0.104, 0.076])
+    return bz.read(LASSO, {"x": x, "y": y})
+
+
+@pytest.mark.parametrize("family", [RIDGE, pytest.param(LASSO, marks=pytest.mark.slow)])
+def test_smc_begins_in_the_prior_and_finds_the_evidence(family):
+    # with an initial value in the model all particles would begin there: a posterior a thousand times too narrow
+    data = line()
+    model = family.weak(data)
+    tree = bz.fit(model, data, "smc", seed=1)
+    exact = model.posterior(model.statistics(data))["w"]
+    assert tree.attrs["status"] == "ok"
+    assert np.allclose(bz.summarize(tree)["w"]["sd"], exact.std(), rtol=0.1)
+    value, error = (fact(tree, name) for name in ("log_evidence", "log_evidence_mcse"))
+    assert abs(value - model.log_evidence(model.statistics(data))) < 4.4 * max(error, 0.01)
+
+
+def exact_sd(X, tau, s0, sigma):
+    """Posterior standard deviations of ridge from the definition, in many digits."""
+    with mpmath.workdps(60):
+        rows = mpmath.matrix(np.column_stack([np.ones(len(X)), X]).tolist())
+        prior = mpmath.diag([1 / mpmath.mpf(s0) ** 2] + [1 / mpmath.mpf(tau) ** 2] * X.shape[1])
+        covariance = (rows.T * rows / mpmath.mpf(sigma) ** 2 + prior) ** -1
+        return np.array([float(mpmath.sqrt(covariance[i, i])) for i in range(X.shape[1] + 1)])
+
+
+@pytest.mark.parametrize(
+    ("tau", "s0", "sigma"), [(1.0, 10.0, 1.0), (1e8, 1e8, 1.0), (1e15, 1e16, 1.0), (1e8, 1.0, 1e-8), (1e-8, 1e8, 1e3)]
+)
+def test_standard_deviations_under_any_width_of_the_prior(tau, s0, sigma):
+    X = np.random.default_rng(1).normal(size=(30, 3))
+    data = bz.read(RIDGE, (X, X.sum(axis=1)))
+    model = RIDGE(tau=tau, s0=s0, sigma=sigma)
+    found = model.posterior(model.statistics(data))["w"].std()
+    assert np.allclose(found, exact_sd(X, tau, s0, sigma), rtol=1e-6)
+
+
+@pytest.mark.parametrize("V0", [1e20, 1e28])
+def test_linear_regression_under_a_wide_prior_is_least_squares(V0):
+    data = line()
+    model = REGRESSION(V0=V0, a0=1e-6, b0=1e-6)
+    rows = np.column_stack([np.ones(14), data["X"]])
+    weights, residual, *_ = np.linalg.lstsq(rows, data["y"])
+    posterior = model.posterior(model.statistics(data))["w"]
+    shape, scale = 7.0, residual[0] / 2
+    expected = np.sqrt(scale / shape * np.diag(np.linalg.inv(rows.T @ rows)))
+    assert np.allclose(posterior.mean(), weights, rtol=1e-8)
+    assert np.allclose(posterior.ppf(0.975) - posterior.ppf(0.5), expected * 2.1448, rtol=1e-3)
+
+
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e6])
+def test_leaving_one_out_with_a_far_point_is_refitting(far):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = X.sum(axis=1) + rng.normal(size=20)
+    X[0, 0] = y[0] = far
+    data = bz.read(RIDGE, (X, y))
+    model = RIDGE.weak(data)
+    total = 0.0
+    for i in range(20):
+        rest, row = (model.inputs.reordered(data, k) for k in (np.delete(np.arange(20), i), np.array([i])))
+        total += model.predictive(model.statistics(rest), row).logpdf(row["y"])[0]
+    assert np.isclose(bz.select({"model": model}, data)["loo"][0], total, rtol=1e-7)
+
+
+def test_small_noise_on_a_large_outcome_keeps_its_evidence():
+    # deviations from a mean that cannot be represented are centred once more
+    noise = np.round(np.random.default_rng(0).normal(size=1000) * 84) / 2.0**23
+    x = np.random.default_rng(1).normal(size=(1000, 1))
+    near, far = bz.read(RIDGE, (x, noise)), bz.read(RIDGE, (x, 1e9 + noise))
+    model = RIDGE(sigma=1e-5, tau=1e-5, s0=1.0)
+    moved = replace(model, m0=1e9)
+    found, expected = (m.log_evidence(m.statistics(d)) for m, d in ((moved, far), (model, near)))
+    assert abs(found - expected) < 1e-7 * abs(expected)
+
+
+def test_two_part_means_pool():
+    rng = np.random.default_rng(2)
+    y = 1e9 + np.round(rng.normal(size=60) * 84) / 2.0**23
+    x = rng.normal(size=(60, 1))
+    parts = [FactoredMoments.of(x[at : at + 20], y[at : at + 20], np.ones(1)) for at in (0, 20, 40)]
+    pooled, whole = parts[0] + parts[1] + parts[2], FactoredMoments.of(x, y, np.ones(1))
+    assert np.allclose((pooled.mean - 1e9) + pooled.rest, (whole.mean - 1e9) + whole.rest, rtol=1e-9, atol=1e-14)
+    assert np.allclose(pooled.root.T @ pooled.root, whole.root.T @ whole.root, rtol=1e-6)
+
+
+def test_a_chained_prior_that_rounding_spoils_withholds_the_evidence():
+    rng = np.random.default_rng(3)
+    first = rng.normal(size=40)
+    X = np.column_stack([first, first + 1e-7 * rng.normal(size=40)])
+    y = rng.normal(size=40)
+    model = REGRESSION(V0=1e14)
+    parts = [bz.read(REGRESSION, (X[k], y[k])) for k in (slice(20), slice(20, 40))]
+    later = bz.update(model, parts[0])
+    assert np.isnan(later.log_evidence(later.statistics(parts[1])))
+
+
+@pytest.mark.parametrize("family", [RIDGE, REGRESSION, LASSO])
+def test_without_an_intercept_the_line_goes_through_zero(family):
+    data = bz.read(family, {"x": [1.0, 2.0, 3.0, 4.0, 5.0], "y": [2.1, 3.9, 6.2, 7.9, 10.1]})
+    model = family.weak_given(data, {"intercept": False})
+    slope = float(model.posterior(model.statistics(data))["w"].mean()[0])
+    assert abs(slope - data["X"][:, 0] @ data["y"] / np.sum(data["X"] ** 2)) < 0.02
+    assert np.all(np.asarray(model.center) == 0)
+    tree = bz.fit(replace(family.weak(data), intercept=False), data, "map")
+    assert "set center=0 for a line through 0" in tree.attrs["notes"]
+
+
+def test_weak_priors_know_their_features():
+    data = bz.read(RIDGE, {"y": [1.0, 2.0, 4.0], "a": [1.0, 2.0, 5.0], "b": [0.0, 1.0, 0.0]})
+    model = RIDGE.weak(data)
+    assert model.simulate(np.random.default_rng(0), 5)[1]["feature"].tolist() == ["a", "b"]
+    with pytest.raises(bz.InputError, match="the data have feature 'b', 'a', but the prior is for 'a', 'b'"):
+        bz.fit(model, {"y": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 0.0], "a": [1.0, 2.0, 5.0]}, "exact")
+
+
+def test_the_highest_of_several_modes_is_the_map():
+    data = two_modes()
+    model = replace(LASSO.weak(data), learn_sigma=True, b=0.05)
+    stats = model.statistics(data)
+    found = model.map(stats)
+    assert found["w"][1] == 0.0
+    far = {"w": np.array([10 + 2 * 4.5, 2.0]), "sigma2": 0.0012}
+    prior = model.posterior(model.nothing(data))
+    heights = [model.log_likelihood(stats, p) + prior.logpdf(p) for p in (found, far)]
+    assert heights[0] > heights[1] + 10
+
+
+def test_chains_in_one_of_several_modes_do_not_pass():
+    data = two_modes()
+    model = replace(LASSO.weak(data), learn_sigma=True, b=0.05)
+    tree = bz.fit(model, data, "nuts", seed=1, extend=False)
+    assert tree.attrs["status"] == "not converged"
+    assert "modes of the density of weights and noise" in tree.attrs["gate"]
+    one = replace(LASSO.weak(bz.example(LASSO)), learn_sigma=True)
+    assert all(check.passed for check in one.hazards(one.statistics(bz.example(LASSO))))
+
+
+def test_a_candidate_without_a_closed_form_is_withheld_not_fatal():
+    data = bz.example(RIDGE)
+    table = bz.select({"ridge": RIDGE.weak(data), "lasso": LASSO.weak(data)}, data, loo=False)
+    reasons = dict(zip(table["model"], table["evidence_from"], strict=True))
+    assert reasons["ridge"] == "exact"
+    assert reasons["lasso"].startswith("withheld: no closed form: the columns are not orthogonal")
+    assert np.isfinite(table["aic"]).all()
+
+
+def test_powers_that_overflow_are_refused():
+    data = bz.read(RIDGE, {"t": 1.7e18 + 1e15 * np.arange(9.0), "y": np.arange(9.0)})
+    with pytest.raises(bz.InputError, match="a power up to 20 of a feature is too large; set center and scale"):
+        bz.fit(RIDGE(degree=20), data, "exact")
+
+
+def test_a_grid_without_bounds_is_refused():
+    with pytest.raises(bz.InputError, match="the fields of a grid need bounds"):
+        bz.evidence_grid(RIDGE.weak(bz.example(RIDGE)), over=["tau", "sigma"])
+
+
+def test_the_mode_of_duplicates_is_said_to_be_one_of_several():
+    data = bz.read(LASSO, {"y": [1.0, 2.0, 3.1, 4.2], "a": [1.0, 2.0, 3.0, 5.0], "b": [1.0, 2.0, 3.0, 5.0]})
+    tree = bz.fit(LASSO.weak(data), data, "map")
+    assert "a mode of such weights is one of several" in tree.attrs["notes"]
