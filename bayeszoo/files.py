@@ -43,6 +43,12 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
     path = Path(path)
     if path.suffixes[-2:] != [".nc", ".partial"] and path.suffix != ".nc":
         raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc")
+    require_writable(path, overwrite)
+    return path
+
+
+def require_writable(path: Path, overwrite: bool) -> None:
+    """Raise `InputError` unless a file can be written there: a folder that takes one, and none that is to stay."""
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r}", hint="make it first")
     if path.exists() and not path.is_file():
@@ -55,7 +61,6 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
         raise InputError(f"cannot write in {str(path.parent)!r}: {error.strerror}") from None
     os.close(handle)
     os.unlink(name)
-    return path
 
 
 def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from bayeszoo import files, terminal
-from bayeszoo.errors import InputError
+from bayeszoo import figures, files, terminal
 from bayeszoo.predictive_check import predictive_check
 from bayeszoo.residual_plots import plot_residuals
 from bayeszoo.residuals import WITHHELD, residuals
@@ -39,7 +37,6 @@ _CHECKS = {
     "p_value": "p",
     "mcse": "MC error",
 }
-_FORMATS = (".pdf", ".png", ".svg")
 
 
 def residuals_command(
@@ -73,35 +70,17 @@ def residuals_command(
         One JSON document on stdout, and nothing else.
     """
     if plot is not None:
-        _check_picture(plot, overwrite)
+        figures.probe(plot, overwrite)
     tree = files.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
     if plot is not None:
-        _draw(frame, plot)
+        terminal.note(f"wrote {figures.write(plot_residuals(frame), plot, overwrite)}")
     described = document(frame, checks, rows) | {"seed": seed, "plot": None if plot is None else str(plot)}
     if as_json:
         sys.stdout.write(dumps(described) + "\n")
     else:
         show(described)
-
-
-def _check_picture(path: Path, overwrite: bool) -> None:
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path.name!r} must end in {', '.join(_FORMATS)}")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r}", hint="make it first")
-    if path.exists() and not path.is_file():
-        raise InputError(f"not a regular file: {path}")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists", hint="choose another name or use --overwrite")
-
-
-def _draw(frame: pd.DataFrame, path: Path) -> None:
-    picture = io.BytesIO()  # so that a failure leaves no half of a file
-    plot_residuals(frame).savefig(picture, format=path.suffix.lower()[1:], dpi=150)
-    path.write_bytes(picture.getvalue())
-    terminal.note(f"wrote {path}")
 
 
 def document(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, Any]:

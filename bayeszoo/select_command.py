@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import numpy as np
 from cyclopts import Parameter
 
-from bayeszoo import files, select_plot, terminal, zoo
+from bayeszoo import figures, files, select_plot, terminal, zoo
 from bayeszoo.candidates import label, unique
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError, Untrustworthy
@@ -176,14 +176,14 @@ def select_command(
     terms, options = terms or TermOptions(), asdict(criteria or CriteriaOptions())
     Settings(**options)  # refuses before anything is read
     if plot is not None:
-        select_plot.probe(plot, overwrite)
+        figures.probe(plot, overwrite)
     parsed = [_parse(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
     rows = _rows(kinds, data, table or TableOptions())
     made = [files.load(kind) if isinstance(kind, Path) else _model(kind, given, rows, prior) for kind, given in parsed]
     frame = _selected(_named(zip(candidates, made, strict=True), terms, rows), rows, options)
-    saved = None if plot is None else str(select_plot.write(select_plot.plot_select(frame), plot, overwrite))
+    saved = None if plot is None else str(figures.write(select_plot.plot_select(frame), plot, overwrite))
     if as_json:
         document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
         sys.stdout.write(dumps(document) + "\n")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
 MAX_SHOWN = 32
 """Candidates that are drawn; more could not be read."""
 MAX_NAME = 40
-SUFFIXES = (".png", ".svg", ".pdf")
 _LINEAR_UP_TO = 10.0
 """Where differences are large, the axis is linear to here and logarithmic beyond."""
 
@@ -146,39 +142,3 @@ def _scale(panel: Axes, largest: float) -> None:
 def _short(name: Any) -> str:
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"
-
-
-# Files
-
-
-def probe(path: Path, overwrite: bool = False) -> Path:
-    """Check that a figure can be written, before any work is done.
-
-    Raises
-    ------
-    InputError
-        When the name does not end as a kind of figure does, the folder is missing, or the file exists and
-        ``overwrite`` is false.
-    """
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"figures are saved as PNG, SVG or PDF: {path.name!r} must end in {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r}", hint="make it first")
-    if path.exists() and not path.is_file():
-        raise InputError(f"not a regular file: {path}")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists", hint="choose another name or use --overwrite")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write in {str(path.parent)!r}")
-    return path
-
-
-def write(figure: Figure, path: Path, overwrite: bool = False) -> Path:
-    """Write a figure so that ``path`` holds either the old file or the whole new one; checked as by `probe`."""
-    path = probe(path, overwrite)
-    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        made = Path(folder) / f"figure{path.suffix.lower()}"
-        figure.savefig(made, dpi=150, metadata=undated)
-        os.replace(made, path)
-    return path

@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import signal
 import tracemalloc
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import scipy
 import bayeszoo as bz
 from bayeszoo.accumulated import arrays_of
 from bayeszoo.chunks import Digest
-from bayeszoo.cli import main
 from bayeszoo.inputs import Counts, Inputs, Real
 from bayeszoo.inputs.base import Parsed
 from bayeszoo.model import Model
@@ -580,19 +578,6 @@ def test_a_reporter_hears_of_every_chunk(files):
 
 
 # The command line
-
-
-@pytest.fixture
-def run(capsys):
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 def test_the_command_line_fits_in_chunks(run, files, tmp_path):

@@ -25,20 +25,6 @@ EXACT = ["--method", "exact", "--seed", "1"]
 
 
 @pytest.fixture
-def run(capsys):
-    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
 def coins(tmp_path):
     """Eight tosses, six of them heads."""
     path = tmp_path / "coins.csv"

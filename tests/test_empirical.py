@@ -2,7 +2,6 @@
 
 import json
 import math
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from bayeszoo.models.beta_bernoulli import BetaBernoulli
 from bayeszoo.models.gaussian_mean import GaussianMean
 
 import bayeszoo as bz
-from bayeszoo.cli import main
 from bayeszoo.families import log_beta_ratio
 from bayeszoo.fields import covariance, in_units, positive
 from bayeszoo.gate import failures
@@ -418,20 +416,6 @@ def test_it_says_what_the_number_is_worth():
 
 
 # The command
-
-
-@pytest.fixture
-def run(capsys):
-    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import math
-import signal
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo import nuts
-from bayeszoo.cli import main
 from bayeszoo.empirical_draws import OUTWARD, Search, by_draws
 from bayeszoo.gate import at_most
 from bayeszoo.problem import Outcome
@@ -363,19 +361,6 @@ def test_an_interrupted_run_keeps_nothing(monkeypatch):
 
 
 # The command
-
-
-@pytest.fixture
-def run(capsys):
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import math
-import signal
 import sys
 from dataclasses import dataclass
 
@@ -17,7 +16,6 @@ from bayeszoo.models.normal_inverse_wishart import NormalInverseWishart
 from bayeszoo.models.ridge import Ridge
 
 import bayeszoo as bz
-from bayeszoo.cli import main
 from bayeszoo.gate import failures
 from bayeszoo.quadrature import Rule
 
@@ -420,20 +418,6 @@ def test_a_distribution_has_scipy_s_quantiles():
 
 
 # The command
-
-
-@pytest.fixture
-def run(capsys):
-    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 MICHELSON = ["empirical", "gaussian_mean", "--over", "sigma", "--set", "m0=850", "--set", "s0=100", "--full"]

@@ -2,7 +2,6 @@
 
 import json
 import math
-import signal
 import sys
 from dataclasses import replace
 
@@ -14,7 +13,6 @@ from bayeszoo.models.ridge import Ridge
 from sklearn.linear_model import BayesianRidge
 
 import bayeszoo as bz
-from bayeszoo.cli import main
 
 DIABETES = bz.example(Ridge)
 WEAK = Ridge.weak(DIABETES)
@@ -255,20 +253,6 @@ def test_a_wrong_number_of_iterations(most):
 
 
 # The command
-
-
-@pytest.fixture
-def run(capsys):
-    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 def test_the_command_prints_it_beside_the_optimizer(run):

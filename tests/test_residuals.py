@@ -2,7 +2,6 @@
 
 import json
 import math
-import signal
 import sys
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 
 import bayeszoo as bz
 from bayeszoo import score
-from bayeszoo.cli import main
 from bayeszoo.discrete import BetaBinomial, NegativeBinomial
 from bayeszoo.events import Poisson
 from bayeszoo.residual_plots import pointwise_level, quantiles
@@ -405,19 +403,6 @@ def test_a_frame_of_another_kind_is_refused():
 # The command
 
 
-@pytest.fixture
-def run(capsys):
-    before = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
-
-
 @pytest.fixture(scope="module")
 def newcomb(tmp_path_factory):
     data = bz.example(NormalGamma)
@@ -449,7 +434,8 @@ def test_the_command_prints_one_json_document_and_draws(run, newcomb, tmp_path):
     code, out, err = run("residuals", newcomb, "--plot", picture)
     assert (code, out, err) == (2, "", f"error: {picture} exists; choose another name or use --overwrite\n")
     assert run("residuals", newcomb, "--plot", picture, "--overwrite")[0] == 0
-    assert run("residuals", newcomb, "--plot", tmp_path / "a.jpg")[2] == "error: 'a.jpg' must end in .pdf, .png, .svg\n"
+    other = "error: figures are saved as PNG, SVG or PDF: 'a.jpg' must end in .png, .svg, .pdf\n"
+    assert run("residuals", newcomb, "--plot", tmp_path / "a.jpg")[2] == other
     assert "there is no folder" in run("residuals", newcomb, "--plot", tmp_path / "no" / "a.png")[2]
 
 

@@ -14,7 +14,6 @@ import scipy
 import bayeszoo as bz
 from bayeszoo import models, zoo
 from bayeszoo.check import MAX_Z
-from bayeszoo.cli import main
 
 SCRATCH = Path(__file__).parent / "scratch_models"
 # Proschan 1963: hours between failures of the air conditioning of one Boeing 720
@@ -49,18 +48,6 @@ def failures(tmp_path):
     path = tmp_path / "failures.csv"
     path.write_text("failure,km/h\n" + "".join(f"{i},{hours}\n" for i, hours in enumerate(HOURS)))
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(SCRATCH.glob("*.py"))])

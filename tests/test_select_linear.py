@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.model_selection import PredefinedSplit
 
 import bayeszoo as bz
-from bayeszoo import score, select_plot
+from bayeszoo import figures, score, select_plot
 from bayeszoo.cli import main
 
 COIN, RIDGE, LINEAR = (bz.find(name) for name in ("beta_bernoulli", "ridge", "linear_regression"))
@@ -339,7 +339,7 @@ def test_of_many_candidates_the_best_by_any_criterion_are_shown(tmp_path):
     assert names[-1] == table["model"][39]
     assert names == [name for name in table["model"] if name in names]
     assert "8 of 40 candidates are not shown" in figure.get_suptitle()
-    assert select_plot.write(figure, tmp_path / "many.svg").stat().st_size > 1000
+    assert figures.write(figure, tmp_path / "many.svg").stat().st_size > 1000
     assert [path.name for path in tmp_path.iterdir()] == ["many.svg"]
 
 
