@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,20 @@ class Whitened(Transform):
     def __init__(self, solution: Solution, scale: float = 1.0) -> None:
         self.matrix = scale * solution.factor
         log_det = solution.log_det_factor + len(solution.mean) * math.log(scale)
+        self._by_inputs = False
         self.numbers = solution.mean, self.matrix, solution.inverse / scale, np.float64(log_det)
 
+    def from_inputs(self) -> Whitened:
+        """Return the same that takes its numbers from the last four inputs of the variable.
+
+        What is compiled then serves every data set of the same size.
+        """
+        made = copy(self)
+        made._by_inputs = True
+        return made
+
     def _numbers(self, inputs: Any) -> Any:
-        return self.numbers
+        return inputs[-4:] if self._by_inputs else self.numbers
 
     def forward(self, value: Any, *inputs: Any) -> Any:
         """Map the vector, shape (T,), to its coordinates."""
@@ -50,13 +61,6 @@ class Whitened(Transform):
     def log_jac_det(self, value: Any, *inputs: Any) -> Any:
         """Log determinant of the matrix."""
         return pt.as_tensor_variable(self._numbers(inputs)[3])
-
-
-class _WhitenedByInputs(Whitened):
-    """The same, with its numbers among the last inputs of the variable: what is compiled serves every data set."""
-
-    def _numbers(self, inputs: Any) -> Any:
-        return inputs[-4:]
 
 
 class NonCentred(Transform):
@@ -193,8 +197,6 @@ def _vector(
     inputs = [v if isinstance(v, pt.TensorVariable) else as_data(**{key: v})[0] for key, v in data.items()]
     keys = (f"{name}_whitened_{key}" for key in ("centre", "matrix", "inverse", "log_det"))
     coordinates = as_data(**dict(zip(keys, whitened.numbers, strict=True)))
-    made = _WhitenedByInputs.__new__(_WhitenedByInputs)
-    made.__dict__.update(whitened.__dict__)
     few = len(inputs)
     return pm.CustomDist(
         name,
@@ -203,7 +205,7 @@ def _vector(
         logp=lambda value, *inputs: log_density(value, *inputs[:few]),
         random=lambda *inputs, rng, size=None: draw(rng, size or (), *inputs[:few]),
         signature=f"{signature},(t),(t,t),(t,t),()->(t)",
-        transform=made,
+        transform=whitened.from_inputs(),
         # where chains begin; an initval would begin all particles of SMC there too, instead of in the prior
         support_point=lambda rv, size, *inputs: inputs[few],
     )

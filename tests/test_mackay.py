@@ -166,7 +166,7 @@ def oracle(X, y, intercept):
     return made.set_params(fit_intercept=intercept).fit(X, y)
 
 
-def agrees(model, found):
+def assert_agrees(model, found):
     assert model.tau == pytest.approx(found.lambda_**-0.5, rel=1e-6)
     assert model.sigma == pytest.approx(found.alpha_**-0.5, rel=1e-6)
 
@@ -175,14 +175,14 @@ def agrees(model, found):
 def test_scikit_learn_finds_the_same_without_an_intercept(data):
     X, y = (part - part.mean(axis=0) for part in data)
     made = bz.mackay(Ridge(intercept=False, sigma=y.std()), (X, y))
-    agrees(made.model, oracle(X, y, intercept=False))
+    assert_agrees(made.model, oracle(X, y, intercept=False))
 
 
 @pytest.mark.parametrize("data", [rows(), (DIABETES["X"] / DIABETES["X"].std(axis=0), DIABETES["y"])])
 def test_scikit_learn_s_centring_is_an_intercept_known_to_be_the_mean(data):
     X, y = data
     known = Ridge(center=tuple(X.mean(axis=0)), m0=y.mean(), s0=1e-6 * y.std(), sigma=y.std())
-    agrees(bz.mackay(known, (X, y)).model, oracle(X, y, intercept=True))
+    assert_agrees(bz.mackay(known, (X, y)).model, oracle(X, y, intercept=True))
 
 
 @pytest.mark.parametrize("data", [rows(), (DIABETES["X"] / DIABETES["X"].std(axis=0), DIABETES["y"])])
@@ -191,7 +191,7 @@ def test_a_flat_intercept_takes_one_row(data):
     X, y = data
     contrasts = scipy.linalg.helmert(len(y))
     flat = Ridge(s0=1e6 * y.std(), center=tuple(X.mean(axis=0)), sigma=y.std())
-    agrees(bz.mackay(flat, (X, y)).model, oracle(contrasts @ X, contrasts @ y, intercept=False))
+    assert_agrees(bz.mackay(flat, (X, y)).model, oracle(contrasts @ X, contrasts @ y, intercept=False))
 
 
 # Where there is no fixed point

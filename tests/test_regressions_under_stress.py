@@ -87,6 +87,16 @@ def test_leaving_one_out_with_a_far_point_is_refitting(far):
     assert np.isclose(bz.select({"model": model}, data)["loo"][0], total, rtol=1e-7)
 
 
+def test_leaving_one_out_is_withheld_where_rounding_would_decide_it():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    X[0, 0] = 1e10
+    data = bz.read(RIDGE, (X, X.sum(axis=1) + rng.normal(size=20)))
+    table = bz.select({"model": RIDGE.weak(data)}, data)
+    assert np.isnan(table["loo"][0])
+    assert table["loo_from"][0].startswith("withheld: ")
+
+
 def test_small_noise_on_a_large_outcome_keeps_its_evidence():
     # deviations from a mean that cannot be represented are centred once more
     noise = np.round(np.random.default_rng(0).normal(size=1000) * 84) / 2.0**23
