@@ -9,14 +9,17 @@ Importing it imports neither PyMC nor ArviZ.
 """
 
 from bayeszoo.accumulated import Accumulated
+from bayeszoo.assign import assign
 from bayeszoo.bias_variance import bias_variance
 from bayeszoo.bias_variance_plot import plot_bias_variance
 from bayeszoo.chains import stationary
 from bayeszoo.check import check
 from bayeszoo.chunks import accumulate, read_chunks
 from bayeszoo.compare import compare
+from bayeszoo.components import components
 from bayeszoo.data import Data, Example, example, read
 from bayeszoo.empirical import empirical_bayes
+from bayeszoo.enumeration import enumerate_posterior
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.files import load, save
 from bayeszoo.fit import fit
@@ -49,10 +52,13 @@ __all__ = [
     "NumericalError",
     "Untrustworthy",
     "accumulate",
+    "assign",
     "bias_variance",
     "check",
     "compare",
+    "components",
     "empirical_bayes",
+    "enumerate_posterior",
     "evidence_grid",
     "example",
     "find",

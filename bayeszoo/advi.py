@@ -96,7 +96,7 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
         joint = density.joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        family = Family(_first_guess(joint, density.start, full), full)
+        family = Family(_first_guess(joint, problem.starts[0].x, full), full)
         q, trace, checks = _converge(family, joint, problem)
         facts = {"optimizer": "fixed Sobol draws and L-BFGS", "fixed_draws": int(trace["fixed_draws"][-1])}
         return Approximation(q, "deterministic ADVI", checks, facts, trace).outcome(problem, shape)

@@ -115,6 +115,8 @@ def pareto_k(log_weights: np.ndarray) -> float:
         return math.nan
     if np.ptp(log_weights) < 1e-9:
         return -math.inf
+    if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
+        return -math.inf
     return float(array_stats.psislw(-log_weights)[1])
 
 

@@ -1,4 +1,4 @@
-"""What is selected from: models and fits of the same data, each with its name."""
+"""What is selected from: models and fits of the same data, each with its name; and what was asked for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.compare import model_label, require_same_data
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.model import Model
+from bayeszoo.model import Model, Predictive, Sufficient
 from bayeszoo.tree import data_of, model_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `select` was asked for, checked."""
+
+    folds: int
+    seed: int
+    keep_probability: float
+    loo: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:
+            raise InputError(f"folds must be a whole number >= 2, got {self.folds!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"seed must be a whole number >= 0, got {self.seed!r}")
+        if not isinstance(self.keep_probability, int | float | np.number) or not 0 < self.keep_probability <= 1:
+            raise InputError(f"keep_probability must be > 0 and at most 1, got {self.keep_probability!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +58,20 @@ class Candidate:
         return "exact" if self.tree is None else str(self.tree.attrs["kind"])
 
     @property
+    def has_draws(self) -> bool:
+        """Whether it is a fit with draws of the posterior itself, and no closed form says more."""
+        closed = isinstance(self.model, Predictive) and self.kind == "exact"
+        return self.tree is not None and self.kind in ("sampled", "exact") and not closed
+
+    @property
     def status(self) -> str:
         """The status of the fit."""
         return "ok" if self.tree is None else str(self.tree.attrs["status"])
 
     @cached_property
     def stats(self) -> Any:
-        """Sufficient statistics of the data."""
-        return cast(Any, self.model).statistics(self.data)
+        """Sufficient statistics of the data; the data where there are none."""
+        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
 
     @cached_property
     def observations(self) -> tuple[Mapping[str, np.ndarray], np.ndarray]:

@@ -60,6 +60,7 @@ def _regression(inputs: Inputs) -> bool:
 
 
 OBSERVABLE, ESTIMATES = ("Exact", "Observable"), ("Exact", "PointEstimates")
+LATENT, MIXTURE = ("Latent", "Variational"), ("Latent", "Variational", "Enumerable")
 
 IDENTITIES = (
     Identity("independent_density", OBSERVABLE, closed=False),
@@ -86,6 +87,19 @@ IDENTITIES = (
     Identity("map_is_the_maximum", ESTIMATES, closed=False),
     Identity("mle_is_the_maximum", ESTIMATES, closed=False),
     Identity("free_parameters", ESTIMATES, closed=False),
+    Identity("em_objective", LATENT, closed=False),
+    Identity("em_map_is_stationary", LATENT, closed=False),
+    Identity("em_mle_is_stationary", LATENT, closed=False),
+    Identity("compiled_density", (*LATENT, "Compiled"), closed=False),
+    Identity("compiled_gradient", (*LATENT, "Compiled"), closed=False),
+    Identity("likelihood_of_rows", (*LATENT, "Observable"), closed=False),
+    Identity("labels_mean_nothing", (*LATENT, "Symmetric"), closed=False),
+    Identity("bound", MIXTURE, closed=False),
+    Identity("one_component", MIXTURE, closed=False),
+    Identity("enumerated_candidate", MIXTURE, closed=False),
+    Identity("enumerated_row_order", MIXTURE, closed=False),
+    Identity("enumerated_units", MIXTURE, when=_measured, closed=False),
+    Identity("simulation_based", MIXTURE, data_free=True, closed=False),
 )
 
 
@@ -129,7 +143,17 @@ def check(
     if sampler and isinstance(first, CAPABILITIES["Exact"]):
         say(f"{first.name}: NUTS against the exact answer")
         found += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
+    if sampler and isinstance(first, CAPABILITIES["Enumerable"]):
+        say(f"{first.name}: NUTS against enumeration")
+        found += _or_failed("NUTS", lambda: latent_identities().sampler_checks(model, data, seed))
     return found
+
+
+def latent_identities() -> Any:
+    """Return the identities of models with latent variables, which import PyMC."""
+    from bayeszoo import latent_identities
+
+    return latent_identities
 
 
 def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case:
@@ -155,8 +179,10 @@ def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> lis
 
 def _suits(model: Model | type[Model], data: Data) -> bool:
     """Say whether the data have as many labels as an instance has hyperparameters; a class is made to suit them."""
+    if isinstance(model, type):
+        return True
     try:
-        return isinstance(model, type) or model.statistics(data) is not None  # type: ignore[attr-defined]
+        return not isinstance(model, CAPABILITIES["Sufficient"]) or cast(Any, model).statistics(data) is not None
     except InputError:
         return False
 
@@ -204,7 +230,8 @@ def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
     from bayeszoo import identities
 
-    function: Callable[[Case], Check] = getattr(identities, identity.function)
+    where = identities if hasattr(identities, identity.function) else latent_identities()
+    function: Callable[[Case], Check] = getattr(where, identity.function)
     return function(case)
 
 

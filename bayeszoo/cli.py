@@ -22,6 +22,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from bayeszoo import files, terminal, zoo
+from bayeszoo.assign_command import assign_command
 from bayeszoo.check_command import check_command
 from bayeszoo.describe import in_brief, in_full
 from bayeszoo.empirical_command import empirical_command
@@ -46,6 +47,7 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
+app.command(assign_command, name="assign")
 app.command(check_command, name="check")
 app.command(empirical_command, name="empirical")
 app.command(residuals_command, name="residuals")

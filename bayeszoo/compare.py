@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo import score
+from bayeszoo.accumulated import Accumulated, rows_of
+from bayeszoo.data import Data
+from bayeszoo.enumeration import require_few
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.model import Model, label_of
 from bayeszoo.problem import Reporter
 from bayeszoo.signs import probability_positive
 from bayeszoo.summary import elements, errors, summarize
+from bayeszoo.symmetry import matched
 from bayeszoo.tree import fact, given_of, model_of, nested
 from bayeszoo.zoo import find
 
@@ -76,7 +80,7 @@ def compare(
     data : Data or anything that `read` takes, optional
         With a model only.
     methods : sequence of str, optional
-        With a model only; by default every method that it has.
+        With a model only; by default every method that it has, but for ``em`` where ``map`` is it.
     seed : int, optional
         With a model only.
 
@@ -102,18 +106,24 @@ def compare(
 
     if isinstance(fits, Model):
         methods = [methods] if isinstance(methods, str) else methods
-        fits = fit_each(fits, data, methods_for(type(fits)) if methods is None else methods, seed)
+        fits = fit_each(fits, data, _default_methods(type(fits)) if methods is None else methods, seed)
     fits = list(fits)
     trees = [one for one in fits if not isinstance(one, Withheld)]
     require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
+    same = iter(matched(trees))
+    fits = [one if isinstance(one, Withheld) else next(same) for one in fits]
     rows = [{"fit": label, **row} for label, one in zip(_labels(fits), fits, strict=True) for row in _rows(one)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _default_methods(model: type[Model]) -> list[str]:
+    return [name for name in methods_for(model) if name != "em"]
 
 
 def fit_each(
     model: Model, data: Any, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
 ) -> list[xr.DataTree | Withheld]:
-    """Fit by each method in turn; one that has no finite answer is withheld with its reason."""
+    """Fit by each method in turn; one without a finite answer, or with too many rows, is withheld with its reason."""
     for method in methods:
         check_method(type(model), method)
     data = given(model, data)
@@ -122,10 +132,20 @@ def fit_each(
     for method in methods:
         reporter.say(f"{model.name}: {method}")
         try:
+            if method == "enumerate":
+                _require_few(model, data)
             found.append(fit(model, data, method, seed=seed, reporter=reporter))
         except NumericalError as error:
             found.append(Withheld(method, str(error)))
     return found
+
+
+def _require_few(model: Model, data: Data | Accumulated) -> None:
+    """Raise `NumericalError` where there are more assignments than can be summed over."""
+    try:
+        require_few(model, rows_of(data))
+    except InputError as error:
+        raise NumericalError(str(error)) from error
 
 
 def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:

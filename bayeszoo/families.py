@@ -37,6 +37,16 @@ class Posterior(Mapping[str, Any]):
         self._marginals = dict(marginals)
         self._draw, self._log_density = draw or self._independent_draws, log_density or self._product
 
+    @classmethod
+    def product(cls, *parts: Posterior) -> Posterior:
+        """Return the distribution of the parameters of several, which are independent of each other."""
+
+        def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+            return {name: values for part in parts for name, values in part.rvs(size, rng).items()}
+
+        marginals = {name: marginal for part in parts for name, marginal in part.items()}
+        return cls(marginals, draw, lambda params: math.fsum(part.logpdf(params) for part in parts))
+
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
 

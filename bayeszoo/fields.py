@@ -119,6 +119,36 @@ def covariance(default: Any, label: str, *, axes: tuple[str, str], units: int = 
     return _declared(default, Hyperparameter(label, axes=axes, matrix=True, multiple=multiple, units=units))
 
 
+@dataclass(frozen=True)
+class Whole(Hyperparameter):
+    """A whole number >= 1, such as how many components there are; it is not of the prior, and never moved."""
+
+    def cast(self, value: Any) -> Any:
+        """Return it as an `int`, or raise `InputError`."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+            raise InputError(f"{self.label} must be a whole number, got {value!r}")
+        if value < 1:
+            raise InputError(f"{self.label} must be at least 1, got {value}")
+        return int(value)
+
+    def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
+        """Return it as it is."""
+        return value
+
+    def in_units(self, value: Any, factor: float, shift: float) -> Any:
+        """Return it as it is."""
+        return value
+
+    def relabelled(self, value: Any, axis: str, permutation: np.ndarray) -> Any:
+        """Return it as it is."""
+        return value
+
+
+def whole(default: int, label: str) -> Any:
+    """Declare a field that must be a whole number >= 1."""
+    return _declared(default, Whole(label))
+
+
 def _declared(default: Any, what: Hyperparameter, kw_only: bool = False) -> Any:
     return field(default=default, metadata={"hyperparameter": what}, kw_only=kw_only)
 

@@ -32,8 +32,11 @@ class Method(NamedTuple):
 
 METHODS: dict[str, Method] = {
     "exact": Method("exact:run", "Exact", "exact", "closed-form posterior and evidence"),
+    "enumerate": Method("enumeration:run", "Enumerable", "exact", "sum over all assignments of few rows"),
     "mle": Method("mode:run_mle", None, "point estimate", "maximum of the likelihood"),
     "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
+    "em": Method("em:run", "Latent", "point estimate", "expectation-maximization, for either mode"),
+    "vb": Method("vb:run", "Variational", "approximate", "variational Bayes by coordinate ascent, with its ELBO"),
     "laplace": Method("laplace:run", None, "approximate", "Gaussian at the mode, unconstrained space"),
     "advi": Method("advi:mean_field", None, "approximate", "best independent Gaussians, unconstrained space"),
     "fullrank_advi": Method("advi:full_rank", None, "approximate", "best Gaussian, unconstrained space"),
@@ -60,7 +63,7 @@ def fit(
     data : Data, Accumulated or anything that `read` takes, optional
         By default the model's own first real data set. What `accumulate` made of a file in chunks has no rows: the fit
         then has no leave-one-out scores.
-    method : {"exact", "mle", "map", "laplace", "advi", "fullrank_advi", "nuts", "smc"}
+    method : {"exact", "enumerate", "mle", "map", "em", "vb", "laplace", "advi", "fullrank_advi", "nuts", "smc"}
         How to fit.
     seed : int or numpy.random.Generator, optional
         Source of all randomness. Without one a seed is drawn; either way the tree records it.
@@ -68,7 +71,7 @@ def fit(
         Takes progress; silent by default.
     **options
         Of the method: ``draws`` and ``chains`` of all that draw; ``tune``, ``target_accept``, ``sampler`` and
-        ``extend`` of NUTS; ``threshold`` of SMC.
+        ``extend`` of NUTS; ``threshold`` of SMC; ``restarts`` of EM and VB, ``estimate`` of EM.
 
     Returns
     -------

@@ -26,7 +26,7 @@ MAX_ERROR = 0.039
 """Distance of 4000 uniform numbers from uniformity that chance exceeds once in a hundred thousand times."""
 
 
-def _relative(found: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
+def relative(found: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
     """Largest absolute difference over max(1, |reference|)."""
     found, reference = np.asarray(found, dtype=np.float64), np.asarray(reference, dtype=np.float64)
     return float(np.max(np.abs(found - reference) / np.maximum(1.0, np.abs(reference))))
@@ -39,7 +39,7 @@ def independent_density(case: Case) -> Check:
         case.prior.logpdf(p) + math.fsum(np.ravel(log_density(case.model.likelihood(p, case.data), outcome)))
         for p in case.points
     ]
-    return at_most("density equals SciPy's", _relative(case.log_joint + case.stats.log_coefficient, reference), 1e-9)
+    return at_most("density equals SciPy's", relative(case.log_joint + case.stats.log_coefficient, reference), 1e-9)
 
 
 def candidate_identity(case: Case) -> Check:
@@ -47,10 +47,10 @@ def candidate_identity(case: Case) -> Check:
     posterior = case.model.posterior(case.stats)
     seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
     candidates = case.log_joint - [posterior.logpdf({k: seen[k][i] for k in posterior}) for i in range(2 * POINTS)]
-    violations = [_relative(candidates, case.log_evidence)]
+    violations = [relative(candidates, case.log_evidence)]
     if hasattr(case.model, "log_evidence_counts"):
         counts = case.model.log_evidence_counts(case.stats)
-        violations.append(_relative(counts - case.stats.log_coefficient, case.log_evidence))
+        violations.append(relative(counts - case.stats.log_coefficient, case.log_evidence))
     return at_most("candidate identity", float(np.max(violations)), 1e-9)
 
 
@@ -59,7 +59,7 @@ def compressed_density(case: Case) -> Check:
     compressed = [case.compressed.constrained_joint(x)[0] for x in case.flat_points]
     joint = [case.compressed.joint(x)[0] for x in case.flat_points]
     declared = [case.declared.joint(x)[0] - case.stats.log_coefficient for x in case.flat_points]
-    violations = [_relative(compressed, case.log_joint), _relative(joint, declared)]
+    violations = [relative(compressed, case.log_joint), relative(joint, declared)]
     return at_most("compressed equals declared", float(np.max(violations)), 1e-10)
 
 
@@ -74,7 +74,7 @@ def chain_rule(case: Case) -> Check:
         terms.append(log_density(predictive, inputs.outcome(row)).item())
     stats = case.model.statistics(head)
     return at_most(
-        "chain rule", _relative(math.fsum(terms), case.model.log_evidence(stats) + stats.log_coefficient), 1e-9
+        "chain rule", relative(math.fsum(terms), case.model.log_evidence(stats) + stats.log_coefficient), 1e-9
     )
 
 
@@ -130,7 +130,7 @@ def jacobian(case: Case) -> Check:
         affine + sum(_JACOBIANS[kind](np.asarray(p[name]), p) for name, kind in named.items()) for p in case.points
     ]
     rounding = 1e-15 * float(np.max(np.abs(case.log_joint)))
-    return at_most("jacobian", _relative(found, expected), 1e-10 + rounding)
+    return at_most("jacobian", relative(found, expected), 1e-10 + rounding)
 
 
 def row_order(case: Case) -> Check:
@@ -139,7 +139,7 @@ def row_order(case: Case) -> Check:
     orders = [np.arange(size)[::-1], *(rng.permutation(size) for _ in range(5))]
     shuffled = [case.model.statistics(case.model.inputs.reordered(case.data, order)) for order in orders]
     evidence = map(case.model.log_evidence, shuffled)
-    return at_most("row order", _relative(list(evidence), case.log_evidence), 1e-12)
+    return at_most("row order", relative(list(evidence), case.log_evidence), 1e-12)
 
 
 def label_order(case: Case) -> Check:
@@ -149,7 +149,7 @@ def label_order(case: Case) -> Check:
         for order in (np.arange(len(case.data[axis]))[::-1], case.rng.permutation(len(case.data[axis]))):
             model = case.model.relabelled(axis, order)
             found.append(model.log_evidence(model.statistics(inputs.relabelled(case.data, axis, order))))
-    return at_most("label order", _relative(found, case.log_evidence), 1e-12)
+    return at_most("label order", relative(found, case.log_evidence), 1e-12)
 
 
 def units(case: Case) -> Check:
@@ -160,7 +160,7 @@ def units(case: Case) -> Check:
         model = fields.in_units(case.model, factor, shift)
         evidence = model.log_evidence(model.statistics(inputs.in_units(case.data, factor, shift)))
         found.append(evidence + inputs.outcome(case.data).size * math.log(factor))
-    return at_most("units", _relative(found, case.log_evidence), 1e-9)
+    return at_most("units", relative(found, case.log_evidence), 1e-9)
 
 
 def feature_units(case: Case) -> Check:
@@ -172,7 +172,7 @@ def feature_units(case: Case) -> Check:
     moved = {"center": fields.plain(centre * factors + shifts), "scale": fields.plain(scale * factors)}
     model = replace(case.model, **moved)
     found = model.log_evidence(model.statistics(inputs.rescaled(case.data, factors, shifts)))
-    return at_most("units of features", _relative(found, case.log_evidence), 1e-9)
+    return at_most("units of features", relative(found, case.log_evidence), 1e-9)
 
 
 def weak_units(case: Case) -> Check:
@@ -182,7 +182,7 @@ def weak_units(case: Case) -> Check:
         one = fields.in_units(family.weak(case.data), factor, shift)
         other = family.weak(inputs.in_units(case.data, factor, shift))
         names = fields.hyperparameters(family)
-        found += [_relative(getattr(other, name), getattr(one, name)) for name in names]
+        found += [relative(getattr(other, name), getattr(one, name)) for name in names]
     return at_most("weak defaults in other units", float(np.max(found)), 1e-9)
 
 
@@ -233,7 +233,7 @@ def derived_quantities(case: Case) -> Check:
         alone = case.model.derived({key: value[1, 2] for key, value in draws.items()})[name]
         shape = tuple(len(case.data[axis]) for axis in case.model.dims.get(name, ()))
         same = np.shape(values) == (2, 3, *shape)
-        violations.append(_relative(values[1, 2], alone) if same else math.inf)
+        violations.append(relative(values[1, 2], alone) if same else math.inf)
     violations.append(_errors_of_marginals(case) / MAX_ERROR * 1e-12)
     return at_most("derived quantities", float(np.max(violations)), 1e-12)
 
@@ -253,7 +253,7 @@ def batches(case: Case) -> Check:
     violations = [_two_batches(case, at) for at in {0, 1, case.size // 3, case.size}]
     twice = (case.model.posterior(stats) for stats in (case.stats + case.stats, case.stats.discounted(2.0)))
     found, expected = ([posterior.logpdf(point) for point in case.points] for posterior in twice)
-    return at_most("batches", float(np.max([*violations, _relative(found, expected)])), 1e-10)
+    return at_most("batches", float(np.max([*violations, relative(found, expected)])), 1e-10)
 
 
 def _two_batches(case: Case, at: int) -> float:
@@ -270,9 +270,9 @@ def _two_batches(case: Case, at: int) -> float:
     return float(
         np.max(
             [
-                *(_relative([other.logpdf(p) for p in case.points], at_once) for other in others),
-                _relative(evidence, case.log_evidence),
-                _relative(coefficients, (case.stats.log_coefficient, second.log_coefficient)),
+                *(relative([other.logpdf(p) for p in case.points], at_once) for other in others),
+                relative(evidence, case.log_evidence),
+                relative(coefficients, (case.stats.log_coefficient, second.log_coefficient)),
             ]
         )
     )
@@ -285,7 +285,7 @@ def no_data(case: Case) -> Check:
     found = [case.prior.logpdf(p) for p in case.points]
     evidence = case.model.log_evidence(case.model.statistics(case.model.inputs.split(case.data, 0)[0]))
     return at_most(
-        "no data gives the prior", _relative(found, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence), 1e-9
+        "no data gives the prior", relative(found, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence), 1e-9
     )
 
 
@@ -354,5 +354,5 @@ def _closed_form_mode(name: str, case: Case, params: Any, height: float, target:
         here = case.compressed.unconstrain(params)
     found = maximize(target, case.compressed.start)
     distance = describe(target, here).distance / MAX_DISTANCE if np.isfinite(here).all() else 0.0
-    figures = _relative(height, found.value) / 1e-9, distance
+    figures = relative(height, found.value) / 1e-9, distance
     return at_most(f"{name} (in tolerances)", float(np.max(figures)), 1.0)

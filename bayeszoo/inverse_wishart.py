@@ -10,6 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import scipy
 
+from bayeszoo.likelihoods.covariances import InverseWishartDensities, ScaledNormalDensities
 from bayeszoo.precision import log_det_and_inverse
 from bayeszoo.transforms import Cholesky
 
@@ -28,18 +29,7 @@ def InverseWishart(name: str, nu: float, psi: np.ndarray, dims: Any = None) -> A
     dims : tuple of str, optional
         Names of the two axes.
     """
-    start = psi / (nu + len(psi) + 1)
-    parameters = _as_data(name, nu=np.float64(nu), scale=psi, log_constant=_log_constant(nu, psi))
-    return pm.CustomDist(
-        name,
-        *parameters,
-        logp=_log_density,
-        random=_draw_covariance,
-        signature="(),(d,d),()->(d,d)",
-        dims=dims,
-        transform=Cholesky(len(psi)),
-        initval=start,
-    )
+    return _inverse_wishart(name, nu, psi, psi / (nu + len(psi) + 1), dims)
 
 
 def ScaledNormal(name: str, mean: np.ndarray, kappa: float, sigma: Any, dims: Any = None) -> Any:
@@ -58,6 +48,68 @@ def ScaledNormal(name: str, mean: np.ndarray, kappa: float, sigma: Any, dims: An
     dims : str, optional
         Name of the axis.
     """
+    return _scaled_normal(name, mean, kappa, sigma, np.shape(mean), dims)
+
+
+def InverseWisharts(name: str, nu: float, psi: np.ndarray, count: int, dims: Any = None) -> Any:
+    """Declare ``count`` independent Sigma_k ~ InvWishart(nu, Psi), of shape (count, D, D), by their Cholesky factors.
+
+    Parameters
+    ----------
+    name : str
+        The variable.
+    nu : float
+        Degrees of freedom, > D - 1.
+    psi : ndarray of shape (D, D)
+        Scale matrix of each.
+    count : int
+        How many.
+    dims : tuple of str, optional
+        Names of the three axes.
+    """
+    start = np.broadcast_to(psi / (nu + len(psi) + 1), (count, *psi.shape))
+    return _inverse_wishart(name, nu, psi, start, dims)
+
+
+def _inverse_wishart(name: str, nu: float, psi: np.ndarray, start: np.ndarray, dims: Any) -> Any:
+    return pm.CustomDist(
+        name,
+        *_as_data(name, nu=np.float64(nu), scale=psi, log_constant=_log_constant(nu, psi)),
+        logp=_log_density,
+        random=_draw_covariance,
+        signature="(),(d,d),()->(d,d)",
+        shape=start.shape,
+        dims=dims,
+        transform=Cholesky(len(psi)),
+        initval=start,
+    )
+
+
+def ScaledNormals(
+    name: str, mean: np.ndarray, kappa: float, covariances: Any, dims: Any = None, count: int | None = None
+) -> Any:
+    """Declare independent mu_k ~ N(mean, Sigma_k / kappa), of shape (K, D).
+
+    Parameters
+    ----------
+    name : str
+        The variable.
+    mean : ndarray of shape (D,)
+        The mean of each.
+    kappa : float
+        What the covariances are divided by.
+    covariances : variable of shape (K, D, D) or (D, D)
+        The covariances, or the one that all share.
+    dims : tuple of str, optional
+        Names of the two axes.
+    count : int, optional
+        K: needed where neither ``dims`` nor ``covariances`` tell it.
+    """
+    shape = None if count is None else (count, len(mean))
+    return _scaled_normal(name, mean, kappa, covariances, shape, dims)
+
+
+def _scaled_normal(name: str, mean: np.ndarray, kappa: float, sigma: Any, shape: Any, dims: Any) -> Any:
     return pm.CustomDist(
         name,
         *_as_data(name, mean=mean, kappa=np.float64(kappa)),
@@ -65,6 +117,7 @@ def ScaledNormal(name: str, mean: np.ndarray, kappa: float, sigma: Any, dims: An
         logp=_log_density_of_normal,
         random=_draw_normal,
         signature="(d),(),(d,d)->(d)",
+        shape=shape,
         dims=dims,
     )
 
@@ -88,22 +141,29 @@ def _log_constant(nu: float, psi: np.ndarray) -> np.float64:
 
 
 def _log_density(sigma: Any, nu: Any, psi: Any, constant: Any) -> Any:
-    """Log density as SciPy's ``invwishart(df=nu, scale=psi)``."""
-    log_det, precision = log_det_and_inverse(sigma)
-    return constant - ((nu + psi.shape[0] + 1) * log_det + pt.sum(precision * psi)) / 2
+    """Log density of each matrix as SciPy's ``invwishart(df=nu, scale=psi)``."""
+    given = pt.atleast_1d(nu), pt.atleast_3d(psi), pt.atleast_1d(constant)
+    if sigma.type.ndim == 3:
+        return InverseWishartDensities()(sigma, *given)[0]
+    return InverseWishartDensities()(sigma[None], *given)[0][0]
 
 
 def _log_density_of_normal(value: Any, mean: Any, kappa: Any, sigma: Any) -> Any:
-    log_det, precision = log_det_and_inverse(sigma)
-    shift = value - mean
-    squares = kappa * pt.sum(precision * shift[:, None] * shift[None, :])
-    return -(value.shape[0] * pt.log(2 * np.pi / kappa) + log_det + squares) / 2
+    given = pt.atleast_2d(mean), pt.atleast_1d(kappa)
+    if value.type.ndim == 1:
+        return ScaledNormalDensities()(value[None], sigma[None], *given)[0][0]
+    each = pt.broadcast_to(sigma, (value.shape[0], *sigma.shape[1:])) if sigma.type.shape[0] == 1 else sigma
+    return ScaledNormalDensities()(value, each, *given)[0]
 
 
 def _draw_covariance(nu: Any, psi: Any, constant: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
-    drawn = scipy.stats.invwishart.rvs(float(nu), np.asarray(psi), size=math.prod(size or ()), random_state=rng)
-    return np.reshape(drawn, (*(size or ()), *np.shape(psi)))
+    nu, psi = np.reshape(nu, ()), np.reshape(psi, np.shape(psi)[-2:])  # PyMC gives them the leading axes of the draws
+    drawn = scipy.stats.invwishart.rvs(float(nu), psi, size=math.prod(size or ()), random_state=rng)
+    return np.reshape(drawn, (*(size or ()), *psi.shape))
 
 
 def _draw_normal(mean: Any, kappa: Any, sigma: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
-    return rng.multivariate_normal(mean, np.asarray(sigma) / kappa, size, method="cholesky")
+    factor = np.linalg.cholesky(sigma / np.asarray(kappa)[..., None, None])
+    size = np.broadcast_shapes(mean.shape[:-1], factor.shape[:-2]) if size is None else size
+    z = rng.standard_normal((*size, mean.shape[-1]))
+    return mean + (factor @ z[..., None])[..., 0]

@@ -25,7 +25,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         joint = density.joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        mode = maximize(joint, density.start)
+        mode = maximize(joint, problem.starts[0].x)
         q = gaussian(mode)
         log_evidence = mode.value + q.log_volume + 0.5 * density.size * math.log(2 * math.pi)
         facts = {"mode_space": SPACE, "gradient_norm": mode.gradient_norm, "log_evidence": log_evidence}

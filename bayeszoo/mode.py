@@ -12,14 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from bayeszoo import em
 from bayeszoo.errors import NumericalError
 from bayeszoo.gate import at_most
+from bayeszoo.latent import Latent
 from bayeszoo.model import Exact, PointEstimates, Values
 from bayeszoo.optimize import Gradient, distance_checks, maximize
 from bayeszoo.problem import Outcome, Problem
 from bayeszoo.score import log_likelihood, prior
 
-SPACE = "constrained (no Jacobian)"
 STEPS = 32
 """Steps of either kind that a closed-form mode is tried by."""
 MAX_ROWS = 10_000
@@ -29,6 +30,8 @@ MAX_ROWS = 10_000
 def run_map(problem: Problem) -> Outcome:
     """Find the maximum a posteriori point."""
     model = problem.model
+    if isinstance(model, Latent):
+        return em.run(problem)
     if hasattr(model, "certificate"):
         return _certified(problem, model)
     if isinstance(model, PointEstimates) and isinstance(model, Exact):
@@ -39,6 +42,8 @@ def run_map(problem: Problem) -> Outcome:
 
 def run_mle(problem: Problem) -> Outcome:
     """Find the maximum-likelihood point; the prior plays no part."""
+    if isinstance(problem.model, Latent):
+        return em.run(problem, estimate="mle")
     if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Exact):
         return _closed_form(problem, problem.model.mle, _likelihood(problem))
     return _optimized(problem, lambda density: density.likelihood)
@@ -58,7 +63,7 @@ def _likelihood(problem: Problem) -> Callable[[Values], float]:
 def _closed_form(problem: Problem, estimate: Callable[[Any], Values], objective: Callable[[Values], float]) -> Outcome:
     with problem.clock.phase("run"):
         params = estimate(problem.stats)
-        facts = {"mode_space": SPACE, **_heights(problem, params)}
+        facts = {"mode_space": em.SPACE, **_heights(problem, params)}
         checks = [at_most("gain of a small step", _nearby_gain(problem, params, objective), 0.0)]
     return Outcome(_as_draws(params), "closed form", checks, facts)
 
@@ -67,7 +72,7 @@ def _certified(problem: Problem, model: Any) -> Outcome:
     """Take the model's own mode, whose optimality the model can check."""
     with problem.clock.phase("run"):
         params = model.map(problem.stats)
-        facts = {"mode_space": SPACE, **_heights(problem, params)}
+        facts = {"mode_space": em.SPACE, **_heights(problem, params)}
         checks = model.certificate(problem.stats, params)
     return Outcome(_as_draws(params), "coordinate descent", checks, facts)
 
@@ -135,9 +140,9 @@ def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
         climb, likelihood, joint = target(density), density.likelihood, density.constrained_joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        mode = maximize(climb, density.start)
+        mode = maximize(climb, problem.starts[0].x)
     facts = {
-        "mode_space": SPACE,
+        "mode_space": em.SPACE,
         "log_likelihood": likelihood(mode.x)[0],
         "log_joint": joint(mode.x)[0],
         "gradient_norm": mode.gradient_norm,

@@ -17,6 +17,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.fields import hyperparameters, relabelled, text
+from bayeszoo.latent import Compiled, Enumerable, Hidden, Latent, Symmetric, Variational
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -253,6 +254,12 @@ CAPABILITIES: dict[str, type] = {
     "PointEstimates": PointEstimates,
     "Observable": Observable,
     "Derived": Derived,
+    "Compiled": Compiled,
+    "Latent": Latent,
+    "Variational": Variational,
+    "Hidden": Hidden,
+    "Enumerable": Enumerable,
+    "Symmetric": Symmetric,
 }
 """The optional capabilities in the order in which ``bayeszoo list`` prints them."""
 

@@ -16,7 +16,7 @@ from pytensor.link.numba.dispatch import basic as numba_basic
 from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
 
 
-def _kernel(sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_loops(sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log det and inverse by the Cholesky factor; NaN where the matrix is not positive definite."""
     size = sigma.shape[0]
     factor, inverse = np.zeros((size, size)), np.zeros((size, size))
@@ -86,7 +86,7 @@ class LogDetAndInverse(Op):
 
 @register_funcify_default_op_cache_key(LogDetAndInverse)
 def _funcify(op: LogDetAndInverse, node: Apply, **kwargs: Any) -> Any:
-    kernel = numba_basic.numba_njit(_kernel)  # has no wrapper: calling it from Python would crash
+    kernel = numba_basic.numba_njit(by_loops)  # has no wrapper: calling it from Python would crash
 
     @numba_basic.numba_njit
     def log_det_and_inverse(sigma: np.ndarray) -> Any:

@@ -11,12 +11,15 @@ import numpy as np
 
 from bayeszoo.accumulated import like_of, stats_of
 from bayeszoo.approximation import pareto_k
+from bayeszoo.assign import assign
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.gate import k_hat_limit
+from bayeszoo.latent import Hidden
 from bayeszoo.model import Model, Observable
 from bayeszoo.model import Predictive as HasPredictive
 from bayeszoo.score import log_density
+from bayeszoo.summary import components_withheld
 from bayeszoo.tree import QUANTILES, given_of, model_of
 
 if TYPE_CHECKING:
@@ -66,6 +69,9 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
         ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``, ``log_score`` (NaN where the
         outcome is not known, or so far from the draws that their average says nothing: Pareto k-hat above
         `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each of its numbers.
+        Of a model with components, where the outcome is known, also ``component``, the most probable one of each row
+        by its outcome, and ``probability``, that of it, averaged over the draws; both NaN where single components are
+        withheld.
 
     Notes
     -----
@@ -100,7 +106,22 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
         np.broadcast_to(score.reshape(-1, *[1] * (len(shape) - 1)), shape)
         for score in (found.log_score, found.mcse_log_score)
     )
+    if observed is not None:
+        each = _components(model, tree, data).items()
+        columns |= {name: np.broadcast_to(v.reshape(-1, *[1] * (len(shape) - 1)), shape) for name, v in each}
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
+
+
+def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the most probable component of each row and its probability; nothing where there are no components."""
+    if not isinstance(model, Hidden):
+        return {}
+    if components_withheld(tree):
+        return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
+    found = assign(tree, data)
+    if "component" not in found:  # the latent variable is a number
+        return {}
+    return {"component": found["component"].to_numpy(), "probability": 1 - found["expected_loss"].to_numpy()}
 
 
 def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:

@@ -14,12 +14,14 @@ import numpy as np
 from bayeszoo.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.data import Data
 from bayeszoo.gate import Check
+from bayeszoo.latent import Compiled
 from bayeszoo.model import Model, Sufficient
 
 if TYPE_CHECKING:
     import pymc as pm
 
     from bayeszoo.density import Density
+    from bayeszoo.starts import Start
 
 
 class Reporter:
@@ -98,7 +100,7 @@ class Problem:
         with self.clock.phase("build"):
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
-            return self.model.declare(self.data)
+            return self.model.compiled(self.data) if isinstance(self.model, Compiled) else self.model.declare(self.data)
 
     @cached_property
     def density(self) -> Density:
@@ -109,10 +111,20 @@ class Problem:
 
             return Density(declared)
 
+    @cached_property
+    def starts(self) -> list[Start]:
+        """Where to begin, in unconstrained coordinates; the first is where the most of the posterior is known to be."""
+        with self.clock.phase("compile"):
+            from bayeszoo.starts import starts
+
+            return starts(self)
+
     @property
     def declared_from(self) -> str:
         """What the sampled density is computed from."""
-        return "sufficient statistics" if isinstance(self.model, Sufficient) else "rows"
+        if isinstance(self.model, Sufficient):
+            return "sufficient statistics"
+        return "rows, compiled" if isinstance(self.model, Compiled) else "rows"
 
     def seed(self) -> int:
         """Draw a seed for a library that wants an integer."""

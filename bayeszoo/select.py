@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from bayeszoo import score
-from bayeszoo.candidates import Candidate, gather, require_comparable
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.candidates import Candidate, Settings, gather, require_comparable
+from bayeszoo.components import Criteria
+from bayeszoo.errors import NumericalError
 from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.problem import Reporter
 from bayeszoo.score import NoScore, Score
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "model",
+    "components",
     "log_evidence",
     "evidence_se",
     "evidence_from",
     "log_bayes_factor",
     "log_bayes_factor_se",
     "probability",
+    "elbo",
+    "elbo_from",
     "log_likelihood",
     "likelihood_from",
     "parameters",
@@ -66,19 +69,21 @@ def select(
 ) -> pd.DataFrame:
     """Put several models of the same data side by side, to choose among them or to weigh them.
 
-    Nothing is fitted: a model gives what it has in closed form, a fit what its method gives.
+    Nothing is fitted: a model gives what it has in closed form, a fit what its method gives. What there is of a model
+    with latent variables is found by EM, variational Bayes and importance sampling, also where a fit is given.
 
     Parameters
     ----------
     candidates : mapping of str to Model or DataTree, or iterable of them
         Models with their priors, and fits of others. Without names they are called by model, fields and method.
-        `polynomials` and `subsets` make them of one linear model.
+        `polynomials` and `subsets` make them of one linear model, `components` of one mixture.
     data : Data or anything that `read` takes, optional
         Of the models; by default their own first real data set. Fits bring their own.
     folds : int
         Of K-fold cross-validation, >= 2.
     seed : int
-        Of how the observations are dealt out to the folds, which are the same for all candidates.
+        Of how the observations are dealt out to the folds, which are the same for all candidates, and of all
+        randomness of models with latent variables.
     keep_probability : float
         The prior probability pi that a term is in a linear model, for the description length; 0 < pi <= 1.
     loo : bool
@@ -93,17 +98,22 @@ def select(
         withheld is NaN, and the column that ends in ``_from`` gives the reason. All is of the ordered observations,
         in nats.
 
-        ``model``
-            The candidate's name.
+        ``model``, ``components``
+            The candidate's name; and its K, NaN where it has none.
         ``log_evidence``, ``evidence_se``, ``evidence_from``
-            Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"`` or
+            Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"``,
+            ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures, see `dual_importance`) or
             ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
             Log evidence less the highest, and its Monte Carlo error.
         ``probability``
             Of the candidate given the data, all being equally likely before; NaN unless all have an evidence.
+        ``elbo``, ``elbo_from``
+            Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q has one order
+            of the labels of components, which alone may cost it up to log K!.
         ``log_likelihood``, ``likelihood_from``
-            The maximum of the log likelihood, and ``"closed form"`` or ``"withheld: ..."``.
+            The maximum of the log likelihood, and ``"closed form"``, how many climbs of EM reached it, or
+            ``"withheld: ..."``. A mixture's is the highest that is not degenerate, see `fit`.
         ``parameters``, ``observations``
             k, how many numbers the likelihood is maximized over; and n, the single observations (trials, not rows
             of a table of counts).
@@ -142,7 +152,8 @@ def select(
     chose for each as by their fit, and what it took from the data is not among the k parameters that AIC and BIC
     count; nor is it forgotten for the observations that K-fold and leave-one-out hold out. Give priors that you
     believe. Under a flat prior there is no evidence; it is withheld for `pymc.Flat` and `pymc.HalfFlat`, and other
-    improper priors are not seen.
+    improper priors are not seen. Evidences of several K compare under one prior of the components only, which
+    `components` gives them.
 
     The description length is the two-part code of Rissanen (1978) with weights coded to a precision of one over the
     root of n, as in the ML blog's "Minimum Description Length" (2019) with the signs put right: there log(pi) stands
@@ -176,29 +187,13 @@ def select(
     return frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable", ignore_index=True)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What `select` was asked for, checked."""
-
-    folds: int
-    seed: int
-    keep_probability: float
-    loo: bool
-
-    def __post_init__(self) -> None:
-        if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:
-            raise InputError(f"folds must be a whole number >= 2, got {self.folds!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed must be a whole number >= 0, got {self.seed!r}")
-        if not isinstance(self.keep_probability, int | float | np.number) or not 0 < self.keep_probability <= 1:
-            raise InputError(f"keep_probability must be > 0 and at most 1, got {self.keep_probability!r}")
-
-
 def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScore]) -> dict[str, Any]:
-    row = {"model": one.name, **_evidence(one), **_likelihood(one), **_description(one, how.keep_probability)}
+    latent = Criteria.of(one.model, one.data, how.seed)
+    row = {"model": one.name, "components": getattr(one.model, "K", math.nan), **_evidence(one, latent)}
+    row |= {**_bound(one, latent), **_likelihood(one, latent), **_description(one, how.keep_probability)}
     row |= _prediction("kfold", predictions["kfold"], "exact")
     loo = predictions["loo"]
-    row |= _prediction("loo", loo, "PSIS" if one.kind == "sampled" else "exact")
+    row |= _prediction("loo", loo, "PSIS" if one.has_draws else "exact")
     row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
     return row | {"k_hat": loo.k_hat, "observations": int(one.observations[1].sum()), "status": one.status}
 
@@ -206,31 +201,46 @@ def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScor
 # Evidence
 
 
-def _evidence(one: Candidate) -> dict[str, Any]:
-    reason = _no_evidence(one)
-    if reason is None:
-        try:
-            value, se = _log_evidence(one)
-        except NumericalError as error:  # of these data it has no closed form
-            return {"evidence_from": f"withheld: {error}"}
-        if math.isfinite(value):
-            return {"log_evidence": value, "evidence_se": se, "evidence_from": one.method}
-        reason = f"it is not finite ({value})"
-    return {"evidence_from": f"withheld: {reason}"}
+def _evidence(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    of_model = latent is not None and latent.has_evidence and one.method != "smc"
+    try:
+        _require_ok(one)
+        if not of_model and (reason := _no_evidence(one)):
+            raise NumericalError(reason)
+        value, se, source = latent.evidence() if latent and of_model else _log_evidence(one)
+        if not math.isfinite(value):
+            raise NumericalError(f"it is not finite ({value})")
+    except NumericalError as error:
+        return {"evidence_from": f"withheld: {error}"}
+    return {"log_evidence": value, "evidence_se": se, "evidence_from": source}
 
 
-def _log_evidence(one: Candidate) -> tuple[float, float]:
-    """Return the log evidence and its Monte Carlo error."""
+def _log_evidence(one: Candidate) -> tuple[float, float, str]:
+    """Return the log evidence, its Monte Carlo error and the method."""
     if one.tree is None or one.method == "exact":
-        return float(cast(Exact, one.model).log_evidence(one.stats)), 0.0
+        return float(cast(Exact, one.model).log_evidence(one.stats)), 0.0, one.method
     value, error = fact(one.tree, "log_evidence"), fact(one.tree, "log_evidence_mcse")
-    return (math.nan if value is None else value), (math.nan if error is None else error)
+    return (math.nan if value is None else value), (math.nan if error is None else error), one.method
+
+
+def _bound(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    try:
+        _require_ok(one)
+        if latent is None:
+            raise NumericalError("no variational Bayes")
+        value, source = latent.elbo()
+    except NumericalError as error:
+        return {"elbo_from": f"withheld: {error}"}
+    return {"elbo": value, "elbo_from": source}
+
+
+def _require_ok(one: Candidate) -> None:
+    if one.status != "ok":
+        raise NumericalError(f"the fit is {one.status}")
 
 
 def _no_evidence(one: Candidate) -> str | None:
     """Say why a candidate has no evidence; None when it has one."""
-    if one.status != "ok":
-        return f"the fit is {one.status}"
     if isinstance(one.model, Exact):
         return None if one.method in ("exact", "smc") else f"{one.method} gives none: give the model itself"
     if undefined := _undefined(one):
@@ -269,15 +279,16 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
 # Likelihood
 
 
-def _likelihood(one: Candidate) -> dict[str, Any]:
+def _likelihood(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
     try:
-        value = _max_log_likelihood(one)
+        _require_ok(one)
+        value, source = latent.log_likelihood() if latent else (_max_log_likelihood(one), "closed form")
     except NumericalError as error:
         return {"likelihood_from": f"withheld: {error}"}
     k, n = cast(PointEstimates, one.model).free_parameters(one.stats), float(one.observations[1].sum())
     return {
         "log_likelihood": value,
-        "likelihood_from": "closed form",
+        "likelihood_from": source,
         "parameters": k,
         "aic": 2 * k - 2 * value,
         "bic": k * math.log(n) - 2 * value,
@@ -287,8 +298,6 @@ def _likelihood(one: Candidate) -> dict[str, Any]:
 def _max_log_likelihood(one: Candidate) -> float:
     """Return the maximum of the log likelihood, or raise `NumericalError` with the reason why there is none."""
     model = one.model
-    if one.status != "ok":
-        raise NumericalError(f"the fit is {one.status}")
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and isinstance(model, Sufficient)):
         raise NumericalError("no closed form")
     value = cast(float, score.log_likelihood(cast(Model, model), model.mle(one.stats), one.data))
@@ -317,8 +326,7 @@ def _description(one: Candidate, keep: float) -> dict[str, Any]:
 
 def _description_length(one: Candidate, keep: float) -> float:
     """Return the description length, or raise `NumericalError` with the reason why there is none."""
-    if one.status != "ok":
-        raise NumericalError(f"the fit is {one.status}")
+    _require_ok(one)
     if not isinstance(one.model, LeastSquares):
         raise NumericalError("it is not a linear model of a Gaussian outcome")
     squared_error, terms = one.model.squared_error(one.stats)
@@ -358,7 +366,7 @@ def _k_fold(one: Candidate, how: Settings) -> Score:
 def _leave_one_out(one: Candidate) -> Score:
     if one.status != "ok":
         raise NoScore(f"the fit is {one.status}")
-    if one.tree is not None and one.kind == "sampled":
+    if one.tree is not None and one.has_draws:
         return score.psis(one.model, one.data, one.tree["posterior"].to_dataset())
     if one.kind == "exact" and isinstance(one.model, Predictive):
         return score.closed_form(one.model, one.data)

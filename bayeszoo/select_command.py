@@ -13,7 +13,8 @@ import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo import figures, files, select_plot, terminal, zoo
-from bayeszoo.candidates import label, unique
+from bayeszoo.candidates import Settings, label, unique
+from bayeszoo.components import components, has_components
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model import Model, fields_of
@@ -37,6 +38,10 @@ _TABLES = {
         "log_bayes_factor_se": "error",
         "probability": "probability",
         "evidence_from": "from",
+    },
+    "Variational bound": {
+        "elbo": "ELBO",
+        "elbo_from": "from",
     },
     "Likelihood": {
         "log_likelihood": "maximum",
@@ -68,8 +73,10 @@ _TABLES = {
     },
 }
 """The tables that are printed: columns of the frame, and what heads them."""
-_PRECISE = {"log_evidence", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
-_BEST = {"log_evidence": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
+_OPTIONAL = {"Variational bound": "elbo", "Description length": "mdl"}
+"""Tables of some models only, and the column without which they are not printed."""
+_PRECISE = {"log_evidence", "elbo", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
+_BEST = {"log_evidence": max, "elbo": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
 """The criteria, and whether the highest or the lowest is best."""
 
 
@@ -83,7 +90,7 @@ class CriteriaOptions:
     folds
         Of K-fold cross-validation.
     seed
-        Of how observations are dealt out to the folds.
+        Of how observations are dealt out to the folds, and of models with latent variables.
     keep_probability
         Prior probability that a term is in a linear model, for its description length.
     loo
@@ -99,7 +106,7 @@ class CriteriaOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TermOptions:
-    """Other terms for each linear model.
+    """Other terms for each linear model, or numbers of components for each mixture.
 
     Parameters
     ----------
@@ -109,11 +116,14 @@ class TermOptions:
         Every subset of the features for each -c MODEL.
     at_most
         Of how many features a subset may be.
+    components
+        So many components of each -c MODEL: 1-6, or 1,2,5. Fields not given are those for one component.
     """
 
     degrees: str | None = None
     subsets: Annotated[bool, Parameter(negative=())] = False
     at_most: int | None = None
+    components: str | None = None
 
     def check(self, models: int) -> None:
         """Refuse options that contradict each other, or have no model to change."""
@@ -123,19 +133,30 @@ class TermOptions:
             raise InputError("--at-most goes with --subsets")
         if not models and (self.degrees is not None or self.subsets):
             raise InputError("--degrees and --subsets go with -c MODEL")
+        if self.components is not None and (self.degrees is not None or self.subsets):
+            raise InputError("give --components or other terms, not both")
+        if self.components is not None and not models:
+            raise InputError("--components goes with -c MODEL")
 
     def candidates(self, model: Model, data: Data) -> Mapping[str, Model]:
         """Make the candidates of one model: without a name where it stays as it is."""
+        if self.components is not None:
+            return components(model, _numbers("components", self.components))
         if self.subsets:
             return subsets(model, data, self.at_most)
-        return {"": model} if self.degrees is None else polynomials(model, self._degrees(self.degrees))
+        return {"": model} if self.degrees is None else polynomials(model, _numbers("degrees", self.degrees))
 
-    def _degrees(self, text: str) -> list[int]:
-        parts = [part.strip().partition("-") for part in text.split(",")]
-        bounds = [(first, last if dash else first) for first, dash, last in parts]
-        if not all(bound.isascii() and bound.isdigit() and len(bound) < 4 for pair in bounds for bound in pair):
-            raise InputError(f"--degrees {text!r} is not a list of degrees", hint="write 0-9 or 1,2,5")
-        return [degree for first, last in bounds for degree in range(int(first), int(last) + 1)]
+
+def _numbers(option: str, text: str) -> list[int]:
+    """Parse whole numbers and ranges of them."""
+    parts = [part.strip().partition("-") for part in text.split(",")]
+    bounds = [(first, last if dash else first) for first, dash, last in parts]
+    if not all(bound.isascii() and bound.isdigit() and len(bound) < 4 for pair in bounds for bound in pair):
+        raise InputError(
+            f"--{option} {text!r} is not a list of {option}",
+            hint="write 0-9 or 1,2,5",
+        )
+    return [number for first, last in bounds for number in range(int(first), int(last) + 1)]
 
 
 def select_command(
@@ -146,6 +167,7 @@ def select_command(
     prior: Prior = "weak",
     terms: TermOptions | None = None,
     criteria: CriteriaOptions | None = None,
+    nuts: Annotated[bool, Parameter(negative=())] = False,
     plot: Path | None = None,
     overwrite: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
@@ -153,8 +175,9 @@ def select_command(
 ) -> int:
     """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
 
-    Nothing is fitted: models have closed forms, and others are given as fits. A prior scaled to the data goes by all
-    features at degree 1, whatever the terms of the candidate; linear_regression need not be told the noise.
+    Nothing is fitted without --nuts: models have closed forms or latent variables, and others are given as fits. A
+    prior scaled to the data goes by all features at degree 1, and by one component, whatever the candidate's terms or
+    components; linear_regression need not be told the noise.
 
     Parameters
     ----------
@@ -164,6 +187,8 @@ def select_command(
         "MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeated for each.
     prior
         The fields not given: weakly informative, scaled to the data; or the textbook's.
+    nuts
+        Fit each -c MODEL by NUTS, for leave-one-out without a closed form.
     plot
         Draw the criteria side by side (.png, .svg or .pdf).
     overwrite
@@ -171,8 +196,6 @@ def select_command(
     as_json
         One JSON document on stdout, and nothing else.
     """
-    from bayeszoo.select import Settings
-
     terms, options = terms or TermOptions(), asdict(criteria or CriteriaOptions())
     Settings(**options)  # refuses before anything is read
     if plot is not None:
@@ -181,8 +204,9 @@ def select_command(
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
     rows = _rows(kinds, data, table or TableOptions())
-    made = [files.load(kind) if isinstance(kind, Path) else _model(kind, given, rows, prior) for kind, given in parsed]
-    frame = _selected(_named(zip(candidates, made, strict=True), terms, rows), rows, options)
+    made = [_candidates(kind, given, terms, rows, prior) for kind, given in parsed]
+    found = _named(candidates, made)
+    frame = _selected(_fitted(found, rows, options["seed"]) if nuts else found, rows, options)
     saved = None if plot is None else str(figures.write(select_plot.plot_select(frame), plot, overwrite))
     if as_json:
         document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
@@ -203,14 +227,43 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: TableOptions) -
     return rows
 
 
-def _named(made: Iterable[tuple[str, Any]], terms: TermOptions, rows: Data | None) -> dict[str, Any]:
-    """Return the candidates by name, those of other terms called by these and, where there are several, the model."""
-    pairs, found = list(made), []
-    for text, one in pairs:
-        own = terms.candidates(one, cast(Data, rows)) if isinstance(one, Model) else {"": one}
-        prefix = f"{text}: " if len(pairs) > 1 else ""
+def _candidates(
+    kind: type[Model] | Path, given: dict[str, Any], terms: TermOptions, rows: Data | None, prior: Prior
+) -> Mapping[str, Any]:
+    """Make the candidates that one -c stands for: without a name where it is one."""
+    if isinstance(kind, Path):
+        return {"": files.load(kind)}
+    if terms.components is not None and has_components(kind):
+        if "K" in given:
+            raise InputError("give K or --components, not both")
+        given = {**given, "K": 1}  # so that a weak prior is that of K = 1, the same for all
+    return terms.candidates(_model(kind, given, rows, prior), cast(Data, rows))
+
+
+def _named(texts: Sequence[str], made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return all candidates by name; where there are several of one -c, after what differs and, if needed, its text."""
+    found = []
+    for text, own in zip(texts, made, strict=True):
+        prefix = f"{text}: " if len(texts) > 1 else ""
         found += [(prefix + name if name else label(each), each) for name, each in own.items()]
     return dict(zip(unique(name for name, _ in found), (each for _, each in found), strict=True))
+
+
+def _fitted(found: Mapping[str, Any], rows: Data | None, seed: int) -> dict[str, Any]:
+    """Fit the models by NUTS; one whose fit is not ok stays a model, with what there is of it without a fit."""
+    from bayeszoo.fit import fit
+
+    reporter, made = terminal.TerminalReporter(), dict(found)
+    for name, one in found.items():
+        if isinstance(one, Model):
+            reporter.say(f"{name}: nuts")
+            tree = fit(one, rows, "nuts", seed=seed, reporter=reporter)
+            if tree.attrs["status"] == "ok":
+                made[name] = tree
+            else:
+                reporter.say(f"{name}: the fit by nuts is {tree.attrs['status']}, and left out")
+    reporter.close()
+    return made
 
 
 def _selected(found: Mapping[str, Any], rows: Data | None, options: Mapping[str, Any]) -> pd.DataFrame:
@@ -260,8 +313,8 @@ def _show(frame: pd.DataFrame) -> None:
     """Print evidence, likelihood, description length and prediction, each as a table."""
     shown = frame.head(MAX_ROWS)
     for title, heads in _TABLES.items():
-        if title == "Description length" and frame["mdl"].isna().all():
-            continue  # it is of linear models only
+        if title in _OPTIONAL and frame[_OPTIONAL[title]].isna().all():
+            continue
         cells = [_cells(row, heads) for row in shown.to_dict("records")]
         terminal.show(terminal.table(["model", *heads.values()], cells, title=title, words=["from"]))
     console = terminal.out()
@@ -270,6 +323,8 @@ def _show(frame: pd.DataFrame) -> None:
     if len(frame) > 1:
         console.print(f"Best by {'; '.join(_best(frame))}.")
     console.print("In nats, of the ordered observations. Probability: of the model, all being equally likely before.")
+    if frame["elbo"].notna().any():
+        console.print("ELBO: a lower bound of the log evidence, of one order of the labels; more is better.")
     console.print("AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out")
     console.print("observations; more is better.")
 

@@ -50,15 +50,18 @@ CRITERIA = (
     Criterion("kfold", "K-fold", True, "kfold_difference_se"),
     Criterion("loo", "leave-one-out", True, "loo_difference_se"),
 )
+ELBO = Criterion("elbo", "ELBO", True)
+"""Of models with latent variables only."""
 
 
 def plot_select(table: pd.DataFrame) -> Figure:
     """Draw what `select` returned: one panel a criterion, one line a candidate.
 
-    Every panel shows how far each candidate is behind the best of that criterion, which is at 0; better is left. Bars
-    are one standard error of the difference, where it has one. A star marks the best, a grey cross at the edge what is
-    withheld. Of more than 32 candidates those that come first by some criterion are drawn, and the figure says how
-    many are not.
+    Where the candidates differ in the number of components K, the criteria that there are of some of them are drawn
+    against it. Else every panel shows how far each candidate is behind the best of that criterion, which is at 0;
+    better is left. Bars are one standard error of the difference, where it has one. A star marks the best, a grey cross
+    at the edge what is withheld. Of more than 32 candidates those that come first by some criterion are drawn, and the
+    figure says how many are not.
 
     Parameters
     ----------
@@ -78,12 +81,14 @@ def plot_select(table: pd.DataFrame) -> Figure:
     from matplotlib.figure import Figure
 
     _require_table(table)
-    chosen = _chosen(table)
-    figure = Figure(figsize=(2.4 * len(CRITERIA), 1.8 + 0.27 * len(chosen)), layout="constrained")
-    panels = figure.subplots(1, len(CRITERIA), sharey=True, squeeze=False)[0]
-    drawn = [(c.behind(table)[chosen], c.errors(table)[chosen]) for c in CRITERIA]
+    if _is_of_components(table):
+        return _against_components(table)
+    chosen, criteria = _chosen(table), _criteria(table)
+    figure = Figure(figsize=(2.4 * len(criteria), 1.8 + 0.27 * len(chosen)), layout="constrained")
+    panels = figure.subplots(1, len(criteria), sharey=True, squeeze=False)[0]
+    drawn = [(c.behind(table)[chosen], c.errors(table)[chosen]) for c in criteria]
     largest = max((float(np.nanmax(behind, initial=0.0)) for behind, _ in drawn), default=0.0)
-    for panel, criterion, (behind, errors) in zip(panels, CRITERIA, drawn, strict=True):
+    for panel, criterion, (behind, errors) in zip(panels, criteria, drawn, strict=True):
         _draw(panel, criterion, behind, errors)
         _scale(panel, largest)
     names = [_short(name) for name in table["model"].iloc[chosen]]
@@ -96,16 +101,59 @@ def plot_select(table: pd.DataFrame) -> Figure:
 
 
 def _require_table(table: Any) -> None:
-    needed = {"model", *(c.column for c in CRITERIA), *(c.error for c in CRITERIA if c.error)}
+    needed = {"model", "components", "elbo", *(c.column for c in CRITERIA), *(c.error for c in CRITERIA if c.error)}
     if not needed <= set(getattr(table, "columns", ())):
         raise InputError("the table is not one that select returned", hint="give bz.select(candidates, data)")
     if not len(table):
         raise InputError("the table has no candidates")
 
 
+def _criteria(table: pd.DataFrame) -> list[Criterion]:
+    return [CRITERIA[0], *([ELBO] if table["elbo"].notna().any() else []), *CRITERIA[1:]]
+
+
+def _is_of_components(table: pd.DataFrame) -> bool:
+    """Say whether the candidates are several numbers of components, each once."""
+    return len(table) > 1 and bool(table["components"].notna().all()) and table["components"].is_unique
+
+
+def _against_components(table: pd.DataFrame) -> Figure:
+    """Draw each criterion that there is of some candidate against the number of components; the best is on top."""
+    from matplotlib.figure import Figure
+
+    table = table.sort_values("components", ignore_index=True)
+    criteria = [one for one in _criteria(table) if table[one.column].notna().any()] or [CRITERIA[0]]
+    figure = Figure(figsize=(2.2 + 2.4 * len(criteria), 3.2), layout="constrained")
+    K = table["components"].to_numpy(dtype=float)
+    for panel, criterion in zip(figure.subplots(1, len(criteria), squeeze=False)[0], criteria, strict=True):
+        _draw_against(panel, criterion, K, criterion.behind(table), criterion.errors(table))
+    figure.suptitle("Star: best; cross: withheld; bar: one standard error of the difference from the best", fontsize=9)
+    return figure
+
+
+def _draw_against(panel: Axes, criterion: Criterion, K: np.ndarray, behind: np.ndarray, errors: np.ndarray) -> None:
+    known, best = ~np.isnan(behind), behind == 0
+    lost = K[~known]
+    at, edge = K[known], panel.get_xaxis_transform()
+    panel.errorbar(at, behind[known], yerr=errors[known], fmt="o-", ecolor="0.6", ms=4, lw=0.8, label="candidates")
+    panel.plot(K[best], behind[best], "*", color="C1", ms=12, zorder=3, label="best")
+    panel.plot(lost, np.full(len(lost), 0.04), "x", color="0.5", transform=edge, label="withheld")
+    panel.invert_yaxis()
+    panel.set_title(criterion.title, fontsize=10)
+    panel.set_xlabel("components K", fontsize=8)
+    panel.set_ylabel(_behind_the_best(criterion), fontsize=8)
+    panel.set_xticks(K, [f"{k:g}" for k in K])
+    panel.tick_params(labelsize=8)
+    panel.margins(y=0.12)  # room for the crosses at the edge
+
+
+def _behind_the_best(criterion: Criterion) -> str:
+    return f"behind the best{'' if criterion.column in ('aic', 'bic') else ' (nats)'}"
+
+
 def _chosen(table: pd.DataFrame) -> np.ndarray:
     """Return the places of the candidates to draw: those with the best rank by any criterion, in the table's order."""
-    behind = np.array([criterion.behind(table) for criterion in CRITERIA])
+    behind = np.array([criterion.behind(table) for criterion in _criteria(table)])
     ranks = np.argsort(np.argsort(np.where(np.isnan(behind), np.inf, behind), axis=1, kind="stable"), axis=1)
     best = np.where(np.isnan(behind), len(table), ranks).min(axis=0)
     return np.sort(np.argsort(best, kind="stable")[:MAX_SHOWN])
@@ -123,8 +171,7 @@ def _draw(panel: Axes, criterion: Criterion, behind: np.ndarray, errors: np.ndar
         label="withheld",
     )  # fmt: skip
     panel.set_title(criterion.title, fontsize=10)
-    unit = "" if criterion.column in ("aic", "bic") else " (nats)"
-    panel.set_xlabel(f"behind the best{unit}" if known.any() else "withheld", fontsize=8)
+    panel.set_xlabel(_behind_the_best(criterion) if known.any() else "withheld", fontsize=8)
 
 
 def _scale(panel: Axes, largest: float) -> None:

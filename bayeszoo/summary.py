@@ -56,9 +56,14 @@ def _summarized(tree: xr.DataTree, group: str) -> dict[str, dict[str, np.ndarray
     for name, values in _draws(tree, group):
         closed = _closed_form(exact[name]) if name in exact else None
         found = closed if closed and kind == "exact" else _moments_that_exist(_of_draws(values, kind), closed)
-        shown = tree.attrs["status"] == "ok"
+        shown = tree.attrs["status"] == "ok" and not (group == "posterior" and components_withheld(tree))
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
+
+
+def components_withheld(tree: xr.DataTree) -> str:
+    """Say why the parameters of single components are not to be shown, if they are not."""
+    return str(nested(tree, "facts").get("components_withheld") or "")
 
 
 def _moments_that_exist(

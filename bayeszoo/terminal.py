@@ -211,10 +211,36 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)
         lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
+    lines += _of_restarts(facts) + _of_labels(facts)
     if "derived_withheld" in facts:
         lines.append(f"derived quantities are withheld: {facts['derived_withheld']}")
     if "mode_space" in facts:
         lines.append(f"mode taken in the {facts['mode_space']} space")
+    return lines
+
+
+def _of_restarts(facts: Mapping[str, Any]) -> list[str]:
+    """Say how a climb from many starts went, and which maxima were refused."""
+    if "restarts" not in facts:
+        return []
+    heights = ", ".join(number(height, 9) for height in facts["maxima"])
+    lines = [f"{facts['reached_the_best']} of {facts['restarts']} restarts reached the best of the maxima {heights}"]
+    if "highest_degenerate" in facts:
+        highest = f"the highest {number(facts['highest_degenerate'], 9)}, {facts['degenerate_because']}"
+        lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")
+    if "occupied_components" in facts:
+        lines.append(f"components that hold a row or more: {facts['occupied_components']}")
+    return lines
+
+
+def _of_labels(facts: Mapping[str, Any]) -> list[str]:
+    """Say how sure the draws are which component is which."""
+    if "label_stability" not in facts:
+        return []
+    stability = ", ".join(number(value, 3) for value in facts["label_stability"])
+    lines = [f"components are numbered by weight; agreement of the draws about each: {stability}"]
+    if facts.get("components_withheld"):
+        lines.append(f"single components are withheld: {facts['components_withheld']}")
     return lines
 
 
@@ -224,12 +250,17 @@ def _own_figures(facts: Mapping[str, Any]) -> list[str]:
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
 
+_EVIDENCE_BY = {"vb": "importance sampling about the optima of vb that were found"}
+
+
 def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     if document["kind"] == "exact":
         return "(exact, of the ordered data)"
     label = f"({document['method']} approximation)"
     if "log_evidence_mcse" in facts:
-        label = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
+        label = (
+            f"+- {number(facts['log_evidence_mcse'], 2)} by {_EVIDENCE_BY.get(document['method'], document['method'])}"
+        )
     return f"{label}; exact less this: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
 
 

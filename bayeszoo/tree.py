@@ -30,6 +30,7 @@ from bayeszoo.files import FORMAT
 from bayeszoo.gate import MIXING, Check, as_dict, check_draws, passed
 from bayeszoo.model import Derived, Exact, Model, fields_of
 from bayeszoo.problem import Outcome, Problem
+from bayeszoo.symmetry import Labelled, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,12 +44,18 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
     model = problem.model
+    found = labelled(model, outcome.draws, problem.given, how["kind"])
+    groups = {} if found is None else _of_labels(model, outcome.draws, problem.given, found)
+    outcome = outcome if found is None else _relabelled(outcome, found)
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
+    axes = {**dims, "permutation": ("component",)}
+    groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in groups.items()}
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
         "optimization": _variables(outcome.optimization, ("iteration",)),
         **_data_groups(model, problem.given),
+        **groups,
     }
     if isinstance(model, Exact):
         with suppress(NumericalError):  # of some data there may be no closed form
@@ -62,6 +69,22 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     checks = [*outcome.checks, *_hazards(problem, how["kind"]), *_checks_of_derived(tree, how["kind"])]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     return tree
+
+
+def _of_labels(model: Any, draws: Mapping[str, np.ndarray], data: Any, found: Labelled) -> dict[str, Any]:
+    """Return the groups of a model whose labels mean nothing: draws as they came, the permutations, what is free."""
+    return {
+        "unaligned": draws,
+        "labels": {"permutation": found.permutations},
+        "invariants": model.invariants(found.draws, data),
+    }
+
+
+def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
+    facts = dict(outcome.facts)
+    if found.stability is not None:
+        facts |= {"label_stability": found.stability.tolist(), "components_withheld": found.withheld}
+    return replace(outcome, draws=found.draws, facts=facts)
 
 
 def _hazards(problem: Problem, kind: str) -> list[Check]:

@@ -1,6 +1,7 @@
 """Speed as ratios, both sides in one run, interleaved, medians; `make bench`. Never a test: machines differ and drift.
 
-Peers in this run: plain imports, stock nutpie, PyMC. BLAS threads are printed, because chains and BLAS compete.
+Peers in this run: plain imports, stock nutpie, PyMC, scikit-learn. BLAS threads are printed, because chains and BLAS
+compete.
 """
 
 import logging
@@ -19,11 +20,15 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 from scipy import optimize
+from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info
 
 import bayeszoo as bz
 from bayeszoo.density import Density
+from bayeszoo.inverse_wishart import InverseWisharts, ScaledNormals
+from bayeszoo.likelihoods.mixture import gaussian_e_step, gaussian_mixture_log_likelihood
 from bayeszoo.optimize import maximize
+from bayeszoo.threads import one_thread
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
 REPEATS = 5
@@ -248,6 +253,48 @@ def optimizers(model: Any) -> None:
     )
 
 
+def mixtures() -> None:
+    """Compare a mixture's gradient, priors and transforms in it, and its E-step with scikit-learn's iteration of EM.
+
+    One BLAS thread: on a busy machine scikit-learn's wait for each other, which would flatter us many times over.
+    """
+    weights, covariances = np.array([0.2, 0.3, 0.5]), np.array([[[1.0, 0.3], [0.3, 0.5]]] * 3)
+    means, rng = np.array([[0.0, 0.0], [2.0, 1.0], [-1.0, 3.0]]), np.random.default_rng(0)
+    for rows in (10**3, 10**4, 10**5):
+        labels, calls = rng.choice(3, rows, p=weights), 10**5 // rows
+        Y = means[labels] + rng.multivariate_normal(np.zeros(2), covariances[0], rows)
+        peer = GaussianMixture(3, weights_init=weights, means_init=means, precisions_init=np.linalg.inv(covariances))
+        peer._initialize_parameters(Y, np.random.RandomState(0))  # the weights above, without its k-means
+        iterate = partial(repeat, calls, partial(em_iteration, peer, Y))
+        e_steps = partial(repeat, calls, partial(gaussian_e_step, weights, means, covariances, Y))
+        what = f"Gaussian mixture, N = {rows:.0e} / scikit-learn's EM iterations"
+        with one_thread():
+            versus(f"{calls} gradients, {what}", gradients(Density(mixture_of(Y)), calls), iterate, "<= 0.2")
+            versus(f"{calls} E-steps, {what}", e_steps, iterate, "<= 0.2")
+
+
+def mixture_of(Y: np.ndarray) -> pm.Model:
+    """Declare a mixture of three Gaussians on its compiled likelihood."""
+    size = Y.shape[1]
+    with pm.Model() as model:
+        weights = pm.Dirichlet("weights", pm.Data("alpha", np.ones(3)))
+        covariances = InverseWisharts("covariances", size + 2.0, np.eye(size), 3)
+        means = ScaledNormals("means", np.zeros(size), 0.1, covariances)
+        pm.Potential("Y", gaussian_mixture_log_likelihood(weights, means, covariances, pm.Data("Y_data", Y)))
+    return model
+
+
+def em_iteration(peer: GaussianMixture, Y: np.ndarray) -> None:
+    """Do what scikit-learn does in each iteration, without its test of convergence."""
+    peer._m_step(Y, peer._e_step(Y)[1])
+
+
+def repeat(calls: int, action: Callable[[], object]) -> None:
+    """Call many times."""
+    for _ in range(calls):
+        action()
+
+
 def main() -> None:
     """Run all comparisons."""
     threads = {pool["internal_api"]: pool["num_threads"] for pool in threadpool_info()}
@@ -261,6 +308,7 @@ def main() -> None:
     streams()
     chunked_file()
     optimizers(model)
+    mixtures()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from bayeszoo.fields import positive
 from bayeszoo.least_squares import solve
 from bayeszoo.linear import LinearModel
 from bayeszoo.model import Values
+from bayeszoo.scale_mixture import within_pymc
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
 
@@ -93,7 +94,8 @@ class RobustRegression(LinearModel):
             terms = pm.Data("terms", self.design(data), dims=("row", "term"))
             outcome = pm.Data("y_data", data["y"], dims="row")
             location = ours.weighted_sums(terms, w)
-            pm.StudentT("y", nu=self.nu, mu=location, sigma=sigma, observed=outcome, dims="row")
+            nu = within_pymc(self.nu, "linear_regression")
+            pm.StudentT("y", nu=nu, mu=location, sigma=sigma, observed=outcome, dims="row")
         return model
 
     def likelihood(self, params: Values, data: Values) -> Any:

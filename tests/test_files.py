@@ -17,9 +17,10 @@ import xarray as xr
 import bayeszoo as bz
 from bayeszoo import cli, files
 from bayeszoo.errors import InputError
-from bayeszoo.fit import METHODS
+from bayeszoo.fit import methods_for
 
 ROOT = Path(__file__).resolve().parents[1]
+METHODS = methods_for(bz.find("beta_bernoulli"))
 POINTS = {"mle", "map"}
 NOT_OURS = r"^{} is not a bayeszoo result \(or is damaged\)$"
 
@@ -58,7 +59,15 @@ def test_what_is_loaded_is_what_was_saved(fits, method, tmp_path):
     assert listing(tmp_path) == ["fit.nc"]
 
 
-@pytest.mark.parametrize("method", sorted(METHODS.keys() - POINTS))
+@pytest.mark.parametrize("method", ["vb", "em"])
+def test_a_fit_with_labels_that_mean_nothing_keeps_all_its_groups(method, tmp_path):
+    tree = bz.fit(bz.find("multinomial_mixture")(), None, method, seed=1)
+    loaded = bz.load(bz.save(tree, tmp_path / "fit.nc"))
+    xr.testing.assert_identical(loaded, tree)
+    assert {"posterior", "unaligned", "labels", "invariants"} <= set(loaded.children)
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - POINTS))
 def test_arviz_summarizes_what_is_loaded(fits, method, tmp_path):
     summary = az.summary(bz.load(bz.save(fits[method], tmp_path / "fit.nc")), round_to="none")
     assert summary.loc["theta", "mean"] == pytest.approx(438 / 982, abs=0.005)

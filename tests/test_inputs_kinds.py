@@ -11,7 +11,7 @@ import pytest
 
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Binary, Categories, Counts, Matrix, Real, Transitions
+from bayeszoo.inputs import Binary, Categories, Counts, Documents, Matrix, Real, Transitions
 from bayeszoo.simulate import simulate_csv
 from bayeszoo.sources import read_table
 
@@ -33,6 +33,8 @@ CASES = {
     "tables of counts": (Categories(), {"counts": np.array([[1, 0, 2], [0, 0, 1]]), "category": ABC}),
     "one row": (Categories(), {"counts": np.array([[1, 0, 2]]), "category": ABC[::-1]}),
     "misleading labels": (Categories(), {"counts": np.array([[1, 2]]), "category": np.array(["count", "y"])}),
+    "documents": (Documents(), {"counts": np.array([[1, 0, 2], [0, 4, 0]]), "word": ABC[::-1]}),
+    "other documents": (Documents("n", "species"), {"n": np.array([[1, 0, 2]]), "species": ABC}),
     "matrix": (Matrix(), {"Y": np.array([[0.1, 2.0], [3.0, 4.0]]), "column": np.array(["b", "a"])}),
     "one column": (Matrix("X", "feature"), {"X": np.array([[0.1], [0.2]]), "feature": np.array(["a"])}),
     "chain": (Transitions(), CHAIN),
@@ -128,8 +130,9 @@ def test_single_observations_are_data_and_as_many_as_there_are(inputs, arrays):
     rows, times = inputs.observations(arrays)
     same(inputs.coerce(rows), rows)
     assert inputs.size(rows) == len(times)
-    total = arrays["counts"].sum() if "counts" in arrays else arrays.get("trials", np.ones(inputs.size(arrays))).sum()
-    assert times.sum() == total
+    of_single_words = "counts" in arrays and "category" in arrays
+    total = arrays["counts"] if of_single_words else arrays.get("trials", np.ones(inputs.size(arrays)))
+    assert times.sum() == total.sum()
 
 
 @WITH_LABELS
@@ -166,7 +169,7 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Real | Matrix)
+    assert (every is None) == isinstance(inputs, Real | Matrix | Documents)
     assert hasattr(inputs, "in_units") == isinstance(inputs, Real | Matrix)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:

@@ -16,12 +16,13 @@ from bayeszoo.approximation import Gaussian, assess, pareto_k
 from bayeszoo.compare import Withheld, compare, fit_each
 from bayeszoo.density import Density
 from bayeszoo.families import Posterior
-from bayeszoo.fit import METHODS
+from bayeszoo.fit import methods_for
 from bayeszoo.inputs import Real
 from bayeszoo.optimize import describe, maximize
 from bayeszoo.tree import fact, nested
 
 M = bz.find("beta_bernoulli")
+ALL = methods_for(M)
 PLACENTA = {"successes": [437], "trials": [980]}
 
 
@@ -32,10 +33,10 @@ def rows(successes, total):
 @pytest.fixture(scope="module")
 def placenta():
     """Return one fit by every method."""
-    return {method: bz.fit(M(2, 5), PLACENTA, method, seed=1) for method in METHODS}
+    return {method: bz.fit(M(2, 5), PLACENTA, method, seed=1) for method in ALL}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_provenance(placenta, method):
     tree = placenta[method]
     assert tree.attrs["status"] == "ok"

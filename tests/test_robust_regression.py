@@ -106,3 +106,8 @@ def test_it_has_no_closed_forms_and_says_so():
     with pytest.raises(bz.InputError, match="robust_regression cannot be fitted with 'exact': it is not Exact"):
         bz.fit(ROBUST.weak(data), data, "exact")
     assert all(check.passed for check in bz.check(ROBUST))
+
+
+def test_more_degrees_of_freedom_than_pymc_can_take_are_refused():
+    with pytest.raises(bz.InputError, match="nu must be at most 1e6 in PyMC, got 1e"):
+        ROBUST(nu=1e8).declare(bz.example(ROBUST))

@@ -4,6 +4,7 @@ from bayeszoo.inputs.base import Arrays, Inputs, Parsed
 from bayeszoo.inputs.binary import Binary
 from bayeszoo.inputs.categories import Categories
 from bayeszoo.inputs.counts import Counts
+from bayeszoo.inputs.documents import Documents
 from bayeszoo.inputs.matrix import Matrix
 from bayeszoo.inputs.real import Real
 from bayeszoo.inputs.regression import Regression
@@ -14,6 +15,7 @@ __all__ = [
     "Binary",
     "Categories",
     "Counts",
+    "Documents",
     "Inputs",
     "Matrix",
     "Parsed",

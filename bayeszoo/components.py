@@ -1,0 +1,143 @@
+"""How many components? Candidates for `select`, and what EM, variational Bayes and enumeration say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo import dual_importance, em, enumeration, vb
+from bayeszoo.ascent import Search
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.gate import at_most, failures, k_hat_limit
+from bayeszoo.latent import Enumerable, Latent, Values, Variational
+from bayeszoo.model import Exact, Model
+
+NO_EVIDENCE = "no closed form: give a fit by smc"
+
+
+def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
+    """Make candidates for `select` of one mixture: several numbers of components K.
+
+    Parameters
+    ----------
+    model : Model
+        An instance with a field K; its own K does not matter. All other fields stay as they are: every candidate has
+        the same prior for each of its components.
+    numbers : iterable of int
+        Each >= 1.
+
+    Returns
+    -------
+    dict of str to Model
+        ``{"K=1": ..., "K=2": ..., ...}``
+
+    Raises
+    ------
+    InputError
+        When the model has no K, or a number is not one or given twice.
+
+    Notes
+    -----
+    Log evidences of several K judge the prior of the components as well, and compare only under the same one. `weak` of
+    some mixtures chooses it by K: of Old Faithful three components are preferred where each K has its own weak fields,
+    and two where all have those for K = 1, which is what ``bayeszoo select --components`` does.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> list(bz.components(bz.find("gaussian_mixture")(), range(1, 4)))
+    ['K=1', 'K=2', 'K=3']
+    """
+    if not isinstance(model, Model) or not has_components(type(model)):
+        what = f"the class {model.__name__}" if isinstance(model, type) else getattr(model, "name", repr(model))
+        raise InputError(f"only models with K components have several, got {what}", hint="see `bayeszoo list`")
+    given = list(numbers)
+    if not given:
+        raise InputError("there are no numbers of components", hint="give range(1, 6)")
+    made = {f"K={number}": cast(Model, replace(cast(Any, model), K=number)) for number in given}
+    if len(made) < len(given):
+        raise InputError(f"K={max(given, key=given.count)} is given twice")
+    return made
+
+
+def has_components(model: type[Model]) -> bool:
+    """Say whether a model has a number of components to choose."""
+    return any(field.name == "K" for field in fields(cast(Any, model)))
+
+
+@dataclass(frozen=True, eq=False)
+class Criteria:
+    """The criteria of a model with latent variables, each with where it is from.
+
+    Where there is none a `NumericalError` says why. All is the same whenever ``seed`` is, whatever was asked before.
+    """
+
+    model: Any
+    data: Values
+    seed: int
+
+    @classmethod
+    def of(cls, model: Model, data: Values, seed: int) -> Criteria | None:
+        """Return the criteria, or None of a model with closed forms, or without latent variables."""
+        has = isinstance(model, Latent | Variational | Enumerable) and not isinstance(model, Exact)
+        return cls(model, data, seed) if has else None
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether an evidence may be had without a fit."""
+        return isinstance(self.model, Enumerable | Variational)
+
+    def log_likelihood(self) -> tuple[float, str]:
+        """Return the maximum of the log likelihood, by EM."""
+        if not isinstance(self.model, Latent):
+            raise NumericalError("no closed form")
+        found = em.climbs(self.model, self.data, self._rng(0), flat=True)
+        return found.best.expectation.value, _reached("EM", found)
+
+    def elbo(self) -> tuple[float, str]:
+        """Return the evidence lower bound of variational Bayes."""
+        if not isinstance(self.model, Variational):
+            raise NumericalError("no variational Bayes")
+        return self._climbed.best.objective, _reached("VB", self._climbed)
+
+    def evidence(self) -> tuple[float, float, str]:
+        """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
+        if self._is_enumerable:
+            return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
+        if not (isinstance(self.model, Variational) and dual_importance.can_estimate(self.model)):
+            raise NumericalError(NO_EVIDENCE)
+        starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
+        found = dual_importance.estimate(self.model, self.data, self._rng(2), starts)
+        limit = k_hat_limit(dual_importance.CHAINS * dual_importance.KEPT * dual_importance.DRAWS)
+        if wrong := failures([at_most("k-hat", found.k_hat, limit)]):
+            raise NumericalError(f"{wrong} of importance sampling")
+        return found.log_evidence, found.mcse, "importance sampling"
+
+    @property
+    def _is_enumerable(self) -> bool:
+        if not isinstance(self.model, Enumerable):
+            return False
+        try:
+            enumeration.require_few(self.model, self.data)
+        except InputError:
+            return False
+        return True
+
+    @cached_property
+    def _climbed(self) -> Search:
+        return vb.climbs(self.model, self.data, self._rng(1))
+
+    def _rng(self, purpose: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, purpose))
+
+
+def _reached(how: str, found: Search) -> str:
+    """Say how many restarts reached the best; what a fit would withhold is withheld here."""
+    if wrong := failures(found.checks):
+        raise NumericalError(f"{how}: {wrong}")
+    facts = found.facts
+    return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts"

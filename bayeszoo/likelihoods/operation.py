@@ -1,0 +1,85 @@
+"""What the compiled densities have in common: value and gradient are outputs of one PyTensor operation."""
+
+from __future__ import annotations
+
+import inspect
+import zlib
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch import basic as numba_basic
+from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
+
+
+class LogDensity(Op):
+    """A log density and its gradient in the first of its inputs, computed together.
+
+    Subclasses say what the inputs are and give the same numbers twice, by routes that share no code.
+
+    Attributes
+    ----------
+    parameters : tuple of int
+        Numbers of axes of the inputs that have a gradient; float64.
+    data : tuple of (int, str)
+        Numbers of axes and types of the inputs that have none, which come last.
+    value_ndim : int
+        0, or 1 where each entry along the first axis of the parameters has a density of its own.
+    loops : callable
+        The inputs to the value and the gradients, in what numba compiles.
+    sources : tuple
+        Code, other than ``loops``, that was compiled into it: PyTensor's cache on disk sees no other change.
+    by_numpy : callable
+        The same by NumPy and SciPy, for linkers other than numba's.
+    """
+
+    __props__ = ()
+    parameters: ClassVar[tuple[int, ...]]
+    data: ClassVar[tuple[tuple[int, str], ...]]
+    value_ndim: ClassVar[int] = 0
+    sources: ClassVar[tuple[Any, ...]] = ()
+    loops: Callable[..., Any]
+    by_numpy: Callable[..., Any]
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Take what can be read as arrays of these numbers of axes."""
+        kinds = [*((ndim, "float64") for ndim in self.parameters), *self.data]
+        pairs = zip(inputs, kinds, strict=True)
+        arrays = [pt.cast(pt.as_tensor_variable(value, ndim=ndim), dtype) for value, (ndim, dtype) in pairs]
+        gradients = [array.type() for array in arrays[: len(self.parameters)]]
+        return Apply(self, arrays, [pt.TensorType("float64", gradients[0].type.shape[: self.value_ndim])(), *gradients])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute it by NumPy."""
+        for storage, result in zip(output_storage, type(self).by_numpy(*inputs), strict=True):
+            storage[0] = result
+
+    def infer_shape(self, node: Apply, input_shapes: Any) -> Any:
+        """Return the shapes of the value and of the parameters."""
+        return [input_shapes[0][: self.value_ndim], *input_shapes[: len(self.parameters)]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Say that the data have no gradient."""
+        count = len(self.parameters)
+        return [[i < count] * (1 + count) for i in range(len(node.inputs))]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """Return the gradients that came with the value; they have none themselves."""
+        if not all(isinstance(one.type, DisconnectedType) for one in cotangents[1:]):
+            raise NotImplementedError(f"second derivatives of {type(self).__name__} are not available")
+        gradients = [pt.shape_padright(cotangents[0], g.type.ndim - self.value_ndim) * g for g in outputs[1:]]
+        return [*gradients, *(disconnected_type() for _ in self.data)]
+
+
+@register_funcify_default_op_cache_key(LogDensity)
+def _funcify(op: LogDensity, node: Apply, **kwargs: Any) -> Any:
+    loops = type(op).loops
+    return numba_basic.numba_njit(loops), source_version(loops, *op.sources)
+
+
+def source_version(*sources: Any) -> int:
+    """Return a number that changes with the code."""
+    return zlib.crc32("".join(map(inspect.getsource, sources)).encode())

@@ -1,0 +1,80 @@
+"""Vectors in compiled loops: exponentials of many numbers, and short vectors that stay in the processor's registers.
+
+Numba's cache of compiled code looks at the time of one file: save those that import this one when it has changed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+UNROLLED = 7
+"""Length up to which a short vector is a tuple. Loops over it are compiled for the length, and written out."""
+
+_TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
+
+
+def zeros(length: int) -> Any:
+    """Return a short vector of zeros: a tuple, whose length is known to the compiler, or an array."""
+    return (0.0,) * length if length <= UNROLLED else np.zeros(length)
+
+
+def copied(x: Any) -> Any:
+    """Return a short vector to change."""
+    return x if isinstance(x, tuple) else x.copy()
+
+
+def with_entry(x: Any, at: int, value: float) -> Any:
+    """Return a short vector with another entry; an array is changed."""
+    if isinstance(x, tuple):
+        return (*x[:at], value, *x[at + 1 :])
+    x[at] = value
+    return x
+
+
+@numba.extending.overload(copied)
+def _typed_copied(x):  # type: ignore[no-untyped-def]
+    is_tuple = isinstance(x, numba.types.UniTuple)
+    return (lambda x: x) if is_tuple else (lambda x: x.copy())
+
+
+@numba.extending.overload(with_entry)
+def _typed_with_entry(x, at, value):  # type: ignore[no-untyped-def]
+    def changed(x, at, value):  # type: ignore[no-untyped-def]
+        x[at] = value
+        return x
+
+    def replaced(x, at, value):  # type: ignore[no-untyped-def]
+        return tuple_setitem(x, at, value)  # type: ignore[call-arg]
+
+    return replaced if isinstance(x, numba.types.UniTuple) else changed
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def exponentials(x: np.ndarray, work: np.ndarray) -> None:
+    """Replace x <= 0 by exp(x), of relative error < 3e-16; 0 below -708. NaN stays.
+
+    The C library takes one number at a time, which would be half of a pass. Here exp(x) = 2^n exp(r), with n whole
+    and |r| <= log(2) / 2. Adding 1.5 x 2^52 rounds to a whole number, and leaves it in the last bits.
+    """
+    rounding = 6755399441055744.0
+    for n in range(len(x)):
+        at = -708.0 if x[n] < -708.0 else x[n]
+        work[n] = at * 1.4426950408889634 + rounding
+    for n in range(len(x)):
+        at = -708.0 if x[n] < -708.0 else x[n]
+        whole = work[n] - rounding
+        r = at - whole * 6.93147180369123816490e-01 - whole * 1.90821492927058770002e-10  # log(2), in two parts
+        series = 0.0
+        for coefficient in _TAYLOR:
+            series = series * r + coefficient
+        x[n] = 0.0 if x[n] < -708.0 else series
+    bits = work.view(np.int64)
+    for n in range(len(x)):
+        bits[n] = (bits[n] + 1023) << 52  # the bits of 2^n
+    for n in range(len(x)):
+        x[n] *= work[n]

@@ -1,0 +1,87 @@
+"""Where samplers and optimizers begin, in unconstrained coordinates.
+
+A model with latent variables has modes that no fixed initial point is near: where all components are alike the gradient
+is zero between them. EM with restarts finds the modes first. Chains begin at every one that can hold a share of the
+posterior that matters, so that a posterior with several modes is seen as chains that disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.em import climbs
+from bayeszoo.errors import NumericalError
+from bayeszoo.laplace import gaussian
+from bayeszoo.latent import Latent
+from bayeszoo.optimize import Gradient, maximize
+from bayeszoo.problem import Problem
+
+MOST = 5
+"""Maxima of EM that are looked at."""
+SHARE = math.log(1000)
+"""A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
+MOST_COORDINATES = 1000
+"""Coordinates from which the curvature is not computed; then modes are judged by their heights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A place to begin.
+
+    Attributes
+    ----------
+    x : ndarray of shape (D,)
+        Where, in unconstrained coordinates.
+    scale : ndarray of shape (D, D) or None
+        Lower triangular: how far a chain may begin from it, in the directions of the posterior. None where it is not
+        known; a chain then begins within one unit of each coordinate.
+    log_mass : float
+        Log of the mass of the posterior about it, up to a constant.
+    """
+
+    x: np.ndarray
+    scale: np.ndarray | None = None
+    log_mass: float = 0.0
+
+    def near(self, seed: int, joint: Gradient) -> np.ndarray:
+        """Return a point nearby at which the density is finite, as long as a hundred trials find one."""
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            if self.scale is None:
+                x = self.x + rng.uniform(-1, 1, len(self.x))
+            else:
+                x = self.x + self.scale @ rng.standard_normal(len(self.x))
+            if np.isfinite(joint(x)[0]):
+                break
+        return x
+
+
+def starts(problem: Problem) -> list[Start]:
+    """Return the places to begin from, the one with the largest mass first."""
+    density = problem.density
+    if not isinstance(problem.model, Latent):
+        return [Start(density.start)]
+    points = [density.unconstrain(state) for state in _modes(problem)]
+    found = sorted((_described(density.joint, x) for x in points), key=lambda one: -one.log_mass)
+    return [one for one in found if one.log_mass >= found[0].log_mass - SHARE]
+
+
+def _modes(problem: Problem) -> list[Any]:
+    """Return parameters at the distinct maxima of EM; the prior may have no mode, but these are stationary points."""
+    found = climbs(problem.model, problem.data, problem.rng, flat=False, reporter=problem.reporter)
+    return [climb.state for climb in found.distinct[:MOST]]
+
+
+def _described(joint: Gradient, x: np.ndarray) -> Start:
+    """Move to the mode of the unconstrained density nearby, and measure it by its Laplace approximation."""
+    if len(x) > MOST_COORDINATES:
+        return Start(x, None, joint(x)[0])
+    try:
+        q = gaussian(maximize(joint, x))
+    except NumericalError:
+        return Start(x, None, joint(x)[0])
+    return Start(q.mean, q.scale, joint(q.mean)[0] + q.log_volume + len(x) / 2 * math.log(2 * math.pi))

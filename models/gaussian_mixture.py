@@ -1,0 +1,145 @@
+r"""Gaussian mixture: rows from K clusters, each with its own mean and covariance.
+
+    weights        ~ Dirichlet(alpha 1_K)
+    Sigma_k        ~ InvWishart(nu0, Psi0)
+    mu_k | Sigma_k ~ N(m0, Sigma_k / kappa0)      k = 1..K
+    z_n            ~ Categorical(weights)         n = 1..N, summed out
+    Y_n            ~ N(mu_{z_n}, Sigma_{z_n})
+
+Tied: one Sigma for all. Diagonal: the variance of column j ~ InvGamma(nu0 / 2, Psi0_jj / 2). Spherical: one variance
+for all columns ~ InvGamma(nu0 / 2, tr(Psi0) / 2D). Bishop, PRML, sections 9.2 and 10.2; Murphy 2012, section 11.4;
+Fraley and Raftery 2007, whose prior `weak` has; W4400, mixture models and EM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo import simplex
+from bayeszoo.component_moments import ComponentMoments
+from bayeszoo.data import Example
+from bayeszoo.errors import InputError
+from bayeszoo.fields import covariance as scale_matrix
+from bayeszoo.fields import plain, positive, real, whole
+from bayeszoo.gaussian_components import STRUCTURES, GaussianComponents
+from bayeszoo.gaussian_mixtures import GaussianMixtureModel
+from bayeszoo.inputs import Matrix
+from bayeszoo.model import Values
+from bayeszoo.moments import Moments
+
+pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.gaussian_declarations", suppress_warning=True)
+inverse_wishart = lazy_loader.load("bayeszoo.inverse_wishart", suppress_warning=True)
+likelihoods = lazy_loader.load("bayeszoo.likelihoods.mixture", suppress_warning=True)
+
+_IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
+
+
+@dataclass(frozen=True)
+class GaussianMixture(GaussianMixtureModel):
+    """Rows of D numbers from K Gaussian components, with conjugate priors.
+
+    Parameters
+    ----------
+    K : int
+        How many components.
+    alpha : float
+        Concentration of the prior of the weights, > 0, the same for all components.
+    m0, kappa0 : float (or D of them), float
+        Mean of the prior of each mean, and how many rows it is worth, > 0.
+    nu0, Psi0 : float, float or list of lists of float
+        Degrees of freedom of the prior of a covariance, of matrices > D - 1, and its scale matrix, symmetric and
+        positive definite; a number stands for that multiple of the identity.
+    covariance : str
+        ``"full"``, ``"tied"``, ``"diagonal"`` or ``"spherical"``.
+    """
+
+    K: int = whole(2, "the number of components K")
+    alpha: float = positive(1.0, "prior alpha")
+    m0: float = real(0.0, "prior mean m0", axes=("column",), units=1, location=True)
+    kappa0: float = positive(1.0, "prior kappa0")
+    nu0: float = positive(4.0, "prior degrees of freedom nu0")
+    Psi0: float = scale_matrix(1.0, "Psi0", axes=("column", "column"))
+    covariance: str = "full"
+
+    inputs = Matrix("Y")
+    examples = (
+        Example(
+            "faithful.csv", "eruptions of Old Faithful and waiting times for the next, min", "Azzalini, Bowman 1990"
+        ),
+        Example("galaxies.csv", "velocities of 82 galaxies, km/s", "Postman et al. 1986; Roeder 1990"),
+        Example("iris.csv", "four measurements in cm of 150 iris flowers", "Fisher 1936", {"columns": _IRIS}),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.covariance not in STRUCTURES:
+            raise InputError(f"there is no covariance {self.covariance!r}", hint=f"use one of {', '.join(STRUCTURES)}")
+
+    @classmethod
+    def weak(cls, data: Values) -> GaussianMixture:
+        """Centre the prior on the data; scale matrix diag(variances) / K^(2/D), a share of their volume for each."""
+        return cls.weak_given(data, {})
+
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> GaussianMixture:
+        """Return a model with some fields given, and the others weakly informative for that K."""
+        made, stats = cls(**given), Moments.of(data["Y"])
+        psi = np.diag(stats.sd**2) / made.K ** (2 / len(stats.mean))
+        weak = {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": len(stats.mean) + 2.0, "Psi0": plain(psi)}
+        return replace(made, **{name: value for name, value in weak.items() if name not in given})
+
+    def components(self, columns: int) -> GaussianComponents:
+        """Return the prior of the components of rows with D columns, which the fields must suit."""
+        psi = self.entries("Psi0", (columns, columns)) if np.ndim(self.Psi0) else self.Psi0 * np.eye(columns)
+        m0 = self.entries("m0", columns)
+        return GaussianComponents(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw parameters from the prior (of two columns where numbers stand for all) and rows given them."""
+        columns = next((len(np.array(one)) for one in (self.m0, self.Psi0) if np.ndim(one)), 2)
+        prior = self.components(columns)
+        params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), **prior.rvs(prior.prior, (), rng)}
+        matrices, which = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=params["weights"])
+        rows = [rng.multivariate_normal(params["means"][k], matrices[k], method="cholesky") for k in which]
+        names = np.array([f"x{j + 1}" for j in range(columns)])
+        return params, {"Y": np.reshape(rows, (size, columns)), "column": names}
+
+    def declare(self, data: Values) -> Any:
+        """Declare one row of a mixture of K Gaussians a row."""
+        prior = self.components_of(data)
+        with pm.Model(coords=self.coords(data)) as model:
+            weights = pm.Dirichlet("weights", a=np.full(self.K, self.alpha), dims="component")
+            covariances = priors.covariances_of(prior, self.dims["covariances"])
+            means = pm.MvNormal("means", mu=prior.m, cov=covariances / self.kappa0, dims=self.dims["means"])
+            each = pm.MvNormal.dist(mu=means, cov=covariances)
+            rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
+            pm.Mixture("Y", w=weights, comp_dists=each, observed=rows, dims=("row", "column"))
+        return model
+
+    def compiled(self, data: Values) -> Any:
+        """Declare the same density on a compiled likelihood."""
+        self.require_rows(data)
+        prior = self.components_of(data)
+        with pm.Model() as model:
+            weights = pm.Dirichlet("weights", a=pm.Data("alpha", np.full(self.K, self.alpha)))
+            covariances = priors.covariances_of(prior)
+            means = inverse_wishart.ScaledNormals("means", prior.m, self.kappa0, covariances, count=self.K)
+            rows = pm.Data("Y_data", data["Y"])
+            pm.Potential("Y", likelihoods.gaussian_mixture_log_likelihood(weights, means, covariances, rows))
+        return model
+
+    def m_step(self, stats: ComponentMoments, flat: bool = False) -> dict[str, Any]:
+        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
+        prior = self.components(stats.mean.shape[1])
+        of_components = prior.flat_mode(stats) if flat else prior.mode(prior.updated(stats))
+        return {"weights": simplex.mode(stats.n, 1.0 if flat else self.alpha, "the mixture"), **of_components}
+
+    def vb_m_step(self, stats: ComponentMoments) -> dict[str, Any]:
+        """Return q(theta), the posterior given expected statistics."""
+        components = self.components(stats.mean.shape[1]).updated(stats)
+        return {"weights": self.alpha + stats.n, "components": components}

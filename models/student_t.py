@@ -1,0 +1,149 @@
+r"""Student t: measurements of which some are far off, as a scale mixture of Gaussians.
+
+    lam      ~ Gamma(a0, rate b0)
+    mu | lam ~ N(m0, 1 / (kappa0 lam))
+    theta_n  ~ Gamma(nu / 2, rate nu / 2)     the precision of row n over lam
+    y_n      ~ N(mu, 1 / (theta_n lam))       n = 1..N
+
+The theta_n are latent. Integrated out, y_n ~ StudentT(nu, mu, sigma) with the scale sigma = lam**(-1/2); nu is given.
+W4400, mixture models; Liu and Rubin 1995; Bishop, PRML, section 2.3.7; Gelman et al., BDA3, section 17.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.data import Example
+from bayeszoo.families import Posterior
+from bayeszoo.fields import positive, real
+from bayeszoo.inputs import Real
+from bayeszoo.latent import Expectation
+from bayeszoo.model import Model, Values
+from bayeszoo.moments import Moments
+from bayeszoo.scale_mixture import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
+
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class StudentT(Model):
+    """Student-t observations, with a normal-gamma prior on their location and precision.
+
+    Parameters
+    ----------
+    m0, kappa0 : float
+        Mean of the prior of mu, and how many observations it is worth, > 0.
+    a0, b0 : float
+        Shape and rate of the Gamma prior of the precision, > 0.
+    nu : float
+        Degrees of freedom, > 0: few make outliers likely, many make the observations Gaussian.
+    """
+
+    m0: float = real(0.0, "prior mean m0", units=1, location=True)
+    kappa0: float = positive(1.0, "prior kappa0")
+    a0: float = positive(1.0, "prior shape a0")
+    b0: float = positive(1.0, "prior rate b0", units=2)
+    nu: float = positive(4.0, "degrees of freedom nu")
+
+    inputs = Real("y")
+    examples = (
+        Example("newcomb.csv", "passage times of light, deviations from 24,800 ns; two outliers", "Newcomb 1882"),
+        Example("cavendish.csv", "density of the Earth relative to water, in 29 measurements", "Cavendish 1798"),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> StudentT:
+        """Centre the prior on the median: a hundredth of an observation for mu, one for the precision."""
+        centre = np.median(data["y"])
+        sd = 1.4826 * np.median(np.abs(data["y"] - centre)) or Moments.of(data["y"]).sd
+        return cls(m0=centre, kappa0=0.01, a0=0.5, b0=0.5 * sd**2)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw precision and mean from the prior, a precision for each of ``size`` rows, and these."""
+        params = self._prior.posterior().rvs((), rng)
+        precisions = params["lam"] * rng.gamma(self.nu / 2, 2 / self.nu, size)
+        return params, {"y": rng.normal(params["mu"], precisions**-0.5)}
+
+    @property
+    def _prior(self) -> MeanPrecision:
+        return MeanPrecision(self.m0, self.kappa0, self.a0, self.b0)
+
+    def declare(self, data: Values) -> Any:
+        """Declare one Student-t observation a row; with nu above a million an `InputError` refuses."""
+        with pm.Model() as model:
+            m0, kappa0, a0, b0 = ours.as_data(m0=self.m0, kappa0=self.kappa0, a0=self.a0, b0=self.b0)
+            (nu,) = ours.as_data(nu=within_pymc(self.nu, "normal_gamma"))
+            lam = pm.Gamma("lam", alpha=a0, beta=b0)
+            mu = pm.Normal("mu", mu=m0, tau=kappa0 * lam)
+            pm.StudentT("y", nu=nu, mu=mu, lam=lam, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
+        return model
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Student-t distribution; parameters of shape (...,) give (..., rows)."""
+        mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
+        return scipy.stats.t(self.nu, mu + np.zeros(len(data["y"])), lam**-0.5)
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return sigma, the scale of one observation: its standard deviation is sqrt(nu / (nu - 2)) sigma."""
+        return {"sigma": np.asarray(params["lam"]) ** -0.5}
+
+    def assign(self, params: Values, data: Values) -> Any:
+        """Return E[theta_n] given each row and the parameters, shape (..., rows): near 0 for outliers."""
+        mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
+        return weights(self.nu, lam * np.square(data["y"] - mu))
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Return a row, or the prior's mean, and the precision of a typical distance from it."""
+        places = np.append(data["y"], self.m0)
+        mu = rng.choice(places)
+        return {"mu": mu, "lam": (self.a0 + 0.5) / (self.b0 + np.median(np.square(places - mu)) / 2)}
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return the statistics of the rows, each weighted by E[theta_n], and the Student-t log likelihood."""
+        mu, lam = params["mu"], params["lam"]
+        return self._expectation(data["y"], mu, lam * np.square(data["y"] - mu), np.log(lam))
+
+    def _expectation(self, y: np.ndarray, centre: float, distances: np.ndarray, log_lam: float) -> Expectation:
+        value = float(np.sum(log_normalizers(self.nu, distances, log_lam)))
+        return Expectation(Weighted.of(y, centre, weights(self.nu, distances)), value)
+
+    def m_step(self, stats: Weighted, flat: bool = False) -> dict[str, Any]:
+        """Return the mode of mu and lam given the weights; with ``flat`` the weighted mean and precision."""
+        return stats.maximum() if flat else self._prior.updated(stats).mode()
+
+    def log_prior(self, params: Values, data: Values) -> Any:
+        """Log density of mu and lam a priori; leading axes are draws."""
+        return self._prior.logpdf(params)
+
+    def free_parameters(self, stats: Any) -> int:
+        """Return 2: mu and lam."""
+        return 2
+
+    def vb_start(self, data: Values, rng: np.random.Generator) -> MeanPrecision:
+        """Return q(mu, lam) given the weights at a random start."""
+        return self.vb_m_step(self.e_step(self.start(data, rng), data).stats)
+
+    def vb_e_step(self, q: MeanPrecision, data: Values) -> Expectation:
+        """Return the statistics under q(theta_n) = Gamma((nu + 1) / 2, rate (nu + E[lam (y_n - mu)^2]) / 2)."""
+        return self._expectation(data["y"], q.mean, q.distances(data["y"]), q.log_lam)
+
+    def vb_m_step(self, stats: Weighted) -> MeanPrecision:
+        """Return q(mu, lam): normal-gamma, given the expected weights."""
+        return self._prior.updated(stats)
+
+    def divergence(self, q: MeanPrecision) -> float:
+        """Return KL(q(mu, lam) || prior) in nats."""
+        return q.divergence(self._prior)
+
+    def vb_posterior(self, q: MeanPrecision) -> Posterior:
+        """Return q(mu, lam)."""
+        return q.posterior()
+
+    def vb_log_density(self, q: MeanPrecision, params: Values) -> Any:
+        """Log density of q(mu, lam); leading axes are draws."""
+        return q.logpdf(params)

@@ -1,0 +1,370 @@
+"""Label switching: draws whose true labels are known, and everything that can be permuted wrongly."""
+
+import itertools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy
+
+import bayeszoo as bz
+from bayeszoo import models, zoo
+from bayeszoo.align import align, inverse, match, permute
+from bayeszoo.enumeration import enumerate_posterior
+from bayeszoo.errors import InputError
+from bayeszoo.inputs import Real
+
+module = sys.modules["bayeszoo.align"]  # the package may export a function of that name
+LATENT = Path(__file__).parent / "latent_models"
+RATES = np.array([2.0, 9.0, 25.0])
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def latent_models():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "__path__", [str(LATENT), *models.__path__])
+        zoo.find.cache_clear()
+        yield
+    zoo.find.cache_clear()
+
+
+def poisson(K=3):
+    return bz.find("toy_poisson_mixture")(K, 1.0, 1.0, 0.1)
+
+
+def switched(rng, K, shape=(4, 200)):
+    return rng.permuted(np.tile(np.arange(K), (*shape, 1)), axis=-1)
+
+
+def noisy(rng, shape=(4, 200), noise=0.05):
+    """Draws around one set of parameters, their labels by decreasing weight."""
+    return {
+        "weights": rng.dirichlet(400 * WEIGHTS, shape),
+        "rates": RATES * np.exp(noise * rng.normal(size=(*shape, 3))),
+        "other": rng.normal(size=(*shape, 3)),  # which has no component axis
+    }
+
+
+def rows(rng, n=150):
+    return {"y": rng.poisson(RATES[rng.choice(3, n, p=WEIGHTS)])}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A hidden Markov chain with Gaussian observations of variance 1, without PyMC."""
+
+    K: int = 3
+    axis: str | None = "state"
+    inputs = Real("y")
+    dims = {"start": ("state",), "transitions": ("state", "state_2"), "means": ("state",), "scale": ()}  # noqa: RUF012
+
+    def exchangeable(self):
+        return self.axis
+
+    def _forward(self, params, data):
+        density = np.exp(-0.5 * (data["y"][:, None] - params["means"][..., None, :]) ** 2) / np.sqrt(2 * np.pi)
+        alpha, scale = [params["start"] * density[..., 0, :]], []
+        for i in range(len(data["y"])):
+            if i:
+                alpha.append(np.einsum("...j,...jk->...k", alpha[-1], params["transitions"]) * density[..., i, :])
+            scale.append(alpha[-1].sum(axis=-1))
+            alpha[-1] = alpha[-1] / scale[-1][..., None]
+        return density, np.stack(alpha, axis=-2), np.log(scale).sum(axis=0)
+
+    def log_likelihood(self, params, data):
+        return self._forward(params, data)[2]
+
+    def assign(self, params, data):
+        density, alpha, _ = self._forward(params, data)
+        beta = np.ones_like(alpha)
+        for i in range(len(data["y"]) - 2, -1, -1):
+            beta[..., i, :] = np.einsum(
+                "...jk,...k->...j", params["transitions"], density[..., i + 1, :] * beta[..., i + 1, :]
+            )
+            beta[..., i, :] /= beta[..., i, :].sum(axis=-1, keepdims=True)
+        both = alpha * beta
+        return both / both.sum(axis=-1, keepdims=True)
+
+
+def hidden_chain(rng, shape=(2, 100)):
+    base = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.05, 0.45, 0.5]])
+    params = {
+        "start": rng.dirichlet([20.0, 30.0, 10.0], shape),
+        "transitions": np.stack([rng.dirichlet(200 * row, shape) for row in base], axis=-2),
+        "means": np.array([0.0, 0.5, 3.0]) + 0.05 * rng.normal(size=(*shape, 3)),  # two states that overlap
+        "scale": rng.gamma(3.0, size=shape),
+    }
+    states = [0]
+    for _ in range(199):
+        states.append(rng.choice(3, p=base[states[-1]]))
+    return params, {"y": np.array([0.0, 0.5, 3.0])[states] + rng.normal(size=200)}
+
+
+def equal(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+# Permuting
+
+
+def test_permutations_are_undone_bit_for_bit_and_move_every_axis_of_components():
+    rng = np.random.default_rng(1)
+    params, data = hidden_chain(rng)
+    permutations = switched(rng, 3, (2, 100))
+    moved = permute(Chain(), params, permutations)
+    for chain, draw in [(0, 0), (1, 57), (1, 99)]:
+        order = permutations[chain, draw]
+        assert (moved["means"][chain, draw] == params["means"][chain, draw][order]).all()
+        both = params["transitions"][chain, draw][order][:, order]
+        assert (moved["transitions"][chain, draw] == both).all()
+    assert equal(permute(Chain(), moved, inverse(permutations)), params)
+    assert (moved["scale"] == params["scale"]).all()
+    assert not equal(moved, params)
+    assert Chain().log_likelihood(moved, data) == pytest.approx(Chain().log_likelihood(params, data), rel=1e-12)
+    assert np.moveaxis(Chain().assign(moved, data), -1, -2) == pytest.approx(
+        np.take_along_axis(np.moveaxis(Chain().assign(params, data), -1, -2), permutations[..., None], axis=2),
+        abs=1e-12,
+    )
+
+
+@pytest.mark.parametrize("bug", ["one axis", "inverse", "means only"])
+def test_a_permutation_done_wrongly_changes_the_likelihood_or_is_not_the_permutation(bug):
+    rng = np.random.default_rng(1)
+    params, data = hidden_chain(rng)
+    permutations = switched(rng, 3, (2, 100))
+    wrong = Chain()
+    if bug == "inverse":
+        moved = permute(Chain(), params, inverse(permutations))
+        assert not (moved["means"] == np.take_along_axis(params["means"], permutations, axis=-1)).all()
+        return
+    dims = {**Chain.dims, "transitions": ("state", "to")} if bug == "one axis" else {"means": ("state",)}
+    object.__setattr__(wrong, "dims", dims)
+    moved = permute(wrong, params, permutations)
+    assert np.abs(wrong.log_likelihood(moved, data) - wrong.log_likelihood(params, data)).max() > 1
+
+
+def test_one_point_has_one_permutation_and_matrices_keep_their_columns():
+    model = bz.find("toy_bernoulli_mixture")(3)
+    params = {"weights": np.array([0.2, 0.3, 0.5]), "p": np.arange(6.0).reshape(3, 2)}
+    moved = permute(model, params, np.array([2, 0, 1]))
+    assert moved["weights"].tolist() == [0.5, 0.2, 0.3]
+    assert moved["p"].tolist() == [[4, 5], [0, 1], [2, 3]]
+
+
+def test_an_axis_of_another_length_is_refused_and_labels_that_mean_something_stay():
+    params, data = hidden_chain(np.random.default_rng(1))
+    with pytest.raises(InputError, match="start has 3 components, the permutations 2"):
+        permute(Chain(), params, np.zeros((2, 100, 2), dtype=int))
+    told_apart = Chain(axis=None)
+    assert equal(permute(told_apart, params, np.zeros((2, 100, 3), dtype=int)), params)
+    assert (align(told_apart, params, data).permutations == np.arange(3)).all()
+    assert match(told_apart, params, np.zeros((200, 3)), data).tolist() == [0, 1, 2]
+
+
+# Aligning
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_switched_at_random_are_found_again(seed):
+    rng = np.random.default_rng(seed)
+    truth, data = noisy(rng), rows(rng)
+    permutations = switched(rng, 3)
+    found = align(poisson(), permute(poisson(), truth, permutations), data)
+    assert (found.permutations == inverse(permutations)).all()  # the weights decrease
+    assert equal(permute(poisson(), permute(poisson(), truth, permutations), found.permutations), truth)
+    assert (found.stability > 0.9).all()
+    mean = np.mean(poisson().assign(truth, data), axis=(0, 1))
+    assert found.responsibilities == pytest.approx(mean, abs=1e-12)
+
+
+def test_states_of_a_hidden_chain_that_overlap_are_found_again():
+    rng = np.random.default_rng(2)
+    truth, data = hidden_chain(rng)
+    permutations = switched(rng, 3, (2, 100))
+    moved = permute(Chain(), truth, permutations)
+    found = permute(Chain(), moved, align(Chain(), moved, data).permutations)
+    order = np.argsort(-Chain().assign(truth, data).mean(axis=(0, 1, 2)))
+    assert equal(found, permute(Chain(), truth, np.broadcast_to(order, permutations.shape)))
+
+
+def test_draws_unlike_the_others_do_not_decide():
+    rng = np.random.default_rng(11)
+    truth, data = noisy(rng), rows(rng)
+    truth["rates"][0, 0], truth["weights"][0, 0] = 9.0, 1 / 3  # no guide to the others, if the search began there
+    permutations = switched(rng, 3)
+    moved = permute(poisson(), truth, permutations)
+    alone = module._nearest(module._responsibilities(poisson(), moved, data), by_first(moved, data))[0]
+    assert len(np.unique(np.take_along_axis(permutations.reshape(-1, 3), alone, axis=1), axis=0)) > 2
+    found = align(poisson(), moved, data).permutations
+    assert (found.reshape(-1, 3)[1:] == inverse(permutations).reshape(-1, 3)[1:]).all()
+
+
+def by_first(params, data):
+    """The responsibilities of the first draw."""
+    return poisson().assign({name: values[0, 0] for name, values in params.items()}, data).T
+
+
+@pytest.mark.parametrize("bug", ["inverse", "weights only"])
+def test_an_alignment_done_wrongly_leaves_draws_mixed(bug):
+    rng = np.random.default_rng(0)
+    truth, data = noisy(rng), rows(rng)
+    moved = permute(poisson(), truth, switched(rng, 3))
+    permutations = align(poisson(), moved, data).permutations
+    wrong = permute(poisson(), moved, inverse(permutations) if bug == "inverse" else permutations)
+    if bug == "weights only":
+        wrong["rates"] = moved["rates"]
+    assert not np.allclose(wrong["rates"], truth["rates"])
+    again = align(poisson(), wrong, data)
+    assert (again.permutations != np.arange(3)).any()  # it is not aligned
+    assert wrong["rates"].std(axis=(0, 1))[0] > 10 * truth["rates"].std(axis=(0, 1))[0]
+
+
+def test_aligned_draws_stay_as_they_are():
+    rng = np.random.default_rng(5)
+    truth, data = noisy(rng), rows(rng)
+    assert (align(poisson(), truth, data).permutations == np.arange(3)).all()
+
+
+def test_each_permutation_is_the_best_of_all_for_the_mean():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(4), (60, 30)).swapaxes(1, 2)  # responsibilities that are noise
+    q = p.mean(axis=0) + 0.1 * rng.dirichlet(np.ones(4), 30).T
+    q /= q.sum(axis=0)
+    found, cost = module._nearest(p, q)
+    smooth = lambda r: (1 - module._SMOOTH) * r + module._SMOOTH / 4  # noqa: E731
+    every = list(itertools.permutations(range(4)))
+    divergence = np.array(
+        [[scipy.special.rel_entr(smooth(draw[list(order)]), smooth(q)).sum() for order in every] for draw in p]
+    )
+    assert (found == np.array(every)[divergence.argmin(axis=1)]).all()
+    entropy = scipy.special.entr(smooth(p)).sum()
+    assert cost - entropy == pytest.approx(divergence.min(axis=1).sum(), rel=1e-10)
+    q = module._mean(p, found)
+    assert q == pytest.approx(np.mean([draw[order] for draw, order in zip(p, found, strict=True)], axis=0), abs=1e-15)
+
+
+def test_no_step_makes_the_divergence_larger_and_the_end_is_a_fixed_point():
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.full(3, 0.3), (200, 40)).swapaxes(1, 2)
+    found, cost = module._climb(p, p[0])
+    again, lower = module._nearest(p, module._mean(p, found))
+    assert not lower < cost
+    assert (again == found).all()
+    best = module._climb(p, module._start(p))[1]
+    costs = [module._climb(p, draw)[1] for draw in p[:10]]
+    assert best <= np.median(costs)
+
+
+def test_of_many_rows_the_same_ones_are_looked_at(monkeypatch):
+    monkeypatch.setattr(module, "MAX_ROWS", 60)
+    rng = np.random.default_rng(6)
+    truth, data = noisy(rng), rows(rng, 600)
+    permutations = switched(rng, 3)
+    moved = permute(poisson(), truth, permutations)
+    found = align(poisson(), moved, data)
+    assert found.responsibilities.shape == (60, 3)
+    assert (found.permutations == inverse(permutations)).all()
+    assert (align(poisson(), moved, data).responsibilities == found.responsibilities).all()
+    assert match(poisson(), truth, found.responsibilities, data).tolist() == [0, 1, 2]
+    monkeypatch.setattr(module, "_CELLS", 30)
+    assert align(poisson(), moved, data).responsibilities.shape == (10, 3)
+
+
+def test_rows_that_are_looked_at_keep_their_order(monkeypatch):
+    monkeypatch.setattr(module, "MAX_ROWS", 50)
+    seen = []
+
+    class Watched(Chain):
+        def assign(self, params, data):
+            seen.append(data["y"])
+            return super().assign(params, data)
+
+    params, _ = hidden_chain(np.random.default_rng(1), (1, 3))
+    align(Watched(), params, {"y": np.linspace(0, 3, 300)})
+    assert len(seen[0]) == 50
+    assert (np.diff(seen[0]) > 0).all()
+    assert len(np.unique(np.round(np.diff(seen[0]), 6))) > 3  # evenly spaced rows may all be of one component
+
+
+def test_one_component_and_one_draw():
+    one = {"weights": np.ones((4, 50, 1)), "rates": np.random.default_rng(0).gamma(2.0, size=(4, 50, 1))}
+    found = align(poisson(1), one, {"y": np.array([1, 2])})
+    assert found.permutations.shape == (4, 50, 1)
+    assert found.stability.tolist() == [1.0]
+    point = {"weights": WEIGHTS[None, None, [2, 0, 1]], "rates": RATES[None, None, [2, 0, 1]]}
+    found = align(poisson(), point, rows(np.random.default_rng(0)))
+    assert found.permutations.tolist() == [[[1, 2, 0]]]  # by decreasing weight
+    assert found.stability == pytest.approx(np.ones(3))
+
+
+# How much labels mean
+
+
+def test_stability_is_that_of_its_definition():
+    rng = np.random.default_rng(8)
+    draws, data = noisy(rng, (2, 30), noise=0.5), rows(rng, 40)
+    found = align(poisson(), draws, data)
+    p = poisson().assign(permute(poisson(), draws, found.permutations), data).reshape(60, 40, 3)
+    q = p.mean(axis=0)
+    for k in range(3):
+        like = [
+            np.mean(np.minimum(p[..., j], q[:, k]).sum(axis=1) / np.maximum(p[..., j], q[:, k]).sum(axis=1))
+            for j in range(3)
+        ]
+        assert found.stability[k] == pytest.approx((like[k] - np.mean(like)) / (1 - np.mean(like)), rel=1e-10)
+
+
+def test_overlap_does_not_lower_stability_and_labels_without_meaning_do():
+    rng = np.random.default_rng(7)
+    data = rows(rng)
+    same = {"weights": np.full((4, 100, 3), 1 / 3), "rates": np.tile([4.0, 5.0, 6.0], (4, 100, 1))}
+    moved = permute(poisson(), same, switched(rng, 3, (4, 100)))
+    assert align(poisson(), moved, data).stability == pytest.approx(np.ones(3))
+    alike = {"weights": rng.dirichlet(np.ones(3), (4, 100)), "rates": np.full((4, 100, 3), 5.0)}
+    assert align(poisson(), alike, data).stability.min() < 0.4
+    identical = {"weights": np.full((4, 100, 3), 1 / 3), "rates": np.full((4, 100, 3), 5.0)}
+    assert align(poisson(), identical, data).stability.tolist() == [0.0] * 3
+    anything = {"weights": rng.dirichlet(np.ones(3), (4, 100)), "rates": rng.gamma(1.0, 10.0, (4, 100, 3))}
+    assert align(poisson(), anything, data).stability.min() < 0.4
+    two = {"weights": alike["weights"], "rates": np.array([2.0, 2.0, 25.0]) * rng.normal(1, 0.03, (4, 100, 3))}
+    low, middle, high = np.sort(align(poisson(), two, data).stability)
+    assert low < 0.5 < middle < 0.8 < high  # two that are one, and one by itself
+    empty = {"weights": np.tile([1.0, 0.0], (4, 100, 1)), "rates": np.full((4, 100, 2), 5.0)}
+    with np.errstate(divide="ignore"):  # the logarithm of a weight of 0
+        assert np.isnan(align(poisson(2), empty, data).stability[1])
+
+
+def test_the_exact_posterior_of_few_rows_is_aligned():
+    y = [0, 1, 0, 2, 1, 14, 11, 17]
+    found = enumerate_posterior(poisson(2), y)
+    draws = found.draw((4, 500), np.random.default_rng(1))
+    assert abs(draws["rates"][..., 0].mean() - draws["rates"][..., 1].mean()) < 1  # before, labels say nothing
+    aligned = align(poisson(2), draws, {"y": np.array(y)})
+    rates = permute(poisson(2), draws, aligned.permutations)["rates"]
+    assert np.median(rates[..., 0]) < 2
+    assert np.median(rates[..., 1]) > 10
+    same = aligned.responsibilities @ aligned.responsibilities.T
+    assert same[0, 7] == pytest.approx(found.coclustering[0, 7], abs=0.02)
+    assert same[0, 1] == pytest.approx(found.coclustering[0, 1], abs=0.02)
+
+
+# Two fits
+
+
+def test_the_labels_of_another_fit_are_found():
+    rng = np.random.default_rng(9)
+    data = rows(rng)
+    first, second = noisy(rng), noisy(rng, (2, 50))
+    reference = align(poisson(), first, data).responsibilities
+    order = np.array([2, 0, 1])
+    other = permute(poisson(), second, np.broadcast_to(order, (2, 50, 3)))
+    found = match(poisson(), other, reference, data)
+    assert found.tolist() == inverse(order).tolist()
+    assert equal(permute(poisson(), other, np.broadcast_to(found, (2, 50, 3))), second)
+    with pytest.raises(InputError, match="as many components and of the same rows"):
+        match(poisson(), second, reference[:, :2], data)
+    with pytest.raises(InputError, match="as many components and of the same rows"):
+        match(poisson(), second, reference[:9], data)

@@ -1,0 +1,245 @@
+"""Components of rows: averages by hand, labels of least loss, and what is refused."""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo import models, zoo
+from bayeszoo.assign import Assignments, Latents, assign, assignments, in_chunks
+from bayeszoo.enumeration import Enumeration
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.gate import at_most
+from bayeszoo.inputs import Real
+from bayeszoo.problem import Outcome, Problem
+from bayeszoo.tree import assemble
+
+module = sys.modules["bayeszoo.assign"]  # the package may export a function of that name
+LATENT = Path(__file__).parent / "latent_models"
+Y = np.array([0, 1, 4, 5, 12, 30])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def latent_models():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "__path__", [str(LATENT), *models.__path__])
+        zoo.find.cache_clear()
+        yield
+    zoo.find.cache_clear()
+
+
+def poisson(K=2):
+    return bz.find("toy_poisson_mixture")(K, 1.0, 1.0, 0.1)
+
+
+def draws_of(rng, shape=(4, 100)):
+    weights = rng.dirichlet([30.0, 20.0], shape)
+    return {"weights": weights, "rates": np.array([2.0, 10.0]) * np.exp(0.2 * rng.normal(size=(*shape, 2)))}
+
+
+def by_hand(params, y):
+    """P(z = k) for each draw and row by Bayes' rule, in plain loops."""
+    chains, draws, K = params["weights"].shape
+    made = np.zeros((chains, draws, len(y), K))
+    for c, d, n in np.ndindex(chains, draws, len(y)):
+        w, rate = params["weights"][c, d], params["rates"][c, d]
+        joint = [w[k] * math.exp(-rate[k]) * rate[k] ** int(y[n]) / math.factorial(y[n]) for k in range(K)]
+        made[c, d, n] = np.array(joint) / math.fsum(joint)
+    return made
+
+
+def tree_of(params, y=Y, kind="exact", checks=None, K=None):
+    model = poisson(K or params["weights"].shape[-1])
+    problem = Problem(model, bz.read(model, y), np.random.default_rng(0))
+    outcome = Outcome(params, "by hand", checks or [at_most("nothing", 0, 0)])
+    return assemble(problem, outcome, {"method": "by hand", "kind": kind, "seed": 0}, {})
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("chunk", [2**18, 1, 50])
+def test_probabilities_are_averages_over_draws(chunk, monkeypatch):
+    monkeypatch.setattr(module, "_CELLS", chunk)
+    params = draws_of(np.random.default_rng(1))
+    found = assignments(poisson(), params, {"y": Y})
+    each = by_hand(params, Y)
+    assert found.probability == pytest.approx(each.mean(axis=(0, 1)), abs=1e-14)
+    spread = each.reshape(400, -1).std(axis=0, ddof=1).reshape(6, 2) / 20  # independent draws
+    assert found.mcse == pytest.approx(spread, rel=0.35)
+    assert found.mcse[:, 0] == pytest.approx(found.mcse[:, 1], rel=1e-6)
+    assert found.expected_loss == pytest.approx(each.mean(axis=(0, 1)).min(axis=1), abs=1e-14)
+    assert found.expected_errors == pytest.approx(found.expected_loss.sum())
+
+
+def test_the_average_is_not_the_probability_at_the_average():
+    params = draws_of(np.random.default_rng(1))
+    plugged = {name: values.mean(axis=(0, 1), keepdims=True) for name, values in params.items()}
+    at_mean = assignments(poisson(), plugged, {"y": Y}).probability
+    found = assignments(poisson(), params, {"y": Y})
+    assert np.max(np.abs(at_mean - found.probability) / found.mcse) > 4
+
+
+def test_chains_that_depend_have_larger_errors():
+    rng = np.random.default_rng(2)
+    walk = np.zeros((4, 400))
+    for i in range(1, 400):
+        walk[:, i] = 0.95 * walk[:, i - 1] + 0.05 * rng.normal(size=4)
+    params = {"weights": np.full((4, 400, 2), 0.5), "rates": np.stack([2 * np.exp(walk), 10 + 0 * walk], axis=-1)}
+    dependent = assignments(poisson(), params, {"y": np.array([5])})
+    shuffled = {**params, "rates": rng.permuted(params["rates"].reshape(1600, 2), axis=0).reshape(4, 400, 2)}
+    shuffled["rates"] = params["rates"].reshape(1600, 2)[rng.permutation(1600)].reshape(4, 400, 2)
+    assert (dependent.mcse > 3 * assignments(poisson(), shuffled, {"y": np.array([5])}).mcse).all()
+
+
+@pytest.mark.parametrize("held", [4 * 20 * 12, 4 * 5 * 12, 1])
+def test_of_many_rows_batches_of_draws_are_held(held, monkeypatch):
+    params = draws_of(np.random.default_rng(3))
+    all_held = assignments(poisson(), params, {"y": Y})
+    monkeypatch.setattr(module, "_HELD", held)
+    monkeypatch.setattr(module, "_CELLS", 70)  # chunks that end within batches
+    found = assignments(poisson(), params, {"y": Y})
+    assert found.probability == pytest.approx(all_held.probability, abs=1e-14)
+    if held == 1:
+        assert np.isnan(found.mcse).all()  # one batch a chain
+    else:
+        assert found.mcse == pytest.approx(all_held.mcse, rel=0.6)
+
+
+def test_batches_are_of_equal_size():
+    assert module._batches(4, 1000, 6) == 1000
+    assert module._batches(4, 1000, module._HELD // 1000) == 250
+    assert module._batches(4, 997, module._HELD // 1000) == 1
+    assert module._batches(1, 1, 10**9) == 1
+
+
+def test_no_label_has_a_smaller_expected_loss():
+    rng = np.random.default_rng(4)
+    found = Assignments(rng.dirichlet(np.ones(4), 50), np.zeros((50, 4)))
+    loss = 1 - found.probability  # of calling a row k
+    assert found.expected_loss == pytest.approx(loss.min(axis=1), abs=1e-15)
+    assert (loss[np.arange(50), found.label] <= loss.min(axis=1)).all()
+    sure = Assignments(np.array([[1.0, 1e-30], [0.5, 0.5]]), np.zeros((2, 2)))
+    assert sure.expected_loss.tolist() == [1e-30, 0.5]  # 1 - 1.0 would be 0
+    assert sure.label.tolist() == [0, 0]
+
+
+def test_one_component_is_certain():
+    found = assignments(poisson(1), {"weights": np.ones((4, 50, 1)), "rates": np.full((4, 50, 1), 3.0)}, {"y": Y})
+    assert found.probability.tolist() == [[1.0]] * 6
+    assert found.expected_loss.tolist() == [0.0] * 6
+    assert found.mcse.tolist() == [[0.0]] * 6
+
+
+def test_averages_over_exact_draws_are_the_enumerated_probabilities():
+    class Ordered(type(poisson())):
+        """The first row is of the first component."""
+
+        def log_joint(self, assignments, data):
+            return np.where(assignments[:, 0] == 0, super().log_joint(assignments, data), -np.inf)
+
+    model = Ordered(2, 1.0, 1.0, 0.1)
+    exact = Enumeration.of(model, {"y": Y})
+    z = exact.assignments()[np.random.default_rng(5).choice(2**6, 4000, p=exact.probabilities)]
+    assert exact.component_probabilities[0] == pytest.approx([1.0, 0.0], abs=1e-13)
+    assert z.mean(axis=0) == pytest.approx(exact.component_probabilities[:, 1], abs=0.035)
+    # with labels that mean nothing, pairs of rows: the mean over draws of sum_k p_ik p_jk
+    plain = Enumeration.of(poisson(), {"y": Y})
+    p = by_hand(plain.draw((1, 4000), np.random.default_rng(6)), Y)[0]
+    same = np.einsum("tik,tjk->tij", p, p)
+    error = (same.mean(axis=0) - plain.coclustering) / (same.std(axis=0) / math.sqrt(4000))
+    assert np.abs(error[~np.eye(6, dtype=bool)]).max() < 4
+
+
+class Standing:
+    """A latent number of each row: its mean given the parameters is a + y."""
+
+    inputs = Real("y")
+    name = "standing"
+
+    def assign(self, params, data):
+        return params["a"][..., None] + data["y"]
+
+
+def test_a_latent_number_has_a_mean_and_its_error(monkeypatch):
+    a = 1e8 + np.random.default_rng(7).normal(size=(4, 500))
+    found = assignments(Standing(), {"a": a}, {"y": np.array([0.0, 5.0])})
+    assert isinstance(found, Latents)
+    assert found.mean == pytest.approx(a.mean() + np.array([0, 5]), rel=1e-14)
+    assert found.sd_of_means == pytest.approx(np.full(2, a.std(ddof=1)), rel=1e-6)
+    assert found.mcse == pytest.approx(np.full(2, a.std() / math.sqrt(2000)), rel=0.2)
+    monkeypatch.setattr(module, "_CELLS", 14)
+    in_parts = assignments(Standing(), {"a": a}, {"y": np.array([0.0, 5.0])})
+    assert in_parts.sd_of_means == pytest.approx(found.sd_of_means, rel=1e-9)
+    point = assignments(Standing(), {"a": a[:1, :1]}, {"y": np.array([0.0, 5.0])})
+    assert np.isnan([point.sd_of_means, point.mcse]).all()
+    frame = module._frame(Standing(), {"y": np.array([0.0, 5.0])}, found)
+    assert list(frame.columns) == ["mean", "sd_of_means", "mcse_mean"]
+
+
+def test_numbers_that_are_not_finite_are_an_error():
+    with pytest.raises(NumericalError, match=r"standing.assign gives numbers that are not finite"):
+        assignments(Standing(), {"a": np.array([[1.0, np.nan]])}, {"y": np.array([0.0])})
+
+
+def test_chunks_go_through_all_draws_once(monkeypatch):
+    monkeypatch.setattr(module, "_CELLS", 20)
+    seen = list(in_chunks(Standing(), {"a": np.arange(23.0)}, {"y": np.zeros(3)}))
+    assert [(some.start, some.stop) for some, _ in seen] == [(0, 6), (6, 12), (12, 18), (18, 23)]
+    assert np.concatenate([values[:, 0] for _, values in seen]).tolist() == list(range(23))
+
+
+# A fit
+
+
+def test_the_frame_has_a_row_for_each_row():
+    params = draws_of(np.random.default_rng(8))
+    frame = assign(tree_of(params))
+    each = by_hand(params, Y).mean(axis=(0, 1))
+    assert list(frame.columns) == ["component", "expected_loss", "p[1]", "p[2]", "mcse[1]", "mcse[2]"]
+    assert frame.index.tolist() == [1, 2, 3, 4, 5, 6]
+    assert frame["component"].tolist() == (1 + each.argmax(axis=1)).tolist() == [1, 1, 1, 1, 2, 2]
+    assert frame[["p[1]", "p[2]"]].to_numpy() == pytest.approx(each, abs=1e-14)
+    assert frame["expected_loss"].to_numpy() == pytest.approx(each.min(axis=1), abs=1e-14)
+    assert frame.attrs["expected_errors"] == pytest.approx(each.min(axis=1).sum(), abs=1e-13)
+    expected = assignments(poisson(), params, {"y": Y}).mcse
+    assert frame[["mcse[1]", "mcse[2]"]].to_numpy() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_point_estimate_has_no_error():
+    params = {"weights": np.array([[[0.6, 0.4]]]), "rates": np.array([[[2.0, 10.0]]])}
+    frame = assign(tree_of(params, kind="point estimate"))
+    assert frame[["p[1]", "p[2]"]].to_numpy() == pytest.approx(by_hand(params, Y)[0, 0], abs=1e-14)
+    assert frame[["mcse[1]", "mcse[2]"]].isna().all(axis=None)
+
+
+def test_new_rows_are_assigned(tmp_path):
+    params = draws_of(np.random.default_rng(9))
+    tree = tree_of(params)
+    new = np.array([7, 3])
+    expected = by_hand(params, new).mean(axis=(0, 1))
+    assert assign(tree, new)[["p[1]", "p[2]"]].to_numpy() == pytest.approx(expected, abs=1e-14)
+    path = tmp_path / "new.csv"
+    path.write_text("n,m\n7,1\n3,1\n")
+    assert assign(tree, path, column="n")["p[1]"].to_numpy() == pytest.approx(expected[:, 0], abs=1e-14)
+    same = assign(tree, Y)
+    assert same.equals(assign(tree))
+
+
+def test_what_cannot_be_assigned_is_refused():
+    params = draws_of(np.random.default_rng(10))
+    with pytest.raises(Untrustworthy, match="the fit is not converged: assignments by it are withheld"):
+        assign(tree_of(params, checks=[at_most("something", 1, 0)]))
+    apart = {**params, "rates": np.random.default_rng(0).gamma(1.0, 10.0, (4, 100, 2))}
+    with pytest.raises(Untrustworthy, match="assignments to components are withheld: draws do not agree"):
+        assign(tree_of(apart))
+    with pytest.raises(InputError, match="gamma_poisson has no latent variable of each row"):
+        assign(bz.fit(bz.find("gamma_poisson")(), Y, "exact", seed=1))
+    tree = tree_of(params, {"y": Y, "exposure": np.ones(6)})
+    with pytest.raises(InputError, match="the new rows have no outcome"):
+        assign(tree, {"exposure": [1.0, 2.0]})
+    with pytest.raises(InputError, match="column is an option of reading, and there is nothing to read"):
+        assign(tree, column="n")

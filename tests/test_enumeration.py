@@ -1,0 +1,338 @@
+"""The sum over all assignments: against integrals, loops and identities that know nothing of it."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+import bayeszoo as bz
+from bayeszoo import enumeration, models, zoo
+from bayeszoo.enumeration import Enumeration, enumerate_posterior, most_rows, run
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.gate import passed
+from bayeszoo.problem import Problem, Reporter
+from bayeszoo.tree import assemble
+
+LATENT = Path(__file__).parent / "latent_models"
+Y = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def latent_models():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "__path__", [str(LATENT), *models.__path__])
+        zoo.find.cache_clear()
+        yield
+    zoo.find.cache_clear()
+
+
+def bernoulli(*fields):
+    return bz.find("toy_bernoulli_mixture")(*fields)
+
+
+def poisson(*fields):
+    return bz.find("toy_poisson_mixture")(*fields)
+
+
+def columns(values):
+    values = np.asarray(values, dtype=float)
+    return {"Y": values, "column": np.arange(values.shape[1]).astype(str)}
+
+
+def counts(*values):
+    return {"y": np.array(values, dtype=np.int64)}
+
+
+class Quadrature:
+    """Two components, integrated by Gauss and Legendre: exact, as the integrand is a polynomial."""
+
+    def __init__(self, model, values):
+        x, weight = np.polynomial.legendre.leggauss(12)
+        self.columns = values.shape[1]
+        grid = np.meshgrid(*[(x + 1) / 2] * (1 + 2 * self.columns), indexing="ij")
+        weights = np.prod(np.meshgrid(*[weight / 2] * (1 + 2 * self.columns), indexing="ij"), axis=0).ravel()
+        self.w, *p = (axis.ravel() for axis in grid)
+        self.p = np.array(p).reshape(2, self.columns, -1)
+        prior = stats.beta.pdf(self.w, model.alpha, model.alpha)
+        prior = prior * np.prod(stats.beta.pdf(self.p, model.a, model.b), axis=(0, 1))
+        self.joint = weights * prior * np.prod([self.row(y) for y in values], axis=0)
+        self.evidence = self.joint.sum()
+
+    def component(self, k, y):
+        share = self.w if k == 0 else 1 - self.w
+        return share * np.prod([self.p[k, d] if y[d] else 1 - self.p[k, d] for d in range(self.columns)], axis=0)
+
+    def row(self, y):
+        return self.component(0, y) + self.component(1, y)
+
+    def mean(self, function):
+        return np.sum(self.joint * function) / self.evidence
+
+    def same(self, y, z):
+        both = sum(self.component(k, y) * self.component(k, z) for k in range(2))
+        return self.mean(both / (self.row(y) * self.row(z)))
+
+
+@pytest.mark.parametrize("fields", [(1, 1, 1), (2, 1, 3)])
+def test_evidence_coclustering_and_prediction_are_integrals_over_the_parameters(fields):
+    model = bernoulli(2, *fields)
+    for values in (Y[:, :1], Y[:4]):
+        exact, found = Quadrature(model, values), Enumeration.of(model, columns(values))
+        assert found.log_evidence == pytest.approx(math.log(exact.evidence), abs=1e-12)
+        for i, j in itertools.combinations(range(len(values)), 2):
+            assert found.coclustering[i, j] == pytest.approx(exact.same(values[i], values[j]), abs=1e-12)
+        new = np.array(list(itertools.product([0.0, 1.0], repeat=values.shape[1])))
+        expected = [math.log(exact.mean(exact.row(y))) for y in new]
+        assert found.log_predictive(columns(new)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_wrong_density_of_an_assignment_is_seen_by_the_integral():
+    class Flat(type(bernoulli())):
+        """Weights integrated as if all assignments were equally probable."""
+
+        def log_joint(self, assignments, data):
+            n, yes = self._counts(assignments, data)
+            each = stats.betabinom.logpmf(yes, n[..., None].astype(int), self.a, self.b)
+            return each.sum(axis=(1, 2)) - assignments.shape[1] * math.log(self.K)
+
+    model = bernoulli(2, 1, 1, 1)
+    assert (
+        abs(Enumeration.of(Flat(2, 1, 1, 1), columns(Y)).log_evidence - math.log(Quadrature(model, Y).evidence)) > 0.1
+    )
+
+
+def loop(model, y):
+    """Log p(y, z) of every z: an urn for the labels, negative binomials for the counts, one row after the other."""
+    made = {}
+    for z in itertools.product(range(model.K), repeat=len(y)):
+        log_p, n, events = 0.0, [0] * model.K, [0] * model.K
+        for label, count in zip(z, y, strict=True):
+            log_p += math.log((model.alpha + n[label]) / (model.K * model.alpha + sum(n)))
+            rate = model.b + n[label]
+            log_p += stats.nbinom.logpmf(count, model.a + events[label], rate / (rate + 1))
+            n[label] += 1
+            events[label] += count
+        made[z] = log_p
+    return made
+
+
+@pytest.mark.parametrize("chunk", [2**18, 1, 37])
+def test_every_quantity_is_that_of_a_loop_over_assignments(chunk, monkeypatch):
+    monkeypatch.setattr(enumeration, "_CELLS", chunk)
+    model, y = poisson(3, 0.7, 2.0, 0.5), (0, 5, 1, 9)
+    exact = loop(model, y)
+    log_evidence = logsumexp(list(exact.values()))
+    p = {z: math.exp(value - log_evidence) for z, value in exact.items()}
+    found = Enumeration.of(model, counts(*y))
+    assert found.log_evidence == pytest.approx(log_evidence, rel=1e-13)
+    assert len(found.probabilities) == 81
+    assert found.assignments().tolist() == [list(z) for z in exact]
+    for z, probability in zip(found.assignments().tolist(), found.probabilities, strict=True):
+        assert probability == pytest.approx(p[tuple(z)], rel=1e-11)
+    same = [[sum(v for z, v in p.items() if z[i] == z[j]) for j in range(4)] for i in range(4)]
+    assert found.coclustering == pytest.approx(np.array(same), abs=1e-13)
+    occupied = [sum(v for z, v in p.items() if len(set(z)) == m) for m in range(4)]
+    assert found.number_of_components == pytest.approx(np.array(occupied), abs=1e-13)
+    assert found.component_probabilities == pytest.approx(np.full((4, 3), 1 / 3), abs=1e-13)
+    assert (found.coclustering == found.coclustering.T).all()
+    assert np.diag(found.coclustering) == pytest.approx(np.ones(4), abs=1e-13)
+
+
+def test_the_evidence_of_all_data_sets_sums_to_one():
+    model = bernoulli(2, 0.8, 1.5, 0.6)
+    every = itertools.product([0.0, 1.0], repeat=6)
+    total = [Enumeration.of(model, columns(np.reshape(values, (3, 2)))).log_evidence for values in every]
+    assert logsumexp(total) == pytest.approx(0, abs=1e-12)
+    rates = poisson(2, 1.0, 2.0, 1.0)
+    pairs = itertools.product(range(40), repeat=2)
+    assert logsumexp([Enumeration.of(rates, counts(*y)).log_evidence for y in pairs]) == pytest.approx(0, abs=1e-8)
+
+
+def test_the_evidence_is_the_sum_of_one_step_predictions():
+    model, y = poisson(2, 0.5, 1.5, 0.3), [3, 0, 8, 1, 7, 2]
+    steps = [
+        Enumeration.of(model, counts(*y[:i])).log_predictive(counts(y[i]))[0]
+        if i
+        else Enumeration.of(model, counts(*y[:1])).log_evidence
+        for i in range(len(y))
+    ]
+    assert Enumeration.of(model, counts(*y)).log_evidence == pytest.approx(sum(steps), rel=1e-12)
+
+
+def test_one_component_is_the_conjugate_family_of_any_number_of_rows():
+    y = np.random.default_rng(1).poisson(3.0, 5000)
+    family = bz.find("gamma_poisson")(2.0, 0.5)
+    tree = bz.fit(family, y, "exact", seed=1)
+    found = enumerate_posterior(poisson(1, 1.0, 2.0, 0.5), y)
+    assert found.log_evidence == pytest.approx(tree["exact"].attrs["log_evidence"], rel=1e-11)
+    assert found.assignments().shape == (1, 5000)
+    score = bz.predict(tree, [4, 0])["log_score"].to_numpy()
+    assert found.log_predictive([4, 0]) == pytest.approx(score, abs=1e-8)
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_no_rows_have_evidence_one_and_the_prior(K):
+    model, none = poisson(K, 1.0, 4.0, 2.0), counts()
+    found = Enumeration.of(model, none)
+    assert found.log_evidence == pytest.approx(0, abs=1e-15)
+    assert found.number_of_components.tolist() == [1.0] + [0.0] * K
+    assert found.coclustering.shape == (0, 0)
+    assert passed(found.checks())
+    rates = found.draw((2000,), np.random.default_rng(0))["rates"]
+    assert stats.kstest(rates[:, -1], stats.gamma(4, scale=0.5).cdf).pvalue > 1e-3
+
+
+# Draws
+
+
+def largest_z(model, draws, exact):
+    w, p = draws["weights"][..., 0], np.moveaxis(draws["p"], (-2, -1), (0, 1))
+    quantities = {
+        "weights": (w**2 + (1 - w) ** 2, exact.w**2 + (1 - exact.w) ** 2),
+        "predictive": (w * p[0, 0] + (1 - w) * p[1, 0], exact.w * exact.p[0, 0] + (1 - exact.w) * exact.p[1, 0]),
+        "spread": (
+            w * p[0, 0] ** 2 + (1 - w) * p[1, 0] ** 2,
+            exact.w * exact.p[0, 0] ** 2 + (1 - exact.w) * exact.p[1, 0] ** 2,
+        ),
+        "label": (w, exact.w),
+    }
+    errors = [
+        (mine.mean() - exact.mean(law)) / (mine.std() / math.sqrt(mine.size)) for mine, law in quantities.values()
+    ]
+    return np.max(np.abs(errors))
+
+
+def test_draws_are_those_of_the_posterior():
+    model = bernoulli(2, 2, 1, 3)
+    data = bz.read(model, columns(Y[:, :1]))
+    exact = Quadrature(model, data["Y"])
+    outcome = run(Problem(model, data, np.random.default_rng(3)), draws=5000, chains=4)
+    assert outcome.draws["weights"].shape == (4, 5000, 2)
+    assert outcome.draws["p"].shape == (4, 5000, 2, 1)
+    assert largest_z(model, outcome.draws, exact) < 4
+    assert passed(outcome.checks)
+    assert outcome.facts == {"log_evidence": pytest.approx(math.log(exact.evidence), abs=1e-12), "assignments": 32}
+    again = run(Problem(model, data, np.random.default_rng(3)), draws=5000, chains=4)
+    assert (again.draws["p"] == outcome.draws["p"]).all()
+    chains = np.std(outcome.draws["weights"][..., 0], axis=1) / math.sqrt(5000)
+    assert (np.abs(outcome.draws["weights"][..., 0].mean(axis=1) - 0.5) < 4 * chains).all()  # no chain has one label
+
+
+def test_draws_by_a_wrong_rule_are_seen():
+    model = bernoulli(2, 2, 1, 3)
+    exact = Quadrature(model, Y[:, :1])
+
+    class Uniform(Enumeration):
+        """Every assignment is as probable as any other."""
+
+        @property
+        def probabilities(self):
+            return np.full(len(self.log_joint), 1 / len(self.log_joint))
+
+    class OtherRows(type(model)):
+        """The assignment is read in the other order."""
+
+        def posterior_given(self, assignment, data):
+            return super().posterior_given(assignment[::-1], data)
+
+    made = [Uniform.of(model, columns(Y[:, :1])), Enumeration.of(OtherRows(2, 2, 1, 3), columns(Y[:, :1]))]
+    for wrong in made:
+        assert largest_z(model, wrong.draw((4, 5000), np.random.default_rng(3)), exact) > 6
+
+
+def test_a_fit_is_stored_as_an_exact_one():
+    model = poisson(2, 1.0, 1.0, 0.2)
+    problem = Problem(model, bz.read(model, [0, 1, 8, 9, 7]), np.random.default_rng(0))
+    tree = assemble(problem, run(problem), {"method": "enumerate", "kind": "exact", "seed": 0}, {})
+    assert tree.attrs["status"] == "ok"
+    assert tree["posterior"]["rates"].dims == ("chain", "draw", "component")
+    assert tree["posterior"]["rates"].sizes["draw"] == 1000
+    assert bz.summarize(tree)["rates"]["mean"].shape == (2,)
+
+
+# What cannot be enumerated, and what is broken
+
+
+def test_too_many_rows_are_refused_before_any_work(monkeypatch):
+    assert [most_rows(K) for K in (2, 3, 10, 2_000_000, 2_000_001)] == [20, 13, 6, 1, 0]
+    model = poisson(2, 1.0, 1.0, 1.0)
+    monkeypatch.setattr(type(model), "log_joint", None)
+    message = r"^21 rows have 2\*\*21 assignments to 2 components, more than 2000000; give at most 20 rows, or use"
+    with pytest.raises(InputError, match=message):
+        enumerate_posterior(model, np.arange(21))
+    with pytest.raises(InputError, match="give at most 20 rows"):
+        run(Problem(model, bz.read(model, np.arange(100)), np.random.default_rng(0)))
+
+
+def test_one_row_too_many_to_predict_is_refused(monkeypatch):
+    monkeypatch.setattr(enumeration, "MOST", 16)
+    found = enumerate_posterior(poisson(), [1, 2, 3, 4])
+    with pytest.raises(InputError, match="5 rows have"):
+        found.log_predictive([1])
+
+
+def test_other_models_and_rows_without_outcome_are_refused():
+    with pytest.raises(InputError, match="gamma_poisson cannot be enumerated"):
+        enumerate_posterior(bz.find("gamma_poisson")(), [1, 2])
+    with pytest.raises(InputError, match="a model instance is needed"):
+        enumerate_posterior(bz.find("gamma_poisson"), [1, 2])
+    found = enumerate_posterior(poisson(), {"y": [1, 2], "exposure": [1.0, 2.0]})
+    with pytest.raises(InputError, match="no outcome"):
+        found.log_predictive({"exposure": [1.0]})
+    with pytest.raises(InputError, match="column"):
+        enumerate_posterior(bernoulli(), columns(Y)).log_predictive({"a": [1.0], "b": [0.0]})
+
+
+def test_impossible_assignments_count_nothing_and_undefined_ones_are_an_error():
+    class Odd(type(poisson())):
+        """The first row is of the first component; what else, the test says."""
+
+        other = -np.inf
+
+        def log_joint(self, assignments, data):
+            return np.where(assignments[:, 0] == 0, super().log_joint(assignments, data), self.other)
+
+    model = Odd(2, 1.0, 1.0, 1.0)
+    found = Enumeration.of(model, counts(1, 4, 2))
+    half = Enumeration.of(poisson(2, 1.0, 1.0, 1.0), counts(1, 4, 2))
+    assert found.log_evidence == pytest.approx(half.log_evidence - math.log(2), rel=1e-13)
+    assert not passed(found.checks())  # as it says that its components are exchangeable
+    assert [check.name for check in found.checks() if not check.passed] == ["preference for a label"]
+    assert (found.draw((500,), np.random.default_rng(0))["weights"][:, 0]).mean() > 0.5
+    for value in (np.nan, np.inf):
+        Odd.other = value
+        with pytest.raises(NumericalError, match="log_joint is not a number, or infinite"):
+            Enumeration.of(model, counts(1, 4, 2))
+    Odd.log_joint = lambda self, assignments, data: np.full(len(assignments), -np.inf)
+    with pytest.raises(NumericalError, match="probability 0 for every assignment"):
+        Enumeration.of(model, counts(1, 4, 2))
+
+
+def test_probabilities_that_do_not_add_up_fail_the_gate():
+    class Twice(Enumeration):
+        """One assignment is counted twice."""
+
+        @property
+        def probabilities(self):
+            p = np.exp(self.log_joint - self.log_evidence)
+            return np.append(p[:-1], 2 * p[-1])
+
+    failed = [check.name for check in Twice.of(poisson(), counts(1, 4)).checks() if not check.passed]
+    assert "error of the sum of probabilities" in failed
+
+
+def test_progress_ends_at_the_number_of_assignments(monkeypatch):
+    monkeypatch.setattr(enumeration, "_CELLS", 64)
+    told = []
+
+    class Told(Reporter):
+        def progress(self, what, done, total):
+            told.append((what, done, total))
+
+    Enumeration.of(poisson(), counts(*range(7)), Told())
+    assert told[-1] == ("assignments", 128, 128)
+    assert len(told) > 3

@@ -1,0 +1,382 @@
+"""Gaussian components of four kinds against SciPy, simulation and chains of Student-t predictives."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayeszoo import component_priors, kmeans
+from bayeszoo.component_moments import ComponentMoments, Hyper
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.gaussian_components import GaussianComponents
+from tests.gaussian_oracles import KINDS, Chain, dense, scipys_log_density_of_parameters
+
+K, D, KAPPA, NU = 3, 2, 0.7, 4.5
+M = np.array([0.5, 1.0])
+PSI = np.array([[2.0, 0.3], [0.3, 1.5]])
+Y = np.random.default_rng(0).normal(size=(30, D)) @ [[1.0, 0.3], [0.0, 2.0]] + [1.0, 2.0]
+RESP = np.random.default_rng(1).dirichlet(np.ones(K), len(Y))
+
+
+def components(kind, count=K):
+    return GaussianComponents(kind, count, M, KAPPA, NU, PSI)
+
+
+# Each check is a function, so that the seeded bugs below can be shown to fail it.
+
+
+def check_density(kind):
+    it = components(kind)
+    draws = it.rvs(it.prior, (2, 4), np.random.default_rng(2))
+    found = it.log_density(Y, draws["means"], draws["covariances"])
+    assert found.shape == (2, 4, len(Y), K)
+    for i, k in itertools.product(range(4), range(K)):
+        sigma = dense(kind, draws["covariances"][1, i], K)[k]
+        expected = stats.multivariate_normal(draws["means"][1, i, k], sigma).logpdf(Y)
+        assert np.allclose(found[1, i, :, k], expected, rtol=1e-11, atol=1e-11)
+
+
+def check_prior_and_posterior_density(kind):
+    it = components(kind)
+    for hyper in (it.prior, it.updated(it.moments(RESP, Y))):
+        draws = it.rvs(hyper, (2, 3), np.random.default_rng(3))
+        found = it.log_posterior(hyper, draws["means"], draws["covariances"])
+        for i, j in itertools.product(range(2), range(3)):
+            expected = scipys_log_density_of_parameters(kind, hyper, draws["means"][i, j], draws["covariances"][i, j])
+            assert found[i, j] == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    draws = it.rvs(it.prior, (), np.random.default_rng(4))
+    expected = scipys_log_density_of_parameters(kind, it.prior, **draws)
+    assert it.log_prior(**draws) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def check_evidence(kind):
+    it, rows = components(kind), Y[:7]
+    assignments = np.random.default_rng(5).integers(0, K, (6, 7))
+    assignments[0] = 0
+    expected = [Chain(kind, M, KAPPA, NU, PSI).log_evidence(rows, z) for z in assignments]
+    assert np.allclose(it.log_evidence(rows, assignments), expected, rtol=1e-12)
+    assert np.array_equal(it.log_evidence(rows[:0], assignments[:, :0]), np.zeros(6))
+    many, z = np.tile(Y, (3, 1)), np.tile(assignments, 13)[:, : 3 * len(Y)]
+    assert np.allclose(
+        it.log_evidence(many, z)[:2],
+        [Chain(kind, M, KAPPA, NU, PSI).log_evidence(many, one) for one in z[:2]],
+        rtol=1e-11,
+    )
+
+
+def check_update(kind):
+    """The posterior of hard assignments is that of rows taken in one by one."""
+    it, z = components(kind), np.random.default_rng(6).integers(0, K, len(Y))
+    chain = Chain(kind, M, KAPPA, NU, PSI)
+    chain.log_evidence(Y, z)
+    hyper = it.updated(it.moments(np.eye(K)[z], Y))
+    assert np.allclose(hyper.m, chain.m)
+    assert np.allclose(hyper.kappa, chain.kappa)
+    one = 0 if kind == "tied" else slice(None)
+    assert np.allclose(hyper.nu, np.array(chain.nu)[one])
+    assert np.allclose(hyper.psi, np.array(chain.psi)[one])
+
+
+def check_mode(kind):
+    """No step in any direction, of means or of covariances within the cone, gains to first order."""
+    it = components(kind)
+    hyper = it.updated(it.moments(RESP, Y))
+    top, rng = it.mode(hyper), np.random.default_rng(7)
+
+    def height(step, direction):
+        means = top["means"] + step * direction["means"]
+        covariances = top["covariances"] + step * direction["covariances"]
+        return scipys_log_density_of_parameters(kind, hyper, means, covariances)
+
+    for _ in range(10):
+        direction = {name: 0.3 * value * rng.normal(size=value.shape) for name, value in top.items()}
+        if kind in ("full", "tied"):
+            direction["covariances"] = (direction["covariances"] + direction["covariances"].mT) / 2
+        slope = (height(1e-5, direction) - height(-1e-5, direction)) / 2e-5
+        curvature = (height(1e-3, direction) - 2 * height(0, direction) + height(-1e-3, direction)) / 1e-6
+        assert curvature < 0
+        assert abs(slope) < 1e-6 * abs(curvature)
+
+
+def check_divergence(kind):
+    """By simulation: |z| < 4.5, and the standard error is below 1% of the divergence."""
+    it = components(kind)
+    hyper = it.updated(it.moments(RESP, Y))
+    draws = it.rvs(hyper, (60_000,), np.random.default_rng(8))
+    ratios = it.log_posterior(hyper, **draws) - it.log_prior(**draws)
+    error = ratios.std() / np.sqrt(len(ratios))
+    assert error < 0.01 * it.divergence(hyper)
+    assert abs(ratios.mean() - it.divergence(hyper)) < 4.5 * error
+    assert it.divergence(it.prior) == pytest.approx(0, abs=1e-12)
+
+
+def check_expected_log_density(kind):
+    """By simulation: |z| < 4.5 for each of twelve, and the standard error is below 0.02 nats."""
+    it = components(kind)
+    hyper = it.updated(it.moments(RESP, Y))
+    draws = it.rvs(hyper, (60_000,), np.random.default_rng(9))
+    each = it.log_density(Y[:4], **draws)
+    error = each.std(axis=0) / np.sqrt(len(each))
+    assert np.all(error < 0.02)
+    assert np.all(np.abs(each.mean(axis=0) - it.expected_log_density(hyper, Y[:4])) < 4.5 * error)
+
+
+def check_pairs(kind):
+    it = components(kind)
+    hyper = it.updated(it.moments(RESP, Y))
+    draws = it.rvs(hyper, (5,), np.random.default_rng(10))
+    pairs = it.log_pairs(hyper, **draws)
+    assert pairs.shape == (5, K, K)
+    for order in itertools.permutations(range(K)):
+        s = list(order)
+        own = () if kind == "tied" else (s,)
+        other = Hyper(hyper.m[s], hyper.kappa[s], hyper.nu[own], hyper.psi[own])
+        found = sum(pairs[:, j, k] for k, j in enumerate(s))
+        expected = [
+            scipys_log_density_of_parameters(kind, other, mean, covariance)
+            for mean, covariance in zip(draws["means"], draws["covariances"], strict=True)
+        ]
+        assert np.allclose(found, expected, rtol=1e-11)
+
+
+def check_moments(kind):
+    it = components(kind)
+    found = it.moments(RESP, Y)
+    for k in range(K):
+        mean = np.average(Y, axis=0, weights=RESP[:, k])
+        matrix = np.cov(Y.T, aweights=RESP[:, k], ddof=0) * RESP[:, k].sum()
+        expected = {"diagonal": np.diag(matrix), "spherical": np.trace(matrix)}.get(kind, matrix)
+        assert found.n[k] == pytest.approx(RESP[:, k].sum())
+        assert np.allclose(found.mean[k], mean, rtol=1e-13)
+        assert np.allclose(found.scatter[k], expected, rtol=1e-12)
+
+
+CHECKS = (
+    check_density,
+    check_prior_and_posterior_density,
+    check_evidence,
+    check_update,
+    check_mode,
+    check_divergence,
+    check_expected_log_density,
+    check_pairs,
+    check_moments,
+)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_agrees_with_the_oracle(kind, check):
+    check(kind)
+
+
+def shifted(name, change):
+    """Return a method that gives what the right one gives, changed."""
+    right = getattr(GaussianComponents, name)
+    return lambda self, *given, **named: change(self, right(self, *given, **named), *given)
+
+
+def with_mode_of_one_less(self, mode, hyper):
+    power = hyper.nu + self.structure.block + 1 + self.structure.repeat * (self.count if self.tied else 1)
+    factor = power / (power - 1)
+    covariances = mode["covariances"] * np.reshape(factor, np.shape(factor) + (1,) * (np.ndim(hyper.psi) - factor.ndim))
+    return {**mode, "covariances": covariances}
+
+
+BUGS = {
+    "the sample divisor n - 1": (
+        "moments",
+        lambda self, found, *_: ComponentMoments(
+            found.n,
+            found.mean,
+            found.scatter * (found.n / (found.n - 1)).reshape(-1, *[1] * (found.scatter.ndim - 1)),
+            self.structure,
+        ),
+        check_moments,
+    ),
+    "no shrinkage of the scatter": ("growth", lambda self, found, stats: stats.scatter, check_update),
+    "no shrinkage in the evidence": ("growth", lambda self, found, stats: stats.scatter, check_evidence),
+    "nu + D + 1 for nu + D + 2": ("mode", with_mode_of_one_less, check_mode),
+    "a constant dropped from the divergence": (
+        "divergence",
+        lambda self, found, hyper: found + np.sum(np.log(self.kappa / hyper.kappa)) * self.columns / 2,
+        check_divergence,
+    ),
+    "log D / kappa left out": (
+        "expected_log_density",
+        lambda self, found, hyper, rows: found + self.columns / hyper.kappa / 2,
+        check_expected_log_density,
+    ),
+    "pairs the other way round": ("log_pairs", lambda self, found, *_: np.swapaxes(found, -1, -2), check_pairs),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seeded_bug_is_seen(kind, bug, monkeypatch):
+    name, change, check = BUGS[bug]
+    monkeypatch.setattr(GaussianComponents, name, shifted(name, change))
+    with pytest.raises(AssertionError):
+        check(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_scale_matrix_for_its_inverse_is_seen(kind, monkeypatch):
+    structure = type(components(kind).structure)
+    monkeypatch.setattr(
+        structure,
+        "reduced",
+        lambda self, psi, right=structure.reduced: right(self, np.linalg.inv(psi)),
+    )
+    with pytest.raises(AssertionError):
+        check_evidence(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_follow_the_marginals(kind):
+    it = components(kind)
+    hyper = it.updated(it.moments(RESP, Y))
+    draws = it.rvs(hyper, (4000,), np.random.default_rng(11))
+    marginals = it.marginals(hyper)
+    posterior = it.posterior(hyper)
+    for name in ("means", "covariances"):
+        assert marginals[name].mean().shape == draws[name].shape[1:]
+        z = (draws[name].mean(axis=0) - marginals[name].mean()) / (marginals[name].std() / np.sqrt(4000))
+        assert np.all(np.abs(z) < 4.5)
+        for q in (0.05, 0.5, 0.9):
+            share = np.mean(draws[name] < posterior[name].ppf(q), axis=0)
+            assert np.all(np.abs(share - q) < 4.5 * np.sqrt(q * (1 - q) / 4000))
+            assert np.allclose(posterior[name].cdf(posterior[name].ppf(q)), q)
+    one = {name: value[0] for name, value in draws.items()}
+    assert posterior.logpdf(one) == pytest.approx(scipys_log_density_of_parameters(kind, hyper, **one), rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_of_covariances_are_scipys(kind):
+    it = components(kind)
+    hyper = it.updated(it.moments(RESP, Y))
+    found = it.rvs(hyper, (4000,), np.random.default_rng(12))["covariances"]
+    rng = np.random.default_rng(13)
+    if kind in ("full", "tied"):
+        nu, psi = (hyper.nu, hyper.psi) if kind == "tied" else (hyper.nu[1], hyper.psi[1])
+        ours = found if kind == "tied" else found[:, 1]
+        theirs = stats.invwishart(nu, psi).rvs(4000, random_state=rng)
+        pairs = [(ours[:, i, j], theirs[:, i, j]) for i, j in ((0, 0), (0, 1), (1, 1))]
+        pairs.append((np.linalg.det(ours), np.linalg.det(theirs)))
+    else:
+        nu, psi, ours = hyper.nu[1], np.atleast_1d(hyper.psi[1]), found[:, 1].reshape(4000, -1)
+        pairs = [(ours[:, j], stats.invgamma(nu / 2, scale=psi[j] / 2).rvs(4000, random_state=rng)) for j in (0, -1)]
+    assert all(stats.ks_2samp(one, other).pvalue > 1e-4 for one, other in pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_near_a_billion_lose_nothing(kind):
+    far = GaussianComponents(kind, K, M + 2.0**30, KAPPA, NU, PSI)
+    rows = np.round(Y * 2**10) / 2**10  # which adding 2^30 does not round
+    near = components(kind)
+    one, other = near.updated(near.moments(RESP, rows)), far.updated(far.moments(RESP, rows + 2.0**30))
+    assert np.allclose(other.m - 2.0**30, one.m, atol=1e-6)
+    assert np.allclose(other.psi, one.psi, rtol=1e-6)
+    assert np.allclose(far.moments(RESP, rows + 2.0**30).scatter, near.moments(RESP, rows).scatter, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_moments_of_parts_add_up(kind):
+    it = components(kind)
+    whole, parts = it.moments(RESP, Y), it.moments(RESP[:10], Y[:10]) + it.moments(RESP[10:], Y[10:])
+    nothing = it.moments(RESP[:0], Y[:0])
+    for found in (parts, parts + nothing, nothing + parts):
+        assert np.allclose(found.n, whole.n)
+        assert np.allclose(found.mean, whole.mean)
+        assert np.allclose(found.scatter, whole.scatter)
+    assert np.allclose(it.updated(nothing).psi, it.prior.psi)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_likelihood_has_no_maximum_without_rows_or_spread(kind):
+    it = components(kind)
+    empty = np.eye(K)[np.zeros(len(Y), dtype=int)]
+    with pytest.raises(NumericalError, match="component 2 is empty"):
+        it.flat_mode(it.moments(empty, Y))
+    flat = np.column_stack([Y[:, 0], np.full(len(Y), 1e9)])
+    with (
+        pytest.raises(NumericalError, match=r"do not fill 2 dimensions|is singular") if kind != "spherical" else _calm()
+    ):
+        it.flat_mode(it.moments(RESP, flat))
+    single = np.eye(K)[np.r_[0, 1, np.full(len(Y) - 2, 2)]]
+    with pytest.raises(NumericalError, match="component 1 is singular") if kind != "tied" else _calm():
+        it.flat_mode(it.moments(single, Y))
+
+
+def _calm():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_collapse_is_seen_in_any_units(kind):
+    it = components(kind)
+    top = {"weights": np.full(K, 1 / K), **it.flat_mode(it.moments(RESP, Y))}
+    assert it.degenerate(top, Y) == ""
+    thin = {**top, "covariances": top["covariances"].copy()}
+    one = () if kind == "tied" else (1,)
+    thin["covariances"][one] *= 1e-7
+    expected = "the covariance has collapsed" if kind == "tied" else "component 2 has collapsed"
+    assert expected in it.degenerate(thin, Y)
+    assert "holds 0.3 rows" in it.degenerate({**top, "weights": np.array([0.01, 0.49, 0.5])}, Y)
+    if kind == "full":
+        units = np.array([[1e6, 2e5], [0.0, 1e-3]])  # not only other units: columns are mixed
+        same = units @ top["covariances"] @ units.T
+        assert it.degenerate({**top, "covariances": same}, Y @ units.T) == ""
+        same[1] = units @ thin["covariances"][1] @ units.T
+        assert it.degenerate({**top, "covariances": same}, Y @ units.T) == it.degenerate(thin, Y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_input_is_refused(kind):
+    with pytest.raises(InputError, match=r"must be > D - 1 = 1|must be > 0") if kind in ("full", "tied") else _calm():
+        GaussianComponents(kind, K, M, KAPPA, 1.0, PSI)
+    bad = np.zeros_like(components(kind).prior.psi)
+    with pytest.raises(NumericalError, match="not positive"):
+        components(kind).log_density(Y, np.tile(M, (K, 1)), bad)
+    tiny = Hyper(
+        np.tile(M, (K, 1)), np.ones(K), components(kind).prior.nu * 0 + D - 1 + 1e-6, components(kind).prior.psi
+    )
+    with pytest.raises(NumericalError, match="cannot be drawn") if kind in ("full", "tied") else _calm():
+        components(kind).rvs(tiny, (50,), np.random.default_rng(0))
+
+
+def test_seeds_are_far_from_each_other():
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [1e4, 0.0], [0.0, 10.0], [1e4, 10.0]])
+    rows = np.repeat(centres, 25, axis=0) + rng.normal(size=(100, 2)) * [10.0, 0.01]
+    for _ in range(20):
+        found = kmeans.clusters(rows, 4, rng)
+        assert len({tuple(found[i : i + 25]) for i in range(0, 100, 25)}) == 4
+        assert all(len(set(found[i : i + 25])) == 1 for i in range(0, 100, 25))
+
+
+def test_seeds_are_drawn_by_squared_distance():
+    """Of three rows at 0, 1 and 3 the pair that is chosen is known: |z| < 4.5."""
+    rng, rows = np.random.default_rng(0), np.array([[0.0], [1.0], [3.0]])
+    pairs = [tuple(kmeans.seeds(rows, 2, rng)) for _ in range(4000)]
+    for (first, second), p in {(0, 1): 1 / 10, (0, 2): 9 / 10, (1, 2): 4 / 5, (2, 0): 9 / 13}.items():
+        share = np.mean([pair == (first, second) for pair in pairs])
+        assert abs(share - p / 3) < 4.5 * np.sqrt(p / 3 * (1 - p / 3) / 4000)
+
+
+def test_equal_rows_have_seeds_too():
+    found = kmeans.clusters(np.ones((5, 2)), 3, np.random.default_rng(0))
+    assert set(found) == {0, 1, 2}
+
+
+def test_stacked_marginals_keep_leading_axes():
+    it = components("full")
+    hyper = it.updated(it.moments(RESP, Y))
+    stacked = it.marginals(hyper)["covariances"]
+    assert isinstance(stacked, component_priors.Stacked)
+    x = np.array([hyper.psi, 2 * hyper.psi])
+    assert stacked.cdf(x).shape == x.shape
+    assert np.allclose(stacked.cdf(x)[1], stacked.cdf(2 * hyper.psi), rtol=1e-14)

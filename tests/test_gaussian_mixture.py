@@ -1,0 +1,323 @@
+"""The Gaussian mixture against scikit-learn, SciPy, PyMC, sums over all assignments, and its own limits."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture as Peer
+
+import bayeszoo as bz
+from bayeszoo import gaussian_mixtures, simplex
+from bayeszoo.density import Density
+from bayeszoo.gaussian_components import GaussianComponents
+from tests.gaussian_oracles import (
+    FAITHFUL,
+    GALAXIES,
+    IRIS,
+    KINDS,
+    MIXTURE,
+    Chain,
+    climb,
+    climb_vb,
+    dense,
+    few,
+    random_params,
+    scipys_log_density_of_parameters,
+    weak,
+)
+
+
+def check_em_is_scikit_learns(kind, data, K):
+    """The same start leads to the same log likelihood and parameters."""
+    model = weak(kind, data, K=K)
+    start = model.start(data, np.random.default_rng(0))
+    precisions = np.linalg.inv(start["covariances"]) if kind in ("full", "tied") else 1 / start["covariances"]
+    peer = Peer(
+        K,
+        covariance_type={"diagonal": "diag"}.get(kind, kind),
+        tol=1e-13,
+        reg_covar=0,
+        max_iter=5000,
+        weights_init=start["weights"] / start["weights"].sum(),
+        means_init=start["means"],
+        precisions_init=precisions,
+    ).fit(data["Y"])
+    params, heights = climb(model, data, start, flat=True)
+    assert heights[-1] == pytest.approx(peer.score(data["Y"]) * len(data["Y"]), rel=1e-9)
+    assert np.allclose(params["weights"], peer.weights_, atol=1e-4)
+    assert np.allclose(params["means"], peer.means_, rtol=1e-3)
+    assert np.allclose(params["covariances"], peer.covariances_, rtol=1e-2, atol=1e-4)
+    assert np.allclose(model.assign(params, data), peer.predict_proba(data["Y"]), atol=1e-3)
+
+
+@pytest.mark.parametrize(("data", "K"), [(FAITHFUL, 2), (IRIS, 3)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_em_is_scikit_learns(kind, data, K):
+    check_em_is_scikit_learns(kind, data, K)
+
+
+def test_the_figures_of_old_faithful():
+    """The maximum of two full components that mclust and scikit-learn find; -1130.264 in the literature."""
+    _, heights = climb(weak("full"), FAITHFUL, weak("full").start(FAITHFUL, np.random.default_rng(1)), flat=True)
+    assert heights[-1] == pytest.approx(-1130.264, abs=1e-3)
+
+
+def log_joint(model, kind, data, params):
+    """SciPy's log density of rows and parameters."""
+    prior = model.components(data["Y"].shape[1]).prior
+    terms = zip(params["weights"], params["means"], matrices_of(kind, params), strict=True)
+    density = sum(w * stats.multivariate_normal(mean, sigma).pdf(data["Y"]) for w, mean, sigma in terms)
+    of_weights = stats.dirichlet(np.full(model.K, model.alpha)).logpdf(params["weights"])
+    of_components = scipys_log_density_of_parameters(kind, prior, params["means"], params["covariances"])
+    return np.log(density).sum() + of_weights + of_components
+
+
+def matrices_of(kind, params):
+    return dense(kind, params["covariances"], len(params["weights"]))
+
+
+def check_the_map_is_stationary(kind):
+    """At the fixed point SciPy's joint density has no slope, and is lower on all sides."""
+    model, rng = replace(weak(kind), alpha=3.0), np.random.default_rng(0)
+    params, heights = climb(model, FAITHFUL, model.start(FAITHFUL, rng))
+    assert log_joint(model, kind, FAITHFUL, params) == pytest.approx(heights[-1], rel=1e-11)
+
+    def height(step, direction):
+        return log_joint(model, kind, FAITHFUL, {k: v + step * direction[k] for k, v in params.items()})
+
+    for _ in range(12):
+        direction = {name: 0.1 * value * rng.normal(size=value.shape) for name, value in params.items()}
+        direction["weights"] -= direction["weights"].mean()
+        if kind in ("full", "tied"):
+            direction["covariances"] = (direction["covariances"] + direction["covariances"].mT) / 2
+        up, top, down = (height(step, direction) for step in (1e-2, 0.0, -1e-2))
+        assert up + down < 2 * top
+        slope = (height(1e-4, direction) - height(-1e-4, direction)) / 2e-4
+        assert abs(slope) < 1e-4 * abs(up + down - 2 * top) / 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_map_is_stationary(kind):
+    check_the_map_is_stationary(kind)
+
+
+PYMC = {"full": (few(IRIS, slice(0, 150, 10)), 2), "tied": (GALAXIES, 3), "diagonal": (FAITHFUL, 3)}
+PYMC["spherical"] = FAITHFUL, 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pymcs_density_is_that_of_the_steps(kind):
+    data, K = PYMC[kind]
+    model = replace(weak(kind, data, K=K), alpha=1.7, kappa0=0.3, nu0=6.5)
+    declared = Density(model.declare(data), mode="FAST_COMPILE")
+    compiled = Density(model.compiled(data), mode="FAST_COMPILE")
+    assert declared.size == compiled.size == model.free_parameters(data)
+    for seed in range(3):
+        params = random_params(model, data, seed)
+        x = declared.unconstrain(params)
+        expected = model.e_step(params, data).value + model.log_prior(params, data)
+        one, other = declared.constrained_joint(x), compiled.constrained_joint(x)
+        assert one[0] == pytest.approx(expected, rel=1e-10)
+        assert other[0] == pytest.approx(expected, rel=1e-10)
+        assert np.allclose(other[1], one[1], rtol=1e-8, atol=1e-8 * np.abs(one[1]).max())
+    assert {name: model.dims[name] for name in params} == declared.dims
+    assert {name: list(model.coords(data)[name]) for name in declared.coords} == {
+        name: list(values) for name, values in declared.coords.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axes_of_parameters(kind):
+    model = weak(kind, K=3)
+    params = random_params(model, FAITHFUL, 0)
+    lengths = {name: len(labels) for name, labels in model.coords(FAITHFUL).items()}
+    for name, values in {**params, **model.derived(params)}.items():
+        assert np.shape(values) == tuple(lengths[axis] for axis in model.dims.get(name, ()))
+
+
+def check_one_component_is_a_gaussian(kind):
+    """K = 1: the MAP and MLE in closed form, and an ELBO that is the exact log evidence."""
+    data = few(FAITHFUL, slice(0, 40))
+    model = weak(kind, data, K=1)
+    prior = model.components(2)
+    psi0 = np.array(model.Psi0)
+    params, _ = climb(model, data, model.start(data, np.random.default_rng(0)))
+    flat, heights = climb(model, data, model.start(data, np.random.default_rng(0)), flat=True)
+    mean, scatter = data["Y"].mean(axis=0), np.cov(data["Y"].T, ddof=0)
+    shift, n = mean - model.m0, len(data["Y"])
+    psi = psi0 + n * scatter + model.kappa0 * n / (model.kappa0 + n) * np.outer(shift, shift)
+    expected = {
+        "diagonal": (np.diag(scatter), np.diag(psi) / (model.nu0 + n + 3)),
+        "spherical": (np.trace(scatter) / 2, np.trace(psi - psi0 / 2) / (model.nu0 + 2 * n + 4)),
+    }.get(kind, (scatter, psi / (model.nu0 + n + 4)))
+    assert np.allclose(flat["means"][0], mean)
+    assert np.allclose(np.squeeze(flat["covariances"]), expected[0], rtol=1e-12)
+    assert np.allclose(np.squeeze(params["covariances"]), expected[1], rtol=1e-12)
+    matrix = dense(kind, flat["covariances"], 1)[0]
+    assert heights[-1] == pytest.approx(stats.multivariate_normal(mean, matrix).logpdf(data["Y"]).sum(), rel=1e-12)
+    _, elbo = climb_vb(model, data)
+    evidence = Chain(kind, prior.m, prior.kappa, prior.nu, psi0).log_evidence(data["Y"], np.zeros(n, dtype=int))
+    assert elbo[-1] == pytest.approx(evidence, rel=1e-11)
+    assert model.log_joint(np.zeros((1, n), dtype=int), data)[0] == pytest.approx(evidence, rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_component_is_a_gaussian(kind):
+    check_one_component_is_a_gaussian(kind)
+
+
+def test_one_full_component_is_the_normal_inverse_wishart_model():
+    plain = bz.find("normal_inverse_wishart").weak(IRIS)
+    model = MIXTURE.weak_given(IRIS, {"K": 1})
+    moments = plain.statistics(IRIS)
+    q, elbo = climb_vb(model, IRIS)
+    assert elbo[-1] == pytest.approx(plain.log_evidence(moments), rel=1e-12)
+    params = model.m_step(model.moments(np.ones((150, 1)), IRIS))
+    assert np.allclose(params["covariances"][0], plain.map(moments)["Sigma"], rtol=1e-12)
+    assert np.allclose(model.vb_posterior(q)["covariances"].std()[0], plain.posterior(moments)["Sigma"].std())
+
+
+def log_evidence_by_hand(model, kind, rows, K):
+    """Sum over assignments of Polya's urn times Student-t predictives."""
+    total = []
+    for z in itertools.product(range(K), repeat=len(rows)):
+        steps = Chain(kind, np.array(model.m0), model.kappa0, model.nu0, np.array(model.Psi0))
+        counts = np.zeros(K)
+        log_p = 0.0
+        for y, k in zip(rows, z, strict=True):
+            log_p += np.log((model.alpha + counts[k]) / (K * model.alpha + counts.sum())) + steps.log_predictive(y, k)
+            steps.learn(y, k)
+            counts[k] += 1
+        total.append(log_p)
+    return special.logsumexp(total)
+
+
+def check_evidence_and_bound(kind):
+    data = few(FAITHFUL, slice(0, 7))
+    model = replace(weak(kind, data, K=2), alpha=0.8, kappa0=0.2)
+    assignments = np.array(list(itertools.product(range(2), repeat=7)))
+    found = model.log_joint(assignments, data)
+    expected = log_evidence_by_hand(model, kind, data["Y"], 2)
+    assert special.logsumexp(found) == pytest.approx(expected, rel=1e-11)
+    assert np.allclose(found, model.log_joint(1 - assignments, data), rtol=1e-13)  # labels mean nothing
+    for seed in range(5):
+        _, elbo = climb_vb(model, data, seed)
+        assert elbo[-1] <= expected
+        assert elbo[-1] > expected - 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_is_below_the_evidence_of_all_assignments(kind):
+    check_evidence_and_bound(kind)
+
+
+def check_importance_weights(kind):
+    """p / q averaged over draws of q is the evidence, with q averaged over the orders of labels: |z| < 4.5."""
+    data = few(FAITHFUL, slice(0, 7))
+    model = replace(weak(kind, data, K=2), alpha=2.0, kappa0=0.5, nu0=8.0)
+    assignments = np.array(list(itertools.product(range(2), repeat=7)))
+    log_joint = model.log_joint(assignments, data)
+    evidence = special.logsumexp(log_joint)
+    rng = np.random.default_rng(0)
+    which = rng.choice(len(assignments), 300, p=np.exp(log_joint - evidence))
+    q, _ = climb_vb(model, data)
+    ratios = []
+    for z in which:  # exact draws of the posterior: E[q / p] = 1 / evidence, with bounded weights where q is narrower
+        params = model.posterior_given(assignments[z], data).rvs((10,), rng)
+        log_p = model.likelihood(params, data).logpdf(data["Y"]).sum(axis=-1) + model.log_prior(params, data)
+        ratios.append(np.mean(np.exp(model.vb_log_density(q, params) - log_p + evidence)))
+    both = [params, {k: v if (k, kind) == ("covariances", "tied") else v[:, ::-1] for k, v in params.items()}]
+    for i in range(10):
+        orders = [model.vb_posterior(q).logpdf({k: v[i] for k, v in one.items()}) for one in both]
+        assert model.vb_log_density(q, params)[i] == pytest.approx(np.logaddexp(*orders) - np.log(2), rel=1e-10)
+    error = np.std(ratios) / np.sqrt(len(ratios))
+    assert error < 0.1
+    assert abs(np.mean(ratios) - 1) < 4.5 * error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_importance_weights(kind):
+    check_importance_weights(kind)
+
+
+def n_minus_one(right):
+    def sums(self, *given):
+        value, found = right(self, *given)
+        wider = found.scatter * (found.n / (found.n - 1)).reshape(-1, *[1] * (found.scatter.ndim - 1))
+        return value, replace(found, scatter=wider)
+
+    return sums
+
+
+def test_seeded_bugs_are_seen(monkeypatch):
+    """Each turns a check red that was green above."""
+    right = {name: getattr(GaussianComponents, name) for name in ("sums", "mode", "divergence", "growth", "updated")}
+    bugs = {
+        "n - 1 for n": ("sums", n_minus_one(right["sums"]), lambda: check_em_is_scikit_learns("full", IRIS, 3)),
+        "nu + D + 1 for nu + D + 2": (
+            "mode",
+            lambda self, hyper: right["mode"](self, replace(hyper, nu=hyper.nu - 1)),
+            lambda: check_the_map_is_stationary("full"),
+        ),
+        "no shrinkage": ("growth", lambda self, stats: stats.scatter, lambda: check_evidence_and_bound("diagonal")),
+        "a constant of the divergence": (
+            "divergence",
+            lambda self, hyper: right["divergence"](self, hyper) - self.columns / 2 * self.count,
+            lambda: check_one_component_is_a_gaussian("full"),
+        ),
+        "kappa of the prior": (
+            "updated",
+            lambda self, stats: replace(right["updated"](self, stats), kappa=stats.n),
+            lambda: check_one_component_is_a_gaussian("spherical"),
+        ),
+    }
+    for method, bug, check in bugs.values():
+        with monkeypatch.context() as patched:
+            patched.setattr(GaussianComponents, method, bug)
+            with pytest.raises(AssertionError):
+                check()
+
+
+def of_more_rows(found):
+    moments = replace(found.stats, n=1.1 * found.stats.n, scatter=1.1 * found.stats.scatter)
+    return replace(found, stats=moments)
+
+
+def test_seeded_bugs_of_the_mixture_are_seen(monkeypatch):
+    right = MIXTURE.e_step
+    with monkeypatch.context() as patched:  # responsibilities that do not add up to one
+        patched.setattr(MIXTURE, "e_step", lambda self, *given: of_more_rows(right(self, *given)))
+        with pytest.raises(AssertionError):
+            check_the_map_is_stationary("full")
+    with monkeypatch.context() as patched:  # pseudo-counts alpha for alpha - 1
+        patched.setattr(simplex, "mode", lambda counts, prior, what: (counts + prior) / (counts + prior).sum())
+        with pytest.raises(AssertionError):
+            check_the_map_is_stationary("tied")
+    average = gaussian_mixtures.symmetrized
+    for bug in (
+        lambda *given: average(*given) + np.log(2),  # the sum over the orders of the labels
+        lambda alpha, weights, pairs: np.trace(pairs, axis1=-2, axis2=-1),  # one order, and no weights
+        lambda alpha, weights, pairs: average(alpha[::-1], weights, pairs),  # the weights in another order
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(gaussian_mixtures, "symmetrized", bug)
+            with pytest.raises(AssertionError):
+                check_importance_weights("spherical")
+
+
+def test_k_means_is_the_limit():
+    """Spherical, weights alike, variance to 0: responsibilities are Lloyd's labels, and the steps are his."""
+    standard = (FAITHFUL["Y"] - FAITHFUL["Y"].mean(axis=0)) / FAITHFUL["Y"].std(axis=0)
+    data, model = few(FAITHFUL, slice(None)) | {"Y": standard}, MIXTURE(K=4, covariance="spherical")
+    centres = model.start(data, np.random.default_rng(0))["means"]
+    lloyd = KMeans(4, init=centres, n_init=1, tol=0, max_iter=1000).fit(standard)
+    for _ in range(100):
+        params = {"weights": np.full(4, 0.25), "means": centres, "covariances": np.full(4, 1e-9)}
+        each = model.assign(params, data)
+        assert np.all((each < 1e-6) | (each > 1 - 1e-6))
+        centres = model.m_step(model.moments(each, data), flat=True)["means"]
+    assert np.array_equal(np.argmax(each, axis=1), lloyd.labels_)
+    assert np.allclose(centres, lloyd.cluster_centers_, atol=1e-9)

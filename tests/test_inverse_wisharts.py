@@ -1,0 +1,210 @@
+"""Several covariances and means as PyMC variables: densities, draws and Jacobians against SciPy and differences."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from bayeszoo.density import Density
+from bayeszoo.inverse_wishart import InverseWishart, InverseWisharts, ScaledNormals
+from bayeszoo.likelihoods import covariances as densities
+from bayeszoo.likelihoods import factors
+from bayeszoo.likelihoods.mixture import gaussian_mixture_log_likelihood
+from bayeszoo.transforms import Cholesky
+
+K, KAPPA = 3, 0.4
+CASES = [(2, False), (1, False), (3, False), (2, True), (1, True)]
+
+
+def prior(D):
+    rng = np.random.default_rng(D)
+    A = rng.normal(size=(D, D))
+    return D + 2.5, A @ A.T + np.eye(D), rng.normal(size=D)
+
+
+def declared(D, tied, named=True, size=30):
+    """Return the complete mixture, its rows, and nothing observed."""
+    nu, psi, centre = prior(D)
+    columns, Y = [f"x{j}" for j in range(D)], np.random.default_rng(0).normal(scale=2.0, size=(size, D))
+    coords = {"component": range(1, K + 1), "column": columns, "column_2": columns}
+    with pm.Model(coords=coords) as model:
+        dims = ("column", "column_2") if tied else ("component", "column", "column_2")
+        weights = pm.Dirichlet("weights", pm.Data("alpha", np.full(K, 1.5)), dims="component")
+        if tied:
+            sigma = InverseWishart("covariances", nu, psi, dims=dims if named else None)
+        else:
+            sigma = InverseWisharts("covariances", nu, psi, K, dims=dims if named else None)
+        own = {"dims": ("component", "column")} if named else {"count": K}
+        means = ScaledNormals("means", centre, KAPPA, sigma, **own)
+        each = sigma + np.zeros((K, 1, 1)) if tied else sigma
+        pm.Potential("Y", gaussian_mixture_log_likelihood(weights, means, each, pm.Data("Y_data", Y)))
+    return model, Y
+
+
+def scipys(point, D, Y):
+    """Log joint density by SciPy."""
+    nu, psi, centre = prior(D)
+    weights, means, sigma = (point[name] for name in ("weights", "means", "covariances"))
+    value = stats.dirichlet(np.full(K, 1.5)).logpdf(weights)
+    value += sum(stats.invwishart(nu, psi).logpdf(one) for one in sigma.reshape(-1, D, D))
+    each = np.broadcast_to(sigma, (K, D, D))
+    value += sum(stats.multivariate_normal(centre, each[k] / KAPPA).logpdf(means[k]) for k in range(K))
+    rows = [np.log(weights[k]) + stats.multivariate_normal(means[k], each[k]).logpdf(Y) for k in range(K)]
+    return value + logsumexp(rows, axis=0).sum()
+
+
+def log_jacobian(D, tied, x):
+    """Log |d theta / d x| by differences: the lower triangles, and all weights but the last."""
+    matrices = 1 if tied else K
+    size, h = D * (D + 1) // 2, 1e-5
+    packed = x[K - 1 : K - 1 + matrices * size].reshape(matrices, size)
+    rows, columns = np.tril_indices(D)
+
+    def entries(u):
+        factor = np.zeros((D, D))
+        factor[rows, columns] = np.where(rows == columns, np.exp(u), u)
+        return (factor @ factor.T)[rows, columns]
+
+    def shares(u):
+        y = np.append(u, -u.sum())
+        return (np.exp(y - y.max()) / np.exp(y - y.max()).sum())[:-1]
+
+    def log_det(f, u):
+        step = h * np.eye(len(u))
+        return np.linalg.slogdet([(f(u + s) - f(u - s)) / (2 * h) for s in step])[1]
+
+    return log_det(shares, x[: K - 1]) + sum(log_det(entries, one) for one in packed)
+
+
+@pytest.mark.parametrize(("D", "tied"), CASES)
+def test_the_complete_mixture_is_scipys(D, tied):
+    model, Y = declared(D, tied)
+    density = Density(model, "FAST_COMPILE")
+    x = density.start + np.random.default_rng(1).normal(scale=0.3, size=density.size)
+    point = density.constrain(x)
+    assert density.size == K - 1 + D * (D + 1) // 2 * (1 if tied else K) + K * D
+    assert density.constrained_joint(x)[0] == pytest.approx(scipys(point, D, Y), rel=1e-11)
+    found = density.joint(x)[0] - density.constrained_joint(x)[0]
+    assert found == pytest.approx(log_jacobian(D, tied, x), abs=1e-8)
+    assert np.allclose(density.unconstrain(point), x, atol=1e-10)
+    gradient, h = density.joint(x)[1], 1e-5
+    numeric = [(density.joint(x + s)[0] - density.joint(x - s)[0]) / (2 * h) for s in h * np.eye(len(x))]
+    assert np.allclose(gradient, numeric, rtol=1e-7, atol=1e-7 * np.abs(gradient).max())
+
+
+def test_numba_gives_the_same_numbers():
+    model, _ = declared(2, False)
+    ours, plain = Density(model), Density(model, "FAST_COMPILE")
+    x = ours.start + np.random.default_rng(2).normal(scale=0.5, size=ours.size)
+    (value, gradient), (other, of_other) = ours.joint(x), plain.joint(x)
+    assert value == pytest.approx(other, rel=1e-13)
+    assert np.allclose(gradient, of_other, rtol=1e-11, atol=1e-11 * np.abs(gradient).max())
+
+
+def test_names_of_axes_are_optional():
+    one, other = (Density(declared(2, tied, named=False)[0], "FAST_COMPILE") for tied in (False, True))
+    assert [one.constrain(one.start)[name].shape for name in one.names] == [(3,), (3, 2, 2), (3, 2)]
+    assert [other.constrain(other.start)[name].shape for name in other.names] == [(3,), (2, 2), (3, 2)]
+
+
+@pytest.mark.parametrize(("D", "tied"), [(2, False), (2, True), (1, False)])
+def test_draws_are_scipys(D, tied):
+    nu, psi, centre = prior(D)
+    model, _ = declared(D, tied)
+    draws = pm.draw([model["covariances"], model["means"]], 4000, random_seed=1, mode="FAST_COMPILE")
+    sigma, means = draws[0].reshape(4000, -1, D, D), draws[1]
+    assert sigma.shape[1] == (1 if tied else K)
+    assert means.shape == (4000, K, D)
+    reference = stats.invwishart(nu, psi).rvs(20_000, random_state=2).reshape(-1, D, D)
+    for k in range(sigma.shape[1]):
+        for i in range(D):
+            assert stats.ks_2samp(sigma[:, k, i, 0], reference[:, i, 0]).pvalue > 1e-4
+    factor = np.linalg.cholesky(np.broadcast_to(sigma, (4000, K, D, D)))
+    z = np.linalg.solve(factor, (means - centre)[..., None])[..., 0] * np.sqrt(KAPPA)
+    for k in range(K):
+        assert all(stats.kstest(z[:, k, j], "norm").pvalue > 1e-4 for j in range(D))
+    among = np.corrcoef(np.column_stack([z.reshape(4000, -1), np.log(sigma[:, :, 0, 0])]).T) - np.eye(
+        K * D + sigma.shape[1]
+    )
+    assert np.abs(among).max() < 0.08
+
+
+def test_one_matrix_is_as_before():
+    nu, psi, _ = prior(3)
+    with pm.Model() as model:
+        InverseWishart("Sigma", nu, psi)
+    density = Density(model, "FAST_COMPILE")
+    x = np.random.default_rng(0).normal(size=6)
+    expected = stats.invwishart(nu, psi).logpdf(density.constrain(x)["Sigma"])
+    assert density.constrained_joint(x)[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("operation", [densities.InverseWishartDensities, densities.ScaledNormalDensities])
+def test_a_matrix_that_is_not_positive_definite_has_no_density(operation):
+    nu, psi, centre = prior(2)
+    sigma = np.stack([psi, -psi, psi])
+    if operation is densities.InverseWishartDensities:
+        inputs = sigma, np.array([nu]), psi[None], np.zeros(1)
+    else:
+        inputs = np.zeros((3, 2)), sigma, centre[None], np.array([KAPPA])
+    for mode in ("NUMBA", "FAST_COMPILE"):
+        value = operation()(*inputs)[0].eval(mode=mode)
+        assert np.isnan(value[1])
+
+
+def test_the_batch_is_matrix_by_matrix():
+    transform, value = Cholesky(3), np.random.default_rng(0).normal(size=(4, 6))
+    whole = transform.backward(pt.as_tensor(value)).eval(mode="FAST_COMPILE")
+    assert whole.shape == (4, 3, 3)
+    for k in range(4):
+        factor = np.zeros((3, 3))
+        factor[np.tril_indices(3)] = value[k]
+        factor[np.diag_indices(3)] = np.exp(np.diag(factor))
+        assert np.allclose(whole[k], factor @ factor.T, rtol=1e-13)
+
+
+# Seeded bugs: the density is then not SciPy's, or the gradient not that of differences.
+
+
+class NoJacobianOfTheLast(Cholesky):
+    def log_jac_det(self, value, *inputs):
+        return super().log_jac_det(value, *inputs)[:-1].sum()
+
+
+def wrong(attribute, owner, monkeypatch, change):
+    right = getattr(owner, attribute)
+    monkeypatch.setattr(owner, attribute, staticmethod(lambda *inputs: change(right(*inputs), *inputs)))
+
+
+def test_bugs_are_seen(monkeypatch):
+    wisharts, normals = densities.InverseWishartDensities, densities.ScaledNormalDensities
+    bugs = [
+        (wisharts, lambda found, *inputs: [found[0] + 0.5 * np.linalg.slogdet(inputs[0])[1], found[1]]),
+        (wisharts, lambda found, *inputs: [found[0], 2 * found[1]]),
+        (normals, lambda found, *inputs: [found[0], -found[1], found[2]]),
+        (normals, lambda found, *inputs: [found[0], found[1], found[2] + 0.5 * np.linalg.inv(inputs[1])]),
+    ]
+    for owner, change in bugs:
+        with monkeypatch.context() as patch:
+            wrong("by_numpy", owner, patch, change)
+            with pytest.raises(AssertionError):
+                test_the_complete_mixture_is_scipys(2, False)
+    with monkeypatch.context() as patch:
+        patch.setattr("bayeszoo.inverse_wishart.Cholesky", NoJacobianOfTheLast)
+        with pytest.raises(AssertionError):
+            test_the_complete_mixture_is_scipys(2, False)
+    with monkeypatch.context() as patch:
+        patch.setattr(factors._PullBack, "perform", transposed)
+        with pytest.raises(AssertionError):
+            test_the_complete_mixture_is_scipys(2, False)
+
+
+def transposed(self, node, inputs, output_storage):
+    """Pull back with L' in the place of L."""
+    packed, given = inputs
+    rows, columns = np.tril_indices(self.size)
+    L = np.stack([factors._factor(one, self.size) for one in packed])
+    whole = (given + given.mT) @ L.mT
+    output_storage[0][0] = np.where(rows == columns, L[:, rows, columns], 1.0) * whole[:, rows, columns]

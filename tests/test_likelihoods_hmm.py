@@ -1,0 +1,288 @@
+import itertools
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hmmlearn import _hmmc
+from scipy import special, stats
+
+from bayeszoo.density import Density
+from bayeszoo.likelihoods import hmm
+
+EMISSION = np.array([np.full(6, 1 / 6), [0.1, 0.1, 0.1, 0.1, 0.1, 0.5]])  # the dice of Durbin et al. (1998), 3.1
+TRANSITION = np.array([[0.95, 0.05], [0.1, 0.9]])
+HALF = np.array([0.5, 0.5])
+
+
+def peer_value(initial, transition, log_b, starts):
+    """hmmlearn's passes in logarithms, a sequence at a time; tables need not sum to one."""
+    ends = [*starts[1:], len(log_b)]
+    return sum(_hmmc.forward_log(initial, transition, log_b[a:b])[0] for a, b in zip(starts, ends, strict=True))
+
+
+def rows_of(kind, tables, data):
+    """Log densities (T, K) by SciPy."""
+    if kind == "dense":
+        return tables[0]
+    if kind == "gaussian":
+        rows = stats.norm.logpdf(data[0][:, None], tables[0], tables[1])
+        return np.where(np.isnan(data[0])[:, None], 0.0, rows)
+    codes = data[-1]
+    if kind == "categorical":
+        with np.errstate(divide="ignore"):
+            rows = np.log(tables[0]).T
+    elif kind == "table":
+        rows = tables[0].T
+    else:
+        rows = stats.poisson.logpmf(data[0][:, None], tables[0])
+    return np.where(codes[:, None] < 0, 0.0, rows[codes])
+
+
+FUNCTIONS = {
+    "dense": hmm.hmm_log_likelihood,
+    "table": hmm.hmm_table_log_likelihood,
+    "categorical": hmm.hmm_categorical_log_likelihood,
+    "gaussian": hmm.hmm_gaussian_log_likelihood,
+    "poisson": hmm.hmm_poisson_log_likelihood,
+}
+COMPILED = {}
+
+
+def evaluated(kind, initial, transition, tables, data, starts, mode="NUMBA"):
+    """Value and gradients; compiled once for a kind and a number of states."""
+    parameters = [np.asarray(value, dtype=float) for value in (initial, transition, *tables)]
+    observed = [np.asarray(value) for value in (*data, np.asarray(starts, dtype=np.int64))]
+    key = kind, len(initial), mode
+    if key not in COMPILED:
+        shapes = [(len(initial),), (len(initial), len(initial)), *((None,) * np.ndim(table) for table in tables)]
+        inputs = [pt.tensor(dtype="float64", shape=shape) for shape in shapes]
+        given = [pt.tensor(dtype=value.dtype, shape=(None,) * value.ndim) for value in observed]
+        value = FUNCTIONS[kind](*inputs, *given)
+        COMPILED[key] = pytensor.function([*inputs, *given], [value, *pt.grad(value, inputs)], mode=mode)
+    return COMPILED[key](*parameters, *observed)
+
+
+def case(kind, rng, rows, sharp=1.0, closed=0.0):
+    """Tables and data of two states: ``sharp`` 1 to 1e-3 narrows the emissions, ``closed`` 0 to 1 the transitions."""
+    initial, transition = rng.dirichlet(np.ones(2)), rng.dirichlet(np.ones(2), 2)
+    transition = closed * np.eye(2) + (1 - closed) * transition
+    codes = rng.integers(-1, 4, rows)
+    match kind:
+        case "dense":
+            return initial, transition, [rng.normal(size=(rows, 2)) / sharp], []
+        case "gaussian":
+            y = np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows) * 3)
+            return initial, transition, [rng.normal(size=2), sharp * rng.gamma(3, size=2)], [y]
+        case "poisson":
+            return initial, transition, [rng.gamma(2, size=2) / sharp], [np.array([0, 3, 5, 40]), codes]
+        case "table":
+            return initial, transition, [rng.normal(size=(2, 4)) / sharp], [codes]
+        case _:
+            emission = rng.dirichlet(np.ones(4), 2) ** (1 / np.sqrt(sharp))
+            return initial, transition, [emission / emission.sum(axis=1, keepdims=True)], [codes]
+
+
+def by_differences(kind, parameters, data, starts, at, index, step=1e-5):
+    """Derivative with respect to the logarithm of an entry, or the entry where it may be negative; by hmmlearn."""
+    values = []
+    for sign in (1, -1):
+        moved = [np.array(value) for value in parameters]
+        positive = at < 2 or kind in ("categorical", "poisson") or (kind == "gaussian" and at == 3)
+        moved[at][index] = moved[at][index] * np.exp(sign * step) if positive else moved[at][index] + sign * step
+        log_b = rows_of(kind, moved[2:], data)
+        values.append(peer_value(moved[0], moved[1], np.ascontiguousarray(log_b), starts))
+    return (values[0] - values[1]) / (2 * step), parameters[at][index] if positive else 1.0
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize(("rows", "starts"), [(50, [0, 7]), (500, [0]), (5000, [0, 1, 4990])])
+@pytest.mark.parametrize(("sharp", "closed"), [(1.0, 0.0), (0.02, 0.0), (1.0, 1 - 1e-9), (0.02, 1 - 1e-9)])
+def test_gradients_are_those_of_hmmlearn_by_differences(kind, rows, starts, sharp, closed):
+    rng = np.random.default_rng(rows)
+    initial, transition, tables, data = case(kind, rng, rows, sharp, closed)
+    parameters = [initial, transition, *tables]
+    value, *gradients = evaluated(kind, initial, transition, tables, data, starts)
+    log_b = np.ascontiguousarray(rows_of(kind, tables, data))
+    assert value == pytest.approx(peer_value(initial, transition, log_b, starts), rel=1e-11)
+    for at, gradient in enumerate(gradients):
+        assert np.all(np.isfinite(gradient))
+        indices = list(np.ndindex(gradient.shape))
+        for index in [indices[i] for i in rng.choice(len(indices), min(4, len(indices)), replace=False)]:
+            expected, unit = by_differences(kind, parameters, data, starts, at, index)
+            slack = 1e-9 * abs(float(value)) + 1e-7 * np.abs(gradient).max() * unit
+            assert gradient[index] * unit == pytest.approx(expected, rel=1e-5, abs=max(slack, 1e-6))
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_numpy_gives_the_same_numbers(kind):
+    rng = np.random.default_rng(1)
+    for sharp, closed in itertools.product((1.0, 0.02), (0.0, 1.0)):
+        initial, transition, tables, data = case(kind, rng, 60, sharp, closed)
+        one, two = (
+            evaluated(kind, initial, transition, tables, data, [0, 1, 30], mode) for mode in ("NUMBA", "FAST_COMPILE")
+        )
+        for first, second in zip(one, two, strict=True):
+            np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-11)
+
+
+def test_smoothed_probabilities_are_the_gradient_of_the_log_densities():
+    rng = np.random.default_rng(2)
+    initial, transition, tables, _ = case("dense", rng, 300)
+    _, of_initial, of_transition, gamma = evaluated("dense", initial, transition, tables, [], [0])
+    found, lattice = _hmmc.forward_log(initial, transition, tables[0])
+    expected = np.exp(lattice + _hmmc.backward_log(initial, transition, tables[0]) - found)
+    np.testing.assert_allclose(gamma, expected, rtol=1e-8, atol=1e-14)
+    assert (initial * of_initial).sum() == pytest.approx(1, rel=1e-11)
+    assert (transition * of_transition).sum() == pytest.approx(299, rel=1e-11)
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+def test_derivatives_at_zeros_are_those_from_above(mode):
+    initial, transition = np.array([1.0, 0.0]), np.array([[0.7, 0.3], [0.0, 1.0]])
+    emission = np.array([[0.5, 0.5, 0.0], [0.0, 0.4, 0.6]])
+    symbols, starts = np.array([0, 1, -1, 1, 2, 1, 1, 1, 1, 0, 1]), [0, 5, 8]
+
+    def value(*tables):
+        return evaluated("categorical", *tables[:2], tables[2:], [symbols], starts, mode)[0]
+
+    tables = [initial, transition, emission]
+    _, *gradients = evaluated("categorical", initial, transition, [emission], [symbols], starts, mode)
+    for at, index in [(0, 1), (1, (1, 0)), (2, (0, 2)), (2, (1, 0))]:
+        moved = [table.copy() for table in tables]
+        moved[at][index] = 1e-7
+        slope = (value(*moved) - value(*tables)) / 1e-7
+        assert gradients[at][index] == pytest.approx(slope, rel=1e-4)
+        assert gradients[at][index] > 0
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+def test_a_derivative_that_overflows_is_finite(mode):
+    log_b = np.zeros((4, 2))
+    log_b[2:, 0] = -1000  # a way to the second state would gain e^2000
+    value, *gradients = evaluated("dense", [1.0, 0.0], np.eye(2), [log_b], [], [0], mode)
+    assert value == -2000
+    assert gradients[1][0, 1] >= 1e300
+    assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+@pytest.mark.parametrize("kind", ["dense", "table", "categorical"])
+def test_impossible_data_give_minus_infinity_and_no_nan(kind, mode):
+    tables = {
+        "dense": np.array([[0.0, -np.inf]] * 3 + [[-np.inf, 0.0]]),
+        "table": np.where(np.eye(2) > 0, 0.0, -np.inf),
+        "categorical": np.eye(2),
+    }
+    data = [] if kind == "dense" else [np.array([0, 0, 0, 1])]
+    value, *gradients = evaluated(kind, [0.5, 0.5], np.eye(2), [tables[kind]], data, [0], mode)
+    assert value == -np.inf
+    assert all(np.all(gradient == 0) for gradient in gradients)
+
+
+def test_nan_parameters_give_nan():
+    value = evaluated("gaussian", HALF, TRANSITION, [[0.0, np.nan], [1.0, 1.0]], [np.zeros(4)], [0])[0]
+    assert np.isnan(value)
+
+
+def test_no_rows_have_log_likelihood_zero():
+    none = np.zeros(0, dtype=np.int64)
+    value, *gradients = evaluated("categorical", HALF, TRANSITION, [EMISSION], [none], none)
+    assert value == 0
+    assert all(np.all(gradient == 0) for gradient in gradients)
+
+
+def test_many_states_and_shapes_not_known():
+    rng = np.random.default_rng(3)
+    initial, transition, log_b = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(9), 9), rng.normal(size=(40, 9))
+    inputs = [pt.vector(dtype="float64"), pt.matrix(dtype="float64"), pt.matrix(dtype="float64")]
+    value = hmm.hmm_log_likelihood(*inputs, np.array([0, 9]))
+    found = pytensor.function(inputs, [value, *pt.grad(value, inputs)], mode="NUMBA")(initial, transition, log_b)
+    assert found[0] == pytest.approx(peer_value(initial, transition, log_b, [0, 9]), rel=1e-12)
+    for first, second in zip(found, hmm._dense_numpy(initial, transition, log_b, np.array([0, 9])), strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
+@pytest.mark.parametrize("starts", [[1], [0, 0], [0, 4], []])
+def test_starts_that_are_none_are_refused(starts):
+    with pytest.raises(ValueError, match="starts are the first rows"):
+        evaluated(
+            "categorical", HALF, TRANSITION, [EMISSION], [np.zeros(4, dtype=np.int64)], np.array(starts, dtype=np.int64)
+        )
+
+
+def test_codes_outside_the_table_are_refused():
+    for code in (-2, 6):
+        with pytest.raises(ValueError, match="codes are columns"):
+            evaluated("categorical", HALF, TRANSITION, [EMISSION], [np.array([0, code])], [0])
+
+
+def test_second_derivatives_are_refused():
+    initial = pt.vector(shape=(2,), dtype="float64")
+    value = hmm.hmm_log_likelihood(initial, TRANSITION, np.zeros((3, 2)), np.array([0]))
+    with pytest.raises(NotImplementedError, match="second derivatives of DenseChain"):
+        pt.grad(pt.grad(value, initial).sum(), initial)
+
+
+def dice_model(symbols, starts):
+    with pm.Model() as model:
+        initial = pm.Dirichlet("initial", np.ones(2))
+        transition = pm.Dirichlet("transition", np.ones((2, 2)))
+        emission = pm.Dirichlet("emission", np.ones((2, 6)))
+        data = pm.Data("symbols", symbols), pm.Data("starts", starts)
+        pm.Potential("likelihood", hmm.hmm_categorical_log_likelihood(initial, transition, emission, *data))
+    return model
+
+
+def test_a_model_samples_its_parameters_by_it():
+    rng = np.random.default_rng(4)
+    symbols, starts = rng.integers(-1, 6, 300), np.array([0, 120])
+    density = Density(dice_model(symbols, starts))
+    point = rng.normal(size=density.size)
+    value, gradient = density.joint(point)
+    tables = [density.constrain(point)[name] for name in ("initial", "transition", "emission")]
+    likelihood = peer_value(tables[0], tables[1], rows_of("categorical", tables[2:], [symbols]), starts)
+    assert density.likelihood(point)[0] == pytest.approx(likelihood, rel=1e-12)
+    steps = np.eye(density.size) * 1e-6
+    slopes = [(density.joint(point + step)[0] - density.joint(point - step)[0]) / 2e-6 for step in steps]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(value)
+
+
+def test_transitions_fixed_at_zero_leave_the_gradient_finite():
+    rng = np.random.default_rng(5)
+    with pm.Model() as model:
+        stay = pm.Beta("stay", np.float64(1), np.float64(1))
+        transition = pt.stack([pt.stack([stay, 1 - stay]), pt.constant(np.array([0.0, 1.0]))])
+        means = pm.Normal("means", np.float64(0), np.float64(10), shape=2)
+        y, data = np.append(rng.normal(size=200), rng.normal(size=200) + 300), np.array([0])
+        log_likelihood = hmm.hmm_gaussian_log_likelihood(
+            np.array([1.0, 0.0]), transition, means, np.ones(2), pm.Data("y", y), pm.Data("starts", data)
+        )
+        pm.Potential("likelihood", log_likelihood)
+    density = Density(model)
+    for point in (np.zeros(3), np.array([3.0, 0, 300]), np.array([3.0, 300, 0])):
+        value, gradient = density.joint(point)
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
+
+
+def test_poisson_rates_agree_with_a_normal_count_of_rows():
+    counts = np.array([0, 2, 2, 7])
+    distinct, codes = np.unique(counts, return_inverse=True)
+    value = evaluated("poisson", [1.0, 0.0], np.eye(2), [[2.0, 3.0]], [distinct, codes], [0])[0]
+    assert value == pytest.approx(stats.poisson.logpmf(counts, 2).sum(), rel=1e-13)
+
+
+def test_sequences_glued_would_give_another_number():
+    rng = np.random.default_rng(6)
+    initial, transition, tables, data = case("categorical", rng, 40)
+    paths = np.array(list(itertools.product(range(2), repeat=5)))
+    symbols = data[0][:5]
+    rows = rows_of("categorical", tables, [symbols])
+    joint = rows[np.arange(5), paths].sum(axis=1) + np.log(initial)[paths[:, [0, 3]]].sum(axis=1)
+    joint += sum(np.log(transition)[paths[:, t - 1], paths[:, t]] for t in (1, 2, 4))
+    value = evaluated("categorical", initial, transition, tables, [symbols], [0, 3])[0]
+    assert value == pytest.approx(special.logsumexp(joint), rel=1e-13)
+    assert value != pytest.approx(evaluated("categorical", initial, transition, tables, [symbols], [0])[0], rel=1e-3)

@@ -1,0 +1,441 @@
+"""Compiled likelihoods of mixtures, and their E-steps, against SciPy, PyMC, scikit-learn and differences."""
+
+import inspect
+import math
+
+import mpmath as mp
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+import scipy
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.mixture import GaussianMixture
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.likelihoods import document_loops, documents, gaussian_loops, mixture
+from bayeszoo.likelihoods.documents import document_e_step, multinomial_mixture_log_likelihood
+from bayeszoo.likelihoods.mixture import gaussian_e_step, gaussian_mixture_log_likelihood
+
+MODES = ("NUMBA", "FAST_COMPILE")
+SHAPES = [(3, 2, "full"), (3, 1, "full"), (3, 3, "diagonal"), (2, 3, "spherical"), (3, 2, "tied"), (1, 2, "full")]
+
+
+def components(K, D, kind="full", seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(K, D, D))
+    whole = A @ A.mT + 0.5 * np.eye(D)
+    covariances = {
+        "full": whole,
+        "diagonal": whole * np.eye(D),
+        "spherical": whole[:, :1, :1] * np.eye(D),
+        "tied": np.tile(whole[0], (K, 1, 1)),
+    }[kind]
+    return rng.dirichlet(np.full(K, 3.0)), rng.normal(scale=2.0, size=(K, D)), covariances
+
+
+def rows(N, D, seed=1):
+    return np.random.default_rng(seed).normal(scale=2.5, size=(N, D))
+
+
+def log_joint(weights, means, covariances, Y):
+    """Log w_k N(y_n | k), shape (N, K), by SciPy."""
+    each = [stats.multivariate_normal(m, c).logpdf(Y).reshape(len(Y)) for m, c in zip(means, covariances, strict=True)]
+    with np.errstate(divide="ignore"):
+        return np.log(weights) + np.stack(each, axis=1)
+
+
+def scipys(weights, means, covariances, Y):
+    return logsumexp(log_joint(weights, means, covariances, Y), axis=1).sum()
+
+
+def differences(f, x, direction, h=5e-4):
+    """Derivative along a direction, of fourth order in h."""
+    near, far = (f(x + s * direction) - f(x - s * direction) for s in (h, 2 * h))
+    return (8 * near - far) / (12 * h)
+
+
+def error_of_gradients(f, found, arguments):
+    """Largest error, relative to the largest entry, of gradients in the arguments; matrices are moved symmetrically."""
+    worst = 0.0
+    for i, gradient in enumerate(found):
+        for at in np.ndindex(gradient.shape):
+            direction = np.zeros(gradient.shape)
+            direction[at] = 1.0
+            if gradient.ndim == 3:
+                direction = np.maximum(direction, direction.mT)
+
+            def along(x, i=i):
+                return f(*(x if j == i else a for j, a in enumerate(arguments)))
+
+            expected = differences(along, arguments[i], direction)
+            worst = max(worst, abs(np.sum(gradient * direction) - expected) / np.abs(gradient).max())
+    return worst
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Value and gradients of both likelihoods in both modes; one compilation serves every K and D."""
+    weights, matrix, cube, Y = pt.dvector(), pt.dmatrix(), pt.dtensor3(), pt.dmatrix()
+    counts, columns, starts = pt.dvector(), pt.lvector(), pt.lvector()
+    gaussian = gaussian_mixture_log_likelihood(weights, matrix, cube, Y)
+    texts = multinomial_mixture_log_likelihood(weights, matrix, (counts, columns, starts))
+    of_gaussian = [gaussian, *pt.grad(gaussian, [weights, matrix, cube])]
+    of_texts = [texts, *pt.grad(texts, [weights, matrix])]
+    made = {}
+    for mode in MODES:
+        made["gaussian", mode] = pytensor.function([weights, matrix, cube, Y], of_gaussian, mode=mode)
+        made["documents", mode] = pytensor.function([weights, matrix, counts, columns, starts], of_texts, mode=mode)
+    return made
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("K", "D", "kind"), [*SHAPES, (40, 2, "full"), (4, 6, "full")])
+def test_the_value_is_scipys(compiled, mode, K, D, kind):
+    theta = components(K, D, kind)
+    for N in (1, 16, 255, 256, 257, 600):
+        Y = rows(N, D)
+        assert compiled["gaussian", mode](*theta, Y)[0] == pytest.approx(scipys(*theta, Y), rel=1e-13)
+
+
+@pytest.mark.parametrize(("K", "D"), [(3, 2), (3, 1)])
+def test_value_and_gradients_are_those_of_pymcs_mixture(compiled, K, D):
+    Y, inputs = rows(50, D), [pt.TensorType("float64", value.shape)() for value in components(K, D)]
+    weights, means, covariances = inputs
+    each = [pm.MvNormal.dist(mu=means[k], cov=covariances[k]) for k in range(K)]
+    value = pm.logp(pm.Mixture.dist(w=weights, comp_dists=each), Y).sum()
+    textbook = pytensor.function(inputs, [value, *pt.grad(value, inputs)], mode="FAST_COMPILE")
+    for kind in ("full", "diagonal", "spherical", "tied"):
+        theta = components(K, D, kind)
+        expected, found = textbook(*theta), compiled["gaussian", "NUMBA"](*theta, Y)
+        expected[3] = (expected[3] + expected[3].mT) / 2  # PyMC's is in the lower triangle alone
+        assert found[0] == pytest.approx(expected[0], rel=1e-13)
+        for ours, theirs in zip(found[1:], expected[1:], strict=True):
+            assert np.allclose(ours, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("K", "D", "kind"), SHAPES)
+def test_gradients_are_differences_of_scipys_value(compiled, mode, K, D, kind):
+    theta, Y = components(K, D, kind, seed=2), rows(60, D)
+    found = compiled["gaussian", mode](*theta, Y)[1:]
+    assert error_of_gradients(lambda *t: scipys(*t, Y), found, theta) < 1e-7
+
+
+def test_the_two_routes_agree_closely(compiled):
+    theta, Y = components(5, 3, seed=3), rows(1000, 3)
+    for one, other in zip(*(compiled["gaussian", mode](*theta, Y) for mode in MODES), strict=True):
+        assert np.allclose(one, other, rtol=1e-11, atol=1e-11 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_extreme_points(compiled, mode):
+    call, (weights, means, covariances), Y = compiled["gaussian", mode], components(3, 2), rows(300, 2)
+    without = np.array([0.0, 0.4, 0.6])
+    value, *gradients = call(without, means, covariances, Y)
+    assert value == pytest.approx(scipys(without[1:], means[1:], covariances[1:], Y), rel=1e-13)
+    assert all(np.isfinite(g).all() for g in gradients)
+    assert all(np.all(g[0] == 0) for g in gradients)
+    far = np.vstack([Y, [1e6, -1e6]])
+    assert call(weights, means, covariances, far)[0] == pytest.approx(
+        scipys(weights, means, covariances, far), rel=1e-12
+    )
+    impossible = call(np.zeros(3), means, covariances, Y)
+    assert impossible[0] == -np.inf
+    assert not np.isnan(impossible[1]).any()
+    for bad in (-covariances, np.zeros((3, 2, 2)), np.where(np.arange(3)[:, None, None] == 1, -1.0, covariances)):
+        value, *gradients = call(weights, means, bad, Y)
+        assert np.isnan(value)
+        assert all(np.isnan(g).any() for g in gradients)
+    assert np.isnan(call(np.array([-0.1, 0.5, 0.6]), means, covariances, Y)[0])
+    assert np.isnan(call(weights, means, covariances, np.where(Y[7] == Y, np.nan, Y))[0])
+    none = call(weights, means, covariances, Y[:0])
+    assert none[0] == 0
+    assert all(np.all(g == 0) for g in none[1:])
+
+
+def test_neither_order_of_rows_nor_labels_matter(compiled):
+    theta, Y, rng = components(4, 2), rows(1000, 2), np.random.default_rng(0)
+    call, order, labels = compiled["gaussian", "NUMBA"], rng.permutation(1000), rng.permutation(4)
+    plain, shuffled, renamed = call(*theta, Y), call(*theta, Y[order]), call(*(t[labels] for t in theta), Y)
+    for i in range(4):
+        assert np.allclose(plain[i], shuffled[i], rtol=1e-12, atol=1e-10)
+        assert np.allclose(plain[i][labels] if i else plain[0], renamed[i], rtol=1e-12, atol=1e-10)
+
+
+def test_far_from_zero_nothing_is_lost(compiled):
+    (weights, means, covariances), Y = components(3, 2), np.round(rows(300, 2), 3)
+    shift = 2.0**20
+    Y, means = np.round(Y * 2**10) / 2**10, np.round(means * 2**10) / 2**10
+    near, far = (compiled["gaussian", "NUMBA"](weights, means + s, covariances, Y + s) for s in (0.0, shift))
+    assert all(np.array_equal(one, other) for one, other in zip(near, far, strict=True))
+
+
+def test_second_derivatives_are_refused():
+    weights, means, covariances = (pt.as_tensor(value).copy() for value in components(3, 2))
+    value = gaussian_mixture_log_likelihood(weights, means, covariances, rows(5, 2))
+    with pytest.raises(NotImplementedError, match="second derivatives of GaussianMixtureLikelihood"):
+        pt.grad(pt.grad(value, means).sum(), means)
+
+
+def test_exponentials_to_the_last_place():
+    rng = np.random.default_rng(0)
+    x = -np.concatenate([np.zeros(1), rng.exponential(1e-8, 85), rng.uniform(0, 1, 85), rng.uniform(0, 708, 85)])
+    found = x.copy()
+    gaussian_loops._exponentials(len(x), found, np.empty(256))
+    exact = np.array([float(mp.exp(mp.mpf(one))) for one in x])
+    assert np.all(np.abs(found - exact) <= 3e-16 * exact)
+    edges = np.array([-708.1, -1e300, -np.inf, np.nan])
+    gaussian_loops._exponentials(4, edges, np.empty(4))
+    assert np.array_equal(edges, [0.0, 0.0, 0.0, np.nan], equal_nan=True)
+
+
+def expected_sums(theta, Y):
+    joint = log_joint(*theta, Y)
+    r, shifts = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), Y[:, None] - theta[1]
+    scatters = np.einsum("nk,nki,nkj->kij", r, shifts, shifts)
+    return scipys(*theta, Y), r.sum(axis=0), np.einsum("nk,nki->ki", r, shifts), scatters
+
+
+@pytest.mark.parametrize(("K", "D", "kind"), SHAPES)
+def test_the_e_step_is_that_of_responsibilities(K, D, kind):
+    theta, Y = components(K, D, kind), rows(700, D)
+    for found, expected in zip(gaussian_e_step(*theta, Y), expected_sums(theta, Y), strict=True):
+        assert np.allclose(found, expected, rtol=1e-11, atol=1e-9)
+
+
+def test_the_e_step_is_scikit_learns():
+    (weights, means, covariances), Y = components(3, 2), rows(500, 2)
+    peer = GaussianMixture(3, reg_covar=0.0)
+    peer.weights_, peer.means_, peer.covariances_ = weights, means, covariances
+    peer.precisions_cholesky_ = np.linalg.cholesky(np.linalg.inv(covariances))
+    found = gaussian_e_step(weights, means, covariances, Y)
+    assert found.value == pytest.approx(peer.score(Y) * len(Y), rel=1e-13)
+    peer._m_step(Y, peer._e_step(Y)[1])
+    centres = means + found.shifts / found.counts[:, None]
+    about = found.shifts / found.counts[:, None]
+    spread = found.scatters / found.counts[:, None, None] - about[:, :, None] * about[:, None, :]
+    assert np.allclose(found.counts / len(Y), peer.weights_, rtol=1e-12)
+    assert np.allclose(centres, peer.means_, rtol=1e-10)
+    assert np.allclose(spread, peer.covariances_, rtol=1e-10)
+
+
+def test_the_e_step_takes_weights_that_do_not_sum_to_one():
+    (weights, means, covariances), Y = components(3, 2), rows(50, 2)
+    one, other = gaussian_e_step(weights, means, covariances, Y), gaussian_e_step(weights / 8, means, covariances, Y)
+    assert other.value == pytest.approx(one.value - 50 * math.log(8), rel=1e-13)
+    assert np.allclose(one.scatters, other.scatters, rtol=1e-12)
+
+
+def test_the_e_step_takes_lists_and_other_layouts():
+    (weights, means, covariances), Y = components(3, 2), rows(50, 2)
+    one = gaussian_e_step(weights, means, covariances, Y)
+    other = gaussian_e_step(weights.tolist(), np.asfortranarray(means), covariances.tolist(), np.asfortranarray(Y))
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_the_e_step_refuses_what_has_no_likelihood():
+    (weights, means, covariances), Y = components(3, 2), rows(50, 2)
+    with pytest.raises(NumericalError, match="not positive definite"):
+        gaussian_e_step(weights, means, -covariances, Y)
+    with pytest.raises(NumericalError, match="not finite"):
+        gaussian_e_step(weights, means, covariances, np.full_like(Y, np.nan))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shapes_that_do_not_agree_are_refused(compiled, mode):
+    (weights, means, covariances), Y = components(3, 2), rows(50, 3)
+    for theta, data in (
+        ((weights, means, covariances), Y),
+        ((weights[:2], means, covariances), Y[:, :2]),
+        ((weights, means, covariances[:2]), Y[:, :2]),
+    ):
+        with pytest.raises(ValueError, match=r"differ in K or D|broadcast|subscript|dimension"):
+            compiled["gaussian", mode](*theta, data)
+        with pytest.raises(ValueError, match="differ in K or D"):
+            gaussian_e_step(*theta, data)
+    weights, topics, table = texts()
+    counts, columns, starts = cells_of(table)
+    with pytest.raises(ValueError, match="differ in K, or counts and columns"):
+        document_e_step(weights[:2], topics, (counts, columns, starts))
+    with pytest.raises(ValueError, match="differ in K, or counts and columns"):
+        document_e_step(weights, topics, (counts[1:], columns, starts))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_covariance_of_nan_is_no_error(compiled, mode):
+    weights, means, covariances = components(3, 2)
+    assert np.isnan(compiled["gaussian", mode](weights, means, np.full_like(covariances, np.nan), rows(5, 2))[0])
+
+
+def texts(K=3, V=7, N=12, seed=0):
+    rng = np.random.default_rng(seed)
+    table = rng.poisson(0.7, (N, V))
+    table[4] = 0
+    return rng.dirichlet(np.full(K, 3.0)), rng.dirichlet(np.ones(V), K), table
+
+
+def cells_of(table):
+    sparse = scipy.sparse.csr_array(table)
+    return sparse.data.astype(float), sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
+
+
+def dense(weights, topics, table):
+    """Log w_k p(words | k), shape (N, K), with 0 log 0 = 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(weights) + np.sum(scipy.special.xlogy(table[:, None], topics), axis=-1)
+
+
+def dense_value(weights, topics, table):
+    return logsumexp(dense(weights, topics, table), axis=1).sum()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("K", "V", "N"), [(3, 7, 12), (1, 4, 3), (6, 40, 100)])
+def test_documents_are_those_of_dense_arrays(compiled, mode, K, V, N):
+    weights, topics, table = texts(K, V, max(N, 5))
+    value, *gradients = compiled["documents", mode](weights, topics, *cells_of(table))
+    assert value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
+    if K * V < 50:
+        topics = topics + 0.1  # differences must not cross 0
+        _, *gradients = compiled["documents", mode](weights, topics, *cells_of(table))
+        assert error_of_gradients(lambda w, t: dense_value(w, t, table), gradients, (weights, topics)) < 1e-7
+
+
+def test_documents_are_pymcs_multinomials_but_for_the_coefficient(compiled):
+    weights, topics, table = texts()
+    each = [pm.Multinomial.dist(n=table.sum(axis=1), p=topics[k]) for k in range(3)]
+    pymcs = pm.logp(pm.Mixture.dist(w=weights, comp_dists=each), table).sum().eval(mode="FAST_COMPILE")
+    coefficient = np.sum(scipy.special.gammaln(table.sum(axis=1) + 1)) - np.sum(scipy.special.gammaln(table + 1))
+    value = compiled["documents", "NUMBA"](weights, topics, *cells_of(table))[0]
+    assert value == pytest.approx(pymcs - coefficient, rel=1e-10)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_words_that_a_topic_cannot_give(compiled, mode):
+    call, (weights, topics, table) = compiled["documents", mode], texts()
+    table[:, 0] = np.arange(12) % 2
+    topics[0, 0] = 0.0
+    value, *gradients = call(weights, topics, *cells_of(table))
+    assert value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
+    assert all(np.isfinite(g).all() for g in gradients)
+    counts, columns, starts = cells_of(table)
+    zeros = (np.append(counts, 0.0), np.append(columns, 0), np.append(starts[:-1], starts[-1] + 1))
+    assert call(weights, topics, *zeros)[0] == pytest.approx(value, rel=1e-14)  # a stored count of 0
+    topics[:, 0] = 0.0
+    value, *gradients = call(weights, topics, *cells_of(table))
+    assert value == -np.inf
+    assert not any(np.isnan(g).any() for g in gradients)
+    assert call(weights, topics, np.zeros(0), np.zeros(0, int), np.zeros(1, int))[0] == 0
+    without = np.array([0.0, 0.4, 0.6])
+    _, topics, table = texts()
+    value, *gradients = call(without, topics, *cells_of(table))
+    assert value == pytest.approx(dense_value(without[1:], topics[1:], table), rel=1e-13)
+    assert all(np.all(g[0] == 0) for g in gradients)
+
+
+def test_the_e_step_of_documents():
+    weights, topics, table = texts()
+    joint = dense(weights, topics, table)
+    r = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    found = document_e_step(weights, topics, cells_of(table))
+    assert found.value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
+    assert np.allclose(found.counts, r.sum(axis=0), rtol=1e-12)
+    assert np.allclose(found.words, r.T @ table, rtol=1e-12)
+    order = np.random.default_rng(0).permutation(12)
+    assert np.allclose(document_e_step(weights, topics, cells_of(table[order])).words, found.words, rtol=1e-12)
+
+
+def test_the_e_step_of_documents_refuses_cells_of_another_table():
+    weights, topics, table = texts()
+    counts, columns, starts = cells_of(table)
+    for cells in ((counts, columns + 1, starts), (counts, columns - 1, starts), (counts, columns, starts + 1)):
+        with pytest.raises(NumericalError, match="table of V words"):
+            document_e_step(weights, topics, cells)
+
+
+# Seeded bugs: the same loops, run by Python, with one line changed.
+
+
+def rewritten(loops, operation, name, changes):
+    """Return value-and-gradients and E-step of modules whose source is changed; each change must be in one of them."""
+    source = inspect.getsource(loops)
+    source = source.replace("numba.njit(", "(lambda **options: lambda function: function)(")
+    over = inspect.getsource(operation._by_loops)
+    for old, new in changes:
+        assert (old in source) != (old in over)
+        source, over = source.replace(old, new), over.replace(old, new)
+    inner = {"__name__": loops.__name__}
+    exec(compile(source, loops.__file__, "exec"), inner)
+    outer = {**vars(operation), name: inner[name]}
+    exec(over, outer)
+    return outer["_by_loops"], inner
+
+
+def gaussian_errors(*changes):
+    """Largest errors of value, gradients and statistics with the changes."""
+    theta, Y = components(3, 2, seed=2), rows(40, 2)
+    by_loops, inner = rewritten(gaussian_loops, mixture, "whitened_statistics", changes)
+    value, *gradients = by_loops(*theta, Y)
+    sums = zip(inner["gaussian_e_step"](*theta, Y), expected_sums(theta, Y), strict=True)
+    return (
+        abs(value - scipys(*theta, Y)),
+        error_of_gradients(lambda *t: scipys(*t, Y), gradients, theta),
+        max(np.max(np.abs(one - other)) for one, other in sums),
+    )
+
+
+BUGS = [
+    ("inverses[k, m, i] * inner[m, j]", "inverses[k, i, m] * inner[m, j]"),  # a factor transposed
+    ("0.5 * scatters[k, i, j]", "scatters[k, i, j]"),  # no 1/2
+    ("scatters[k, i, i] -= counts[k]", "pass"),  # no - N_k P
+    ("counts[k] / weights[k]", "len(Y) / weights[k]"),  # no responsibilities
+    ("inverses[k, i, j] * shifts[k, i]", "inverses[k, j, i] * shifts[k, i]"),
+    ("total += r[n] * z[i, n] * z[j, n]", "total += z[i, n] * z[j, n]"),
+    ("factors @ scatters @ factors.mT", "factors.mT @ scatters @ factors"),
+    ("factors @ shifts[..., None]", "factors.mT @ shifts[..., None]"),
+    ("0.5 * D * _NATS", "0.5 * _NATS"),
+    ("math.log(weights[k]) - ", "-"),
+    ("value += largest[n]", "pass"),
+    ("constants[k] -= _inverse", "constants[k] -= 2 * _inverse"),
+]
+
+
+def test_the_rewritten_loops_are_right_without_changes():
+    assert max(gaussian_errors()) < 1e-7
+
+
+@pytest.mark.parametrize("change", BUGS, ids=lambda change: change[0])
+def test_a_bug_in_the_loops_is_seen(change):
+    assert max(gaussian_errors(change)) > 1e-3
+
+
+def document_errors(*changes):
+    weights, topics, table = texts()
+    counts, columns, starts = cells_of(table)
+    counts, columns, starts = np.append(counts, 0.0), np.append(columns, 0), np.append(starts[:-1], starts[-1] + 1)
+    by_loops, _ = rewritten(document_loops, documents, "document_statistics", changes)
+    value, *gradients = by_loops(weights, topics + 0.1, counts, columns, starts)
+    arguments = (weights, topics + 0.1)
+    return (
+        abs(value - dense_value(*arguments, table)),
+        error_of_gradients(lambda *t: dense_value(*t, table), gradients, arguments),
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("documents[k] += joint[k]", "documents[k] += 1.0"),
+        ("_add(words[columns[cell]], counts[cell], joint)", "_add(words[columns[cell]], counts[cell], joint**0)"),
+        ("words[v, k] / topics[k, v]", "words[v, k]"),
+        ("return largest + math.log(total)", "return largest"),
+        ("_add(joint, count, log_topics[word])", "_add(joint, 1.0, log_topics[word])"),
+    ],
+    ids=lambda change: change[0],
+)
+def test_a_bug_in_the_loops_of_documents_is_seen(change):
+    assert max(document_errors()) < 1e-7
+    assert max(document_errors(change)) > 1e-3

@@ -1,0 +1,179 @@
+"""Sampling mixtures: chains begin at every mode, are judged without labels, and their labels are aligned afterwards."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayeszoo as bz
+from bayeszoo import em, vb
+from bayeszoo.align import inverse, permute
+from bayeszoo.enumeration import Enumeration
+from bayeszoo.latent_identities import _largest_z
+from bayeszoo.nuts import _initial_points, _joined, _shared_out
+from bayeszoo.problem import Problem
+from bayeszoo.starts import Start
+from bayeszoo.symmetry import label_free, labelled, matched
+
+GAUSSIAN = bz.find("gaussian_mixture")
+FAITHFUL = bz.example(GAUSSIAN)
+
+
+def rows(*values):
+    return bz.read(GAUSSIAN, {"Y": np.array(values, dtype=np.float64)[:, None], "column": ["y"]})
+
+
+OVERLAPPING = rows(-1.6, -1.2, -0.4, 0.3, 1.1, 1.9)
+TWO_WAYS = rows(-5, -5.2, 0, 0.1, 5, 5.1)
+"""Three clumps for two components: the middle one goes to either side."""
+PRIOR = GAUSSIAN(K=2, kappa0=0.05)
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Old Faithful by four methods."""
+    model = GAUSSIAN.weak(FAITHFUL)
+    return {method: bz.fit(model, FAITHFUL, method, seed=1) for method in ("map", "vb", "advi", "nuts")}
+
+
+def test_nuts_agrees_with_enumeration_where_its_gate_passes():
+    tree = bz.fit(PRIOR, OVERLAPPING, "nuts", seed=1)
+    exact = PRIOR.invariants(Enumeration.of(PRIOR, OVERLAPPING).draw((4, 5000), np.random.default_rng(0)), OVERLAPPING)
+    assert tree.attrs["status"] == "ok"
+    assert _largest_z({name: v.to_numpy() for name, v in tree["invariants"].data_vars.items()}, exact) < 4.4
+    other = {name: values + 0.2 * values.std() for name, values in exact.items()}
+    assert _largest_z({name: values[:, :1000] for name, values in other.items()}, exact) > 4.4
+
+
+def test_two_modes_that_chains_do_not_travel_between_do_not_pass():
+    starts = Problem(PRIOR, TWO_WAYS, np.random.default_rng(0)).starts
+    tree = bz.fit(PRIOR, TWO_WAYS, "nuts", seed=1, extend=False)
+    exact = Enumeration.of(PRIOR, TWO_WAYS).coclustering
+    assert exact[0, 2] == pytest.approx(0.47, abs=0.05)  # both modes matter
+    assert len(starts) >= 2
+    assert tree.attrs["status"] == "not converged"
+
+
+def test_from_one_mode_alone_the_gate_would_have_passed(monkeypatch):
+    """Why chains begin at every mode: begun at one, they agree with each other and not with the posterior."""
+    far = rows(*(centre + spread for centre in (-9, 0, 9) for spread in np.linspace(-1, 1, 12)))
+    problem = Problem(PRIOR, far, np.random.default_rng(0))
+    assert len(problem.starts) >= 2
+    only = problem.starts[:1]
+    monkeypatch.setattr(Problem, "starts", property(lambda self: only))
+    tree = bz.fit(PRIOR, far, "nuts", seed=1, extend=False)
+    assert tree.attrs["status"] == "ok"
+    monkeypatch.undo()
+    assert bz.fit(PRIOR, far, "nuts", seed=1, extend=False).attrs["status"] == "not converged"
+
+
+def test_chains_are_shared_out_among_starts():
+    starts = [Start(np.zeros(1)) for _ in range(6)]
+    assert [count for _, count in _shared_out(starts[:1], 4)] == [4]
+    assert [count for _, count in _shared_out(starts[:3], 4)] == [2, 1, 1]
+    assert [count for _, count in _shared_out(starts, 4)] == [1, 1, 1, 1]
+
+
+def test_runs_are_joined_as_chains():
+    def run(chains, draws):
+        group = xr.Dataset({"x": (("chain", "draw"), np.arange(chains * draws).reshape(chains, draws))})
+        return xr.DataTree.from_dict({"posterior": group, "sample_stats": group})
+
+    joined = _joined([run(2, 5), run(1, 4)])["posterior"]
+    assert dict(joined.sizes) == {"chain": 3, "draw": 4}
+    assert joined["chain"].to_numpy().tolist() == [0, 1, 2]
+
+
+def test_methods_agree_on_old_faithful(fits):
+    assert {tree.attrs["status"] for tree in fits.values()} == {"ok"}
+    means = {method: tree["posterior"].to_dataset().mean(("chain", "draw")) for method, tree in fits.items()}
+    sd = fits["nuts"]["posterior"].to_dataset().std(("chain", "draw"))
+    for method in ("vb", "advi"):
+        for name in ("weights", "means"):
+            assert np.max(np.abs(means[method][name] - means["nuts"][name]) / sd[name]) < 0.2
+    assert np.max(np.abs(means["map"]["means"] - means["nuts"]["means"]) / sd["means"]) < 0.3
+    evidence = {m: json.loads(tree.attrs["facts"]) for m, tree in fits.items()}
+    assert evidence["vb"]["elbo"] < evidence["vb"]["log_evidence"]
+    assert evidence["advi"]["elbo"] < evidence["vb"]["log_evidence"]
+
+
+def test_raw_and_aligned_draws_are_both_kept_and_the_permutation_undoes_itself(fits):
+    tree, model = fits["nuts"], GAUSSIAN.weak(FAITHFUL)
+    permutation = tree["labels"]["permutation"].to_numpy()
+    aligned = {name: v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
+    raw = {name: v.to_numpy() for name, v in tree["unaligned"].data_vars.items()}
+    back = permute(model, aligned, inverse(permutation))
+    assert all(np.array_equal(back[name], raw[name]) for name in raw)
+    assert permutation.shape == (4, 1000, 2)
+
+
+def test_label_switching_in_raw_draws_does_not_matter(fits):
+    """Draws whose labels switch at random fail as they are, pass without labels, and are put right by alignment."""
+    model, rng = GAUSSIAN.weak(FAITHFUL), np.random.default_rng(0)
+    aligned = {name: v.to_numpy() for name, v in fits["nuts"]["posterior"].data_vars.items()}
+    flips = np.where(rng.random((4, 1000, 1)) < [[[0.1]], [[0.9]], [[0.5]], [[0.3]]], [0, 1], [1, 0])
+    switched = permute(model, aligned, flips)
+    posterior = xr.Dataset({"weights": (("chain", "draw", "component"), switched["weights"])})
+    r_hat = {check.name: check for check in bz.gate(xr.DataTree.from_dict({"posterior": posterior}))}["r_hat"]
+    assert not r_hat.passed
+    free, before = (label_free(model, draws, FAITHFUL) for draws in (switched, aligned))
+    assert all(np.allclose(free[name], before[name], rtol=1e-9) for name in free)
+    found = labelled(model, switched, FAITHFUL, "sampled")
+    assert np.array_equal(found.draws["means"], aligned["means"])
+
+
+def test_a_saturated_probability_is_no_stuck_chain():
+    data = rows(*np.linspace(-100, -99, 10), *np.linspace(99, 100, 10))
+    draws = PRIOR.vb_posterior(vb.climbs(PRIOR, data, np.random.default_rng(0)).best.state)
+    free = label_free(PRIOR, draws.rvs((4, 50), np.random.default_rng(0)), data)
+    assert free["together"].shape[2] == 0
+    assert free["log_likelihood"].shape == (4, 50, 1)
+
+
+def test_comparison_numbers_components_alike(fits):
+    model = GAUSSIAN.weak(FAITHFUL)
+    turned = fits["map"].copy()
+    order = np.array([[[1, 0]]])
+    draws = {name: v.to_numpy() for name, v in turned["posterior"].data_vars.items()}
+    posterior = turned["posterior"].to_dataset()
+    moved = permute(model, draws, order)
+    turned["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
+    again = matched([fits["nuts"], turned])[1]
+    assert np.array_equal(again["posterior"]["means"], fits["map"]["posterior"]["means"])
+
+
+def test_components_that_are_not_one_thing_are_withheld():
+    """Three components for one clump: what a row's density is, is known; which component is which, is not."""
+    data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(1).normal(size=(40, 1)), "column": ["y"]})
+    model = GAUSSIAN(K=3, kappa0=1.0)
+    draws = Problem(model, data, np.random.default_rng(0)).model.vb_posterior
+    wide = draws(model.vb_m_step(model.moments(np.full((40, 3), 1 / 3), data)))
+    found = labelled(model, wide.rvs((4, 500), np.random.default_rng(0)), data, "sampled")
+    assert "do not agree which rows are of component" in found.withheld
+
+
+def test_withheld_components_are_not_summarized(fits):
+    tree = fits["nuts"].copy()
+    facts = {**json.loads(tree.attrs["facts"]), "components_withheld": "because"}
+    tree.attrs["facts"] = json.dumps(facts)
+    assert bz.summarize(tree)["means"]["mean"] is None
+    assert bz.summarize(tree)["means"]["r_hat"] is not None
+
+
+def test_sampling_with_pymc_begins_at_the_modes_too():
+    problem = Problem(GAUSSIAN.weak(FAITHFUL), FAITHFUL, np.random.default_rng(0))
+    points = _initial_points(problem, 4)["initvals"]
+    assert len(points) == 4
+    assert all(np.sort(point["weights"]) == pytest.approx([0.36, 0.64], abs=0.15) for point in points)
+    tree = bz.fit(PRIOR, OVERLAPPING, "nuts", seed=1, sampler="pymc", draws=50, tune=50, extend=False)
+    assert dict(tree["posterior"].sizes)["chain"] == 4
+
+
+def test_k_means_and_em_find_the_same_starts_whatever_the_units():
+    model, scaled = GAUSSIAN.weak(FAITHFUL), dict(FAITHFUL)
+    scaled["Y"] = FAITHFUL["Y"] * [1e6, 1e-6]
+    data = bz.read(GAUSSIAN, scaled)
+    one = em.climbs(model, FAITHFUL, np.random.default_rng(0), False).best
+    other = em.climbs(GAUSSIAN.weak(data), data, np.random.default_rng(0), False).best
+    assert np.sort(other.state["weights"]) == pytest.approx(np.sort(one.state["weights"]), abs=1e-9)

@@ -1,0 +1,186 @@
+"""Variational Bayes: a complete bound, below the exact evidence, and what importance weights make of it."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import scipy
+import sklearn.mixture
+
+import bayeszoo as bz
+from bayeszoo import ascent, mixture, simplex, vb
+from bayeszoo.ascent import AscentError
+from bayeszoo.enumeration import Enumeration
+
+GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
+FAITHFUL = bz.example(GAUSSIAN)
+TINY = bz.read(GAUSSIAN, {"Y": [[-2.1], [-1.8], [-2.4], [1.9], [2.2], [2.6], [0.3]], "column": ["y"]})
+DOCUMENTS = bz.read(UNIGRAMS, {"counts": [[3, 1, 0], [4, 0, 1], [0, 2, 5], [1, 1, 6]], "word": list("abc")})
+
+
+def climbs(model, data, seed=0):
+    return vb.climbs(model, data, np.random.default_rng(seed))
+
+
+def facts(tree):
+    return json.loads(tree.attrs["facts"])
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "spherical"])
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_bound_is_below_the_exact_evidence(covariance, K):
+    model = GAUSSIAN(K=K, covariance=covariance, kappa0=0.1)
+    elbo, evidence = climbs(model, TINY).best.objective, Enumeration.of(model, TINY).log_evidence
+    assert elbo <= evidence + 1e-9
+    assert elbo == pytest.approx(evidence, abs=1e-9 if K == 1 else 4)
+
+
+def test_bound_by_its_definition_with_scipys_densities():
+    """E[log p(y, z, theta) - log q(z) - log q(theta)] over draws of q, every density SciPy's."""
+    model = UNIGRAMS(K=2, alpha=1.3, eta=0.7)
+    q, rng = climbs(model, DOCUMENTS).best.state, np.random.default_rng(0)
+    terms = model.expected_log_terms(q, DOCUMENTS)
+    of_z = scipy.special.softmax(terms, axis=1)
+    entropy = -np.sum(scipy.special.xlogy(of_z, of_z))
+    found = []
+    for _ in range(4000):
+        weights, topics = rng.dirichlet(q["weights"]), np.array([rng.dirichlet(a) for a in q["topics"]])
+        joint = scipy.stats.dirichlet.logpdf(weights, [1.3] * 2) - scipy.stats.dirichlet.logpdf(weights, q["weights"])
+        for topic, a in zip(topics, q["topics"], strict=True):
+            joint += scipy.stats.dirichlet.logpdf(topic, [0.7] * 3) - scipy.stats.dirichlet.logpdf(topic, a)
+        found.append(joint + np.sum(of_z * (np.log(weights) + DOCUMENTS["counts"] @ np.log(topics).T)))
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) + entropy - climbs(model, DOCUMENTS).best.objective) < 4.4 * error
+    assert error < 0.1
+
+
+def test_means_are_those_of_scikit_learn():
+    model = GAUSSIAN(K=2, alpha=0.8, m0=[3.5, 70.0], kappa0=0.5, nu0=4.0, Psi0=[[1.0, 0.0], [0.0, 100.0]])
+    theirs = sklearn.mixture.BayesianGaussianMixture(
+        n_components=2,
+        weight_concentration_prior_type="dirichlet_distribution",
+        weight_concentration_prior=0.8,
+        mean_prior=[3.5, 70.0],
+        mean_precision_prior=0.5,
+        degrees_of_freedom_prior=4.0,
+        covariance_prior=np.diag([1.0, 100.0]),
+        reg_covar=0.0,
+        tol=1e-12,
+        max_iter=2000,
+        random_state=0,
+    ).fit(FAITHFUL["Y"])
+    q = climbs(model, FAITHFUL).best.state
+    order, other = np.argsort(q["weights"]), np.argsort(theirs.weight_concentration_)
+    assert q["weights"][order] == pytest.approx(theirs.weight_concentration_[other], rel=1e-5)
+    assert q["components"].m[order] == pytest.approx(theirs.means_[other], rel=1e-5)
+
+
+def test_importance_weights_give_the_exact_evidence():
+    long = bz.read(UNIGRAMS, {**DOCUMENTS, "counts": 10 * DOCUMENTS["counts"]})
+    rows = np.concatenate([np.linspace(-4, -2, 6), np.linspace(2, 4, 6)])[:, None]
+    apart = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
+    for model, data in ((GAUSSIAN(K=2), apart), (UNIGRAMS(K=2), long)):
+        found = vb.quality(model, climbs(model, data), data, np.random.default_rng(1))
+        exact = Enumeration.of(model, data).log_evidence
+        assert abs(found["log_evidence"] - exact) < 4.4 * found["log_evidence_mcse"]
+        assert found["log_evidence_mcse"] < 0.1
+
+
+def test_a_mode_that_no_climb_found_would_be_missing():
+    """The evidence about the best q alone lacks the mass where one component is empty: why there are other starts."""
+    rows = np.concatenate([np.linspace(-4, -2, 6), np.linspace(2, 4, 6)])[:, None]
+    apart = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
+    found = climbs(GAUSSIAN(K=2), apart)
+    alone = ascent.Search([climb for climb in found.climbs if found.best.objective - climb.objective < 1], 0)
+    less = vb.quality(GAUSSIAN(K=2), alone, apart, np.random.default_rng(1))
+    exact = Enumeration.of(GAUSSIAN(K=2), apart).log_evidence
+    assert exact - less["log_evidence"] > 4.4 * less["log_evidence_mcse"]
+
+
+def test_mirror_images_of_one_height_are_two_optima():
+    rows = np.concatenate([centre + np.linspace(-1, 1, 5) for centre in (-8, 0, 8)])[:, None]
+    data, model = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]}), GAUSSIAN(K=2, kappa0=0.05)
+    found = climbs(model, data)
+    highest = [climb for climb in found.distinct if found.best.objective - climb.objective < 1e-6]
+    assert len(highest) == 2
+    exact, weighed = Enumeration.of(model, data).log_evidence, vb.quality(model, found, data, np.random.default_rng(2))
+    assert weighed["log_evidence"] == pytest.approx(exact, abs=0.05)
+
+
+def test_without_the_orders_of_the_labels_the_evidence_would_be_off_by_log_k_factorial():
+    model = GAUSSIAN.weak(FAITHFUL)
+    q = climbs(model, FAITHFUL).best.state
+    draws = model.vb_posterior(q).rvs(50, np.random.default_rng(0))
+    plain = [model.vb_posterior(q).logpdf({name: values[i] for name, values in draws.items()}) for i in range(50)]
+    assert model.vb_log_density(q, draws) == pytest.approx(np.array(plain) - np.log(2), abs=1e-9)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 4])
+def test_log_permanent_is_the_sum_over_permutations(K):
+    terms = np.random.default_rng(K).normal(size=(5, K, K)) * 20
+    each = [sum(terms[:, j, order[j]] for j in range(K)) for order in itertools.permutations(range(K))]
+    assert mixture.log_permanent(terms) == pytest.approx(scipy.special.logsumexp(each, axis=0), abs=1e-12)
+
+
+def test_superfluous_components_are_seen():
+    data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(0).normal(size=(200, 1)), "column": ["y"]})
+    tree = bz.fit(GAUSSIAN.weak_given(data, {"K": 4, "alpha": 0.01}), data, "vb", seed=1)
+    assert facts(tree)["occupied_components"] == 1
+
+
+def test_trace_never_falls_and_ends_at_the_bound():
+    tree = bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, "vb", seed=1)
+    trace = tree["optimization"]["elbo"].to_numpy()
+    assert (np.diff(trace) >= -1e-9 * np.abs(trace[1:])).all()
+    assert trace[-1] == facts(tree)["elbo"]
+
+
+class ForgetsAConstant(UNIGRAMS):
+    """The divergence is taken at half the concentration."""
+
+    name = "multinomial_mixture"
+
+    def divergence(self, q):
+        return simplex.divergence(q["weights"], self.alpha) + 0.5 * simplex.divergence(q["topics"], q["eta"])
+
+
+class CountsTwice(UNIGRAMS):
+    """q(theta) counts every word twice."""
+
+    name = "multinomial_mixture"
+
+    def vb_m_step(self, stats):
+        return super().vb_m_step({**stats, "words": 2 * stats["words"]})
+
+
+def test_a_bound_without_its_constants_is_above_the_evidence():
+    model = ForgetsAConstant(K=2)
+    assert vb.climbs(model, DOCUMENTS, np.random.default_rng(0)).best.objective > (
+        Enumeration.of(UNIGRAMS(K=2), DOCUMENTS).log_evidence
+    )
+
+
+def test_a_wrong_step_is_seen():
+    try:
+        found = vb.climbs(CountsTwice(K=2), DOCUMENTS, np.random.default_rng(0)).best.objective
+    except AscentError:  # it fell
+        found = -np.inf
+    assert found < climbs(UNIGRAMS(K=2), DOCUMENTS).best.objective - 0.1
+
+
+# Dirichlet pieces
+
+
+@pytest.mark.parametrize("alpha", [[0.3, 2.0, 5.0], [50.0, 0.01, 1.0]])
+def test_dirichlet_pieces_by_draws(alpha):
+    alpha, prior = np.array(alpha), np.array([1.2, 0.4, 2.0])
+    assert simplex.log_density([0.2, 0.3, 0.5], alpha) == pytest.approx(
+        scipy.stats.dirichlet.logpdf([0.2, 0.3, 0.5], alpha), abs=1e-12
+    )
+    draws = scipy.stats.dirichlet(np.maximum(alpha, 0.3)).rvs(20_000, random_state=0)
+    alpha = np.maximum(alpha, 0.3)
+    found = scipy.stats.dirichlet.logpdf(draws.T, alpha) - scipy.stats.dirichlet.logpdf(draws.T, prior)
+    assert abs(found.mean() - simplex.divergence(alpha, prior)) < 4.4 * found.std() / np.sqrt(len(found))
+    logs = np.log(draws)
+    assert np.all(abs(logs.mean(0) - simplex.expected_log(alpha)) < 4.4 * logs.std(0) / np.sqrt(len(logs)))
