@@ -16,6 +16,8 @@ from bayeszoo.problem import Outcome, Problem
 DRAWS = 4000
 """Draws for the ELBO and k-hat, to begin with."""
 GOOD_K_HAT = 0.5
+EQUAL = 0.01
+"""Nats within which importance weights are equal."""
 MAX_DRAWS = 64_000
 """Draws at which a k-hat above its limit is believed.
 
@@ -106,6 +108,9 @@ def pareto_k(log_weights: np.ndarray) -> float:
 
     Notes
     -----
+    Weights that lie within a hundredth of each other are equal: q is then the posterior at every draw, and the shape of
+    what little is left of a tail, which may be large, says nothing.
+
     ``psislw`` wants log *likelihoods* and negates its argument, so it is given the negative of the log weights;
     ``pareto_khat(log_weights=True)`` of arviz-stats 1.3.3 drops the flag and must not be used.
     """
@@ -113,7 +118,7 @@ def pareto_k(log_weights: np.ndarray) -> float:
 
     if not np.isfinite(log_weights).all():
         return math.nan
-    if np.ptp(log_weights) < 1e-9:
+    if np.ptp(log_weights) < EQUAL:
         return -math.inf
     if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
         return -math.inf

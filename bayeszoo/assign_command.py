@@ -60,8 +60,8 @@ def assign_command(
         raise InputError("the options of a table go with DATA")
     new = None if data is None else table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
     frame = assign(tree, new)
-    facts = {**{name: tree.attrs[name] for name in ("model", "method", "kind")}, **frame.attrs}
-    whole = {str(name): value for name, value in facts.items()}
+    whole: dict[str, Any] = {name: tree.attrs[name] for name in ("model", "method", "kind")}
+    whole |= {str(name): value for name, value in frame.attrs.items()}
     if output is not None:
         write(as_csv(frame), output)
         terminal.note(f"wrote {output}")

@@ -16,7 +16,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.fields import moved
 from bayeszoo.fit import fit
 from bayeszoo.gate import Check, at_least, at_most
-from bayeszoo.inputs import Inputs
+from bayeszoo.inputs import Inputs, Series
 from bayeszoo.model import CAPABILITIES, Model
 from bayeszoo.problem import Reporter
 from bayeszoo.tree import QUANTILES, nested
@@ -59,6 +59,10 @@ def _regression(inputs: Inputs) -> bool:
     return hasattr(inputs, "rescaled")
 
 
+def _unordered(inputs: Inputs) -> bool:
+    return not isinstance(inputs, Series)
+
+
 OBSERVABLE, ESTIMATES = ("Exact", "Observable"), ("Exact", "PointEstimates")
 LATENT, MIXTURE = ("Latent", "Variational"), ("Latent", "Variational", "Enumerable")
 
@@ -97,7 +101,7 @@ IDENTITIES = (
     Identity("bound", MIXTURE, closed=False),
     Identity("one_component", MIXTURE, closed=False),
     Identity("enumerated_candidate", MIXTURE, closed=False),
-    Identity("enumerated_row_order", MIXTURE, closed=False),
+    Identity("enumerated_row_order", MIXTURE, when=_unordered, closed=False),
     Identity("enumerated_units", MIXTURE, when=_measured, closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
 )

@@ -13,7 +13,7 @@ import numpy as np
 from bayeszoo.accumulated import Accumulated, arrays_of
 from bayeszoo.data import Data, HasInputs, refuse_other_labels
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Arrays, Binary, Categories, Inputs, Regression, Transitions
+from bayeszoo.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
 from bayeszoo.model import Model, Sufficient
 from bayeszoo.numeric import LARGEST_COUNT, Dropped
 from bayeszoo.problem import Reporter
@@ -65,7 +65,7 @@ def read_chunks(
     ------
     InputError
         When the file cannot be used exactly as it is; or not in chunks, because a row alone does not say what it means
-        (``positive``, counts of labels, sequences of symbols).
+        (``positive``, counts of labels, sequences of symbols or of other observations).
     """
     how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
     return (chunk.data for chunk in _read(model, source, rows, how, missing, options))
@@ -223,6 +223,8 @@ _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symb
 
 def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> None:
     """Refuse options, or their absence, with which a row alone does not say what it means."""
+    if isinstance(inputs, Series):
+        raise InputError("a sequence of observations cannot be cut into chunks", hint="read the file at once")
     given = {name: value for name, value in options.items() if value is not None}
     whole = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
     for name in sorted(whole & given.keys()):

@@ -12,7 +12,7 @@ import numpy as np
 from bayeszoo import dual_importance, em, enumeration, vb
 from bayeszoo.ascent import Search
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.gate import at_most, failures, k_hat_limit
+from bayeszoo.gate import MAX_K_HAT, at_most, failures
 from bayeszoo.latent import Enumerable, Latent, Values, Variational
 from bayeszoo.model import Exact, Model
 
@@ -112,9 +112,8 @@ class Criteria:
             raise NumericalError(NO_EVIDENCE)
         starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
         found = dual_importance.estimate(self.model, self.data, self._rng(2), starts)
-        limit = k_hat_limit(dual_importance.CHAINS * dual_importance.KEPT * dual_importance.DRAWS)
-        if wrong := failures([at_most("k-hat", found.k_hat, limit)]):
-            raise NumericalError(f"{wrong} of importance sampling")
+        if wrong := failures([at_most("k-hat", found.k_hat, MAX_K_HAT)]):
+            raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
         return found.log_evidence, found.mcse, "importance sampling"
 
     @property

@@ -178,8 +178,9 @@ def read(
         whose columns are called ``1``, ``2``, ... The model's first example by default. A mapping of canonical arrays
         and their coordinates, as ``simulate`` makes them, is checked as strictly. A `Data` read for the same kind of
         model is returned as it is, any other is checked again.
-    missing : {"refuse", "drop"}
-        What to do with rows that lack a value in a column that is used.
+    missing : {"refuse", "drop", "mask"}
+        What to do with rows that lack a value in a column that is used. Sequences of observations are not dropped from,
+        but may be masked: the row is kept, and its observation is unknown.
     delimiter : str, optional
         The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
     decimal : {".", ","}
@@ -277,7 +278,7 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
         # as the table they came from: codes mean nothing to another kind of inputs
         made_by = data.checked_for[0] if data.checked_for else inputs
         table = read_table(made_by.table(data.arrays))
-        parsed = _parsed(inputs, table, new, like)
+        parsed = _parsed(inputs, table, new, like, missing="mask" if "mask" in inputs.treatments else "refuse")
     notes = dict.fromkeys((*data.notes, *parsed.notes))
     return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new))
 

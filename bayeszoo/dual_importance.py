@@ -18,17 +18,20 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.approximation import pareto_k
+from bayeszoo.gate import MAX_K_HAT
 from bayeszoo.latent import Values
 from bayeszoo.score import log_density
 
 CHAINS = 20
-SWEEPS = 40
+SWEEPS = 20
 KEPT = 10
 """Sweeps of each Gibbs sampler, and of them the last ones, whose assignments give proposals."""
 COUNTS = (1.0, 0.5)
 """How much a row counts, in turn."""
 DRAWS = 20
 """From each proposal."""
+ROUNDS = 2
+"""As many samplers again are run where k-hat is above its limit."""
 MOST_COMPONENTS = 10
 """The average over orders is a sum over sets of labels, of which there are 2**K."""
 
@@ -62,19 +65,17 @@ def estimate(model: Any, data: Values, rng: np.random.Generator, starts: Iterabl
         The rows.
     rng : numpy.random.Generator
     starts : iterable
-        Some q(theta) from whose draws the first Gibbs samplers begin; the others begin at random.
+        Some q(theta), at most `CHAINS`, from whose draws the first Gibbs samplers begin; the others begin at random.
     """
-    begin = [*starts][:CHAINS]
-    begin += [model.vb_start(data, rng) for _ in range(CHAINS - len(begin))]
-    pairs = zip(begin, itertools.cycle(COUNTS), strict=False)
-    proposals = [q for start, count in pairs for q in _visited(model, data, start, count, rng)]
-    drawn = [model.vb_posterior(q).rvs(DRAWS, rng) for q in proposals]
-    log_likelihood = np.concatenate([_log_likelihood(model, some, data) for some in drawn])
-    sample = {name: np.concatenate([some[name] for some in drawn]) for name in drawn[0]}
-    log_q = np.full(len(log_likelihood), -np.inf)
-    for q in proposals:
-        log_q = np.logaddexp(log_q, model.vb_log_density(q, sample))
-    return _weighed(log_likelihood + model.log_prior(sample, data) - (log_q - math.log(len(proposals))))
+    begin, visited, found = [*starts], [], Estimate(math.nan, math.nan, math.nan)
+    for _ in range(ROUNDS):
+        begin += [model.vb_start(data, rng) for _ in range(CHAINS - len(begin))]
+        pairs = zip(begin, itertools.cycle(COUNTS), strict=False)
+        visited += [one for start, count in pairs for one in _visited(model, data, start, count, rng)]
+        found, begin = _weighed(model, data, visited), []
+        if found.k_hat <= MAX_K_HAT:
+            break
+    return found
 
 
 def can_estimate(model: Any) -> bool:
@@ -82,23 +83,40 @@ def can_estimate(model: Any) -> bool:
     return hasattr(model, "moments") and hasattr(model, "vb_log_density") and model.K <= MOST_COMPONENTS
 
 
-def _visited(model: Any, data: Values, q: Any, count: float, rng: np.random.Generator) -> list[Any]:
-    """Return the posteriors given the last assignments that a Gibbs sampler visits, if every row counts so much."""
+def _visited(
+    model: Any, data: Values, q: Any, count: float, rng: np.random.Generator
+) -> list[tuple[Any, dict[str, np.ndarray]]]:
+    """Return posteriors given the last assignments that a Gibbs sampler visits if a row counts so much, and draws.
+
+    The sampler goes on from a draw that is not among these: they are independent given all posteriors.
+    """
     found = []
-    for _ in range(SWEEPS):
-        ends = np.cumsum(model.assign(model.vb_posterior(q).rvs((), rng), data), axis=-1)[:, :-1]
+    for _ in range(SWEEPS + 1):
+        drawn = {name: _positive(values) for name, values in model.vb_posterior(q).rvs((1 + DRAWS,), rng).items()}
+        found.append((q, {name: values[1:] for name, values in drawn.items()}))
+        ends = np.cumsum(model.assign({name: values[0] for name, values in drawn.items()}, data), axis=-1)[:, :-1]
         z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
         q = model.vb_m_step(model.moments(count * np.eye(model.K)[z], data))
-        found.append(q)
     return found[-KEPT:]
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    """Replace 0, which a probability may have underflowed to, by the least number: it has no logarithm."""
+    return np.where(values == 0, np.finfo(np.float64).tiny, values)
 
 
 def _log_likelihood(model: Any, draws: Values, data: Values) -> np.ndarray:
     return np.sum(log_density(model.likelihood(draws, data), model.inputs.outcome(data)), axis=-1)
 
 
-def _weighed(log_weights: np.ndarray) -> Estimate:
-    """Average the weights; draws were as many from each proposal, which makes the error no larger than this."""
+def _weighed(model: Any, data: Values, visited: list[tuple[Any, dict[str, np.ndarray]]]) -> Estimate:
+    """Average the weights; draws are as many from each proposal, which makes the error no larger than this."""
+    log_likelihood = np.concatenate([_log_likelihood(model, drawn, data) for _, drawn in visited])
+    sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}
+    log_q = np.full(len(log_likelihood), -np.inf)
+    for q, _ in visited:
+        log_q = np.logaddexp(log_q, model.vb_log_density(q, sample))
+    log_weights = log_likelihood + model.log_prior(sample, data) - (log_q - math.log(len(visited)))
     log_mean = float(np.logaddexp.reduce(log_weights) - math.log(len(log_weights)))
     mcse = float(np.exp(log_weights - log_mean).std() / math.sqrt(len(log_weights)))
     return Estimate(log_mean, mcse, pareto_k(log_weights))

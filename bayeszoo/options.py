@@ -64,7 +64,7 @@ class TableOptions:
     header
         Whether the first line names the columns.
     missing
-        What to do with rows that lack a value.
+        What to do with rows that lack a value; mask, in sequences of observations, takes it for unknown.
     """
 
     example: str | None = None
@@ -86,7 +86,7 @@ class TableOptions:
     decimal: str = "."
     encoding: str = "utf-8"
     header: bool = True
-    missing: Literal["refuse", "drop"] = "refuse"
+    missing: Literal["refuse", "drop", "mask"] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         """Read the user's table, or one of the model's own, and say what was done to it."""

@@ -152,10 +152,7 @@ def _numbers(option: str, text: str) -> list[int]:
     parts = [part.strip().partition("-") for part in text.split(",")]
     bounds = [(first, last if dash else first) for first, dash, last in parts]
     if not all(bound.isascii() and bound.isdigit() and len(bound) < 4 for pair in bounds for bound in pair):
-        raise InputError(
-            f"--{option} {text!r} is not a list of {option}",
-            hint="write 0-9 or 1,2,5",
-        )
+        raise InputError(f"--{option} {text!r} is not a list of {option}", hint="write 0-9 or 1,2,5")
     return [number for first, last in bounds for number in range(int(first), int(last) + 1)]
 
 

@@ -138,6 +138,8 @@ def _draw_against(panel: Axes, criterion: Criterion, K: np.ndarray, behind: np.n
     panel.errorbar(at, behind[known], yerr=errors[known], fmt="o-", ecolor="0.6", ms=4, lw=0.8, label="candidates")
     panel.plot(K[best], behind[best], "*", color="C1", ms=12, zorder=3, label="best")
     panel.plot(lost, np.full(len(lost), 0.04), "x", color="0.5", transform=edge, label="withheld")
+    if np.nanmax(behind, initial=0.0) > 5 * _LINEAR_UP_TO:
+        panel.set_yscale("symlog", linthresh=_LINEAR_UP_TO)
     panel.invert_yaxis()
     panel.set_title(criterion.title, fontsize=10)
     panel.set_xlabel("components K", fontsize=8)

@@ -250,17 +250,12 @@ def _own_figures(facts: Mapping[str, Any]) -> list[str]:
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
 
-_EVIDENCE_BY = {"vb": "importance sampling about the optima of vb that were found"}
-
-
 def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     if document["kind"] == "exact":
         return "(exact, of the ordered data)"
     label = f"({document['method']} approximation)"
     if "log_evidence_mcse" in facts:
-        label = (
-            f"+- {number(facts['log_evidence_mcse'], 2)} by {_EVIDENCE_BY.get(document['method'], document['method'])}"
-        )
+        label = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
     return f"{label}; exact less this: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
 
 

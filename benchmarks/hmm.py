@@ -16,7 +16,6 @@ import pytensor
 import pytensor.tensor as pt
 from hmmlearn import _hmmc
 from hmmlearn import hmm as peers
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from bayeszoo import hidden_markov
@@ -156,30 +155,48 @@ def peer_iteration(model: Any, data: np.ndarray) -> Callable[[], object]:
     return iteration
 
 
+def dice_iteration(example: Example) -> object:
+    """One EM iteration for symbols."""
+    found = hidden_markov.table_sums(*example.tables, np.log(example.emission), example.symbols)
+    return [table / table.sum(axis=-1, keepdims=True) for table in (found.transition, found.observations)]
+
+
+def normal_iteration(example: Example) -> object:
+    """One EM iteration for normal rows."""
+    found = hidden_markov.normal_sums(*example.tables, example.means, example.sigmas, example.y)
+    shifts = found.shifts / found.counts
+    sigmas = np.sqrt(found.squares / found.counts - shifts**2)
+    return example.means + shifts, sigmas, found.transition / found.transition.sum(axis=1, keepdims=True)
+
+
 def against_em() -> None:
     """Compare an EM iteration with hmmlearn's."""
     for states in STATES:
         for rows in ROWS[1:]:
             example = Example(states, rows)
-
-            def dice(example: Example = example) -> object:
-                counts = hidden_markov.symbol_counts(*example.tables, example.emission, example.symbols)
-                return [table / table.sum(axis=-1, keepdims=True) for table in (counts.transition, counts.emission)]
-
-            def normal(example: Example = example) -> object:
-                log_b = stats.norm.logpdf(example.y[:, None], example.means, example.sigmas)
-                found = hidden_markov.smooth(*example.tables, log_b)
-                sums = found.probabilities.T @ np.column_stack([np.ones(rows), example.y, example.y**2])
-                return sums[:, 1:] / sums[:, :1], found.transition / found.transition.sum(axis=1, keepdims=True)
-
             for kind, ours, model, data in (
-                ("dice", dice, peers.CategoricalHMM(states, implementation="scaling"), example.symbols[:, None]),
-                ("normal", normal, peers.GaussianHMM(states, implementation="scaling"), example.y[:, None]),
+                ("dice", dice_iteration, peers.CategoricalHMM, example.symbols[:, None]),
+                ("normal", normal_iteration, peers.GaussianHMM, example.y[:, None]),
             ):
-                model._init(data, None)
-                model.startprob_, model.transmat_ = example.tables
-                theirs = peer_iteration(model, data)
-                versus(f"EM iteration, {kind}, K={states} T={rows} / hmmlearn's", ours, theirs, rows, "<= 0.2")
+                peer = model(states, implementation="scaling")
+                peer._init(data, None)
+                peer.startprob_, peer.transmat_ = example.tables
+                call, title = partial(ours, example), f"EM iteration, {kind}, K={states} T={rows} / hmmlearn's"
+                versus(title, call, peer_iteration(peer, data), rows, "<= 0.2")
+
+
+def in_logarithms() -> None:
+    """Show what it costs where zeros and sharp densities forbid to work with probabilities."""
+    for states in STATES:
+        example = Example(states, 10**4)
+        example.transition = np.triu(np.ones((states, states)))
+        example.transition /= example.transition.sum(axis=1, keepdims=True)
+        example.log_b = -0.5 * ((np.linspace(0, states, 10**4)[:, None] - np.arange(states)) / 0.02) ** 2
+        starts = pytensor.shared(example.starts)
+        example.tables = [example.initial, example.transition]
+        call = gradient(lambda *inputs, s=starts: hmm.hmm_log_likelihood(*inputs, s), [*example.tables, example.log_b])
+        peer = partial(_hmmc.forward_log, *example.tables, example.log_b)
+        versus(f"gradient, only forward and sharp, K={states} / forward in logarithms", call, peer, 10**4, "-")
 
 
 if __name__ == "__main__":
@@ -187,3 +204,4 @@ if __name__ == "__main__":
         against_forward_passes()
         against_scan()
         against_em()
+        in_logarithms()

@@ -271,6 +271,14 @@ def mixtures() -> None:
         with one_thread():
             versus(f"{calls} gradients, {what}", gradients(Density(mixture_of(Y)), calls), iterate, "<= 0.2")
             versus(f"{calls} E-steps, {what}", e_steps, iterate, "<= 0.2")
+            versus(f"{calls} E- and M-steps, {what}", repeat_em(Y, weights, means, covariances, calls), iterate, "<= 0.2")
+
+
+def repeat_em(Y: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, calls: int) -> Any:
+    """Return a function that makes as many iterations of EM for the MLE, each from the same point."""
+    model, data = bz.find("gaussian_mixture")(K=3), {"Y": Y, "column": np.array(["a", "b"])}
+    at = {"weights": weights, "means": means, "covariances": covariances}
+    return partial(repeat, calls, lambda: model.m_step(model.e_step(at, data).stats, flat=True))
 
 
 def mixture_of(Y: np.ndarray) -> pm.Model:

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayeszoo import hidden_markov
+from bayeszoo import hidden_chain, hidden_markov, state_paths
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.likelihoods import hmm_loops
 
 STARTS = [0, 1, 4]  # sequences of lengths 1, 3 and 2
 MISSING = np.array([False, False, True, False, False, True])
+
+
+TOOLBOX = types.SimpleNamespace(
+    **vars(hidden_markov), viterbi=state_paths.viterbi, sample_paths=state_paths.sample_paths
+)
 
 
 def chain(rng, states=3, rows=6, zeros=0.0, scale=3.0):
@@ -66,7 +71,7 @@ def agrees_with_enumeration(toolbox, seeds=range(4), zeros=(0.0, 0.4), scale=3.0
 
 
 def test_smoother_and_viterbi_agree_with_enumeration():
-    agrees_with_enumeration(hidden_markov)
+    agrees_with_enumeration(TOOLBOX)
 
 
 def test_filter_is_the_smoother_of_the_rows_so_far():
@@ -86,21 +91,36 @@ def test_filter_is_the_smoother_of_the_rows_so_far():
     assert found.value == pytest.approx(special.logsumexp(joint), rel=1e-12)  # the last row is missing
 
 
-def test_symbol_counts_agree_with_the_smoother():
+def test_sums_over_a_table_agree_with_the_smoother():
     rng = np.random.default_rng(6)
     initial, transition, _ = chain(rng, zeros=0.3)
-    emission = rng.dirichlet(np.full(4, 0.3), 3)
-    symbols, starts = rng.integers(-1, 4, 200), [0, 7, 8, 120]
-    log_b = np.where(symbols[:, None] < 0, 0.0, np.log(emission[:, symbols]).T)
-    found, expected = (
-        hidden_markov.symbol_counts(initial, transition, emission, symbols, starts),
-        hidden_markov.smooth(initial, transition, log_b, starts),
-    )
+    log_table = np.log(rng.dirichlet(np.full(4, 0.3), 3))
+    codes, starts = rng.integers(-1, 4, 200), [0, 7, 8, 120]
+    log_b = np.where(codes[:, None] < 0, 0.0, log_table[:, codes].T)
+    found = hidden_markov.table_sums(initial, transition, log_table, codes, starts)
+    expected = hidden_markov.smooth(initial, transition, log_b, starts)
     assert found.value == pytest.approx(expected.value, rel=1e-12)
     np.testing.assert_allclose(found.initial, expected.initial, rtol=1e-10)
     np.testing.assert_allclose(found.transition, expected.transition, rtol=1e-10, atol=1e-12)
-    by_symbol = np.stack([expected.probabilities[symbols == v].sum(axis=0) for v in range(4)], axis=1)
-    np.testing.assert_allclose(found.emission, by_symbol, rtol=1e-10, atol=1e-12)
+    by_code = np.stack([expected.probabilities[codes == v].sum(axis=0) for v in range(4)], axis=1)
+    np.testing.assert_allclose(found.observations, by_code, rtol=1e-10, atol=1e-12)
+
+
+def test_sums_of_normal_rows_agree_with_the_smoother():
+    rng = np.random.default_rng(26)
+    initial, transition, _ = chain(rng, zeros=0.3)
+    means, sigmas, y, starts = rng.normal(size=3), rng.gamma(2, size=3), rng.normal(size=300) * 2, [0, 255, 256]
+    y[rng.random(300) < 0.2] = np.nan
+    log_b = stats.norm.logpdf(y[:, None], means, sigmas)
+    expected = hidden_markov.smooth(initial, transition, log_b, starts, np.isnan(y))
+    found = hidden_markov.normal_sums(initial, transition, means, sigmas, y, starts)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    np.testing.assert_allclose(found.initial, expected.initial, rtol=1e-10)
+    np.testing.assert_allclose(found.transition, expected.transition, rtol=1e-10, atol=1e-12)
+    seen, weights = y[~np.isnan(y)][:, None] - means, expected.probabilities[~np.isnan(y)]
+    np.testing.assert_allclose(found.counts, weights.sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found.shifts, (weights * seen).sum(axis=0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.squares, (weights * seen**2).sum(axis=0), rtol=1e-10)
 
 
 # Draws of paths
@@ -121,12 +141,12 @@ def path_p_value(toolbox, draws=20_000):
 
 
 def test_paths_are_drawn_with_their_probabilities():
-    assert path_p_value(hidden_markov) >= 1e-5
+    assert path_p_value(TOOLBOX) >= 1e-5
 
 
 def test_drawn_states_have_the_smoothed_probabilities():
     tables = chain(np.random.default_rng(10), rows=60, scale=1.0)
-    drawn = hidden_markov.sample_paths(*tables, rng=np.random.default_rng(11), size=4000)
+    drawn = state_paths.sample_paths(*tables, rng=np.random.default_rng(11), size=4000)
     found = hidden_markov.smooth(*tables).probabilities
     shares = np.stack([(drawn == state).mean(axis=0) for state in range(3)], axis=1)
     errors = np.sqrt(found * (1 - found) / 4000) + 1e-9
@@ -135,7 +155,7 @@ def test_drawn_states_have_the_smoothed_probabilities():
 
 def test_the_same_generator_gives_the_same_paths():
     tables = chain(np.random.default_rng(12))
-    one, two = (hidden_markov.sample_paths(*tables, rng=np.random.default_rng(3), size=5) for _ in range(2))
+    one, two = (state_paths.sample_paths(*tables, rng=np.random.default_rng(3), size=5) for _ in range(2))
     assert np.array_equal(one, two)
     assert one.shape == (5, 6)
 
@@ -176,28 +196,32 @@ def finds_what_was_lost_both_ways(toolbox):
 def without_numba(module, *changes):
     source = inspect.getsource(module)
     for before, after in [*changes, ("@_loops\n", ""), ("math.log(s)", "np.log(s)")]:
-        assert before in source or before == "math.log(s)"
         source = source.replace(before, after)
     mutant = types.ModuleType(module.__name__)
     exec(compile(source, module.__file__, "exec"), mutant.__dict__)
     return mutant
 
 
-def toolbox_with(of_loops=(), of_toolbox=()):
-    mutant = without_numba(hidden_markov, *of_toolbox)
-    mutant.hmm_loops = without_numba(hmm_loops, *of_loops)
-    return mutant
+def toolbox_with(*changes):
+    modules = {}
+    for module in (hmm_loops, hidden_chain, hidden_markov, state_paths):
+        source = inspect.getsource(module)
+        mutant = modules[module] = without_numba(module, *(change for change in changes if change[0] in source))
+        for part, name in ((hmm_loops, "hmm_loops"), (hidden_chain, "Chain"), (hidden_chain, "Tables")):
+            if name in vars(mutant) and part is not module:
+                setattr(mutant, name, modules[part] if part is hmm_loops else vars(modules[part])[name])
+    assert all(any(before in inspect.getsource(module) for module in modules) for before, _ in changes)
+    paths = modules[state_paths]
+    return types.SimpleNamespace(**vars(modules[hidden_markov]), viterbi=paths.viterbi, sample_paths=paths.sample_paths)
 
 
 def small_probabilities(toolbox):
-    """Sums that get below the threshold of scaling."""
-    rng = np.random.default_rng(25)
-    initial, transition, _ = chain(rng)
-    emission = rng.dirichlet(np.ones(3), 3) * np.array([1e-30, 1e-25, 1])
-    symbols = np.array([0, 1, 0, 1, 1, 0, 2, 0])
-    log_b = np.log(emission[:, symbols]).T
-    paths, joint = enumerated(initial, transition, log_b, [0], np.zeros(8, dtype=bool))
-    found, weights = toolbox.symbol_counts(initial, transition, emission, symbols), special.softmax(joint)
+    """Sums that get below the threshold of scaling: each row is of the state that the one before hardly leads to."""
+    transition = np.full((3, 3), 1e-20) + np.eye(3)
+    codes, log_table = np.array([0, 1, 2, 0, 2, 1, 0, 0]), -60.0 * (1 - np.eye(3)) - 1
+    paths, joint = enumerated(np.full(3, 1 / 3), transition, log_table[:, codes].T, [0], np.zeros(8, dtype=bool))
+    found = toolbox.table_sums(np.full(3, 1 / 3), transition, log_table, codes)
+    weights = special.softmax(joint)
     assert found.value == pytest.approx(special.logsumexp(joint), rel=1e-12)
     steps = [[(weights @ ((paths[:, :-1] == i) & (paths[:, 1:] == j))).sum() for j in range(3)] for i in range(3)]
     np.testing.assert_allclose(found.transition, steps, rtol=1e-9)
@@ -228,7 +252,7 @@ def test_the_source_run_by_python_passes(check):
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_compiled_source_passes(check):
-    check(hidden_markov)
+    check(TOOLBOX)
 
 
 BUGS = {
@@ -287,8 +311,9 @@ BUGS = {
 @pytest.mark.parametrize("name", BUGS)
 def test_seeded_bugs_of_the_loops_are_caught(name):
     check, before, after = BUGS[name]
+    mutant = toolbox_with((before, after))
     with np.errstate(all="ignore"), pytest.raises((AssertionError, NumericalError)):
-        check(toolbox_with(of_loops=[(before, after)]))
+        check(mutant)
 
 
 TOOLBOX_BUGS = {
@@ -301,8 +326,9 @@ TOOLBOX_BUGS = {
 @pytest.mark.parametrize("name", TOOLBOX_BUGS)
 def test_seeded_bugs_of_the_toolbox_are_caught(name):
     check, before, after = TOOLBOX_BUGS[name]
+    mutant = toolbox_with((before, after))
     with pytest.raises((AssertionError, InputError)):
-        check(toolbox_with(of_toolbox=[(before, after)]))
+        check(mutant)
 
 
 @pytest.mark.parametrize(
@@ -310,10 +336,10 @@ def test_seeded_bugs_of_the_toolbox_are_caught(name):
     [
         ("log_transition[i, path[t + 1]]", "log_transition[path[t + 1], i]"),
         ("(0.0 if ends[t] else log_transition[i, path[t + 1]])", "0.0"),
-        ("log_filtered = _log_predicted(chain)[0] + chain.log_b", "log_filtered = _log_predicted(chain)[0]"),
+        ("log_filtered = chain.log_predicted()[0] + chain.log_b", "log_filtered = chain.log_predicted()[0]"),
         ("ends, paths = np.append(chain.opens[1:], True)", "ends, paths = np.append(0 * chain.opens[1:], True)"),
     ],
 )
 def test_seeded_bugs_of_drawing_are_caught(before, after):
-    mutant = toolbox_with(of_toolbox=[(before, after)])
+    mutant = toolbox_with((before, after))
     assert path_p_value(mutant, draws=3000) < 1e-5

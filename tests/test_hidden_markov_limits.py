@@ -2,12 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hmmlearn import _hmmc
-from hmmlearn import hmm as peers
 from scipy import special, stats
 
-from bayeszoo import hidden_markov
+from bayeszoo import hidden_markov, state_paths
 from bayeszoo.errors import InputError, NumericalError
+
+_hmmc, peers = pytest.importorskip("hmmlearn._hmmc"), pytest.importorskip("hmmlearn.hmm")
 
 
 def chain(rng, states=3, rows=6, zeros=0.0, scale=3.0):
@@ -65,8 +65,8 @@ def test_agrees_with_hmmlearn(make):
         hidden_markov.smooth(*tables).probabilities, model.predict_proba(data[:, None], lengths), rtol=1e-9, atol=1e-12
     )
     value, path = model.decode(data[:, None], lengths)
-    assert np.array_equal(hidden_markov.viterbi(*tables)[0], path)
-    assert hidden_markov.viterbi(*tables)[1] == pytest.approx(value, rel=1e-12)
+    assert np.array_equal(state_paths.viterbi(*tables)[0], path)
+    assert state_paths.viterbi(*tables)[1] == pytest.approx(value, rel=1e-12)
 
 
 # Limits
@@ -131,7 +131,7 @@ def test_no_rows_and_a_mask_of_none():
     initial, transition, log_b = chain(np.random.default_rng(18))
     empty = hidden_markov.smooth(initial, transition, log_b[:0])
     assert (empty.value, empty.probabilities.shape, empty.transition.sum()) == (0.0, (0, 3), 0.0)
-    assert hidden_markov.viterbi(initial, transition, log_b[:0])[0].shape == (0,)
+    assert state_paths.viterbi(initial, transition, log_b[:0])[0].shape == (0,)
     assert hidden_markov.log_likelihood(
         initial, transition, log_b, missing=np.zeros(6, dtype=bool)
     ) == hidden_markov.log_likelihood(initial, transition, log_b)
@@ -162,7 +162,7 @@ def test_many_states_take_the_loops_that_are_not_unrolled():
 
 
 def test_ties_go_to_the_lower_state():
-    path, _ = hidden_markov.viterbi(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.zeros((5, 3)), [0, 2])
+    path, _ = state_paths.viterbi(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.zeros((5, 3)), [0, 2])
     assert path.tolist() == [0] * 5
 
 
@@ -206,7 +206,9 @@ def test_a_million_rows_are_exact():
     exact = tree_log_likelihood(initial, transition, b)
     found = hidden_markov.smooth(initial, transition, np.log(b))
     assert found.value == pytest.approx(exact, rel=1e-13)
-    assert hidden_markov.symbol_counts(initial, transition, emission, symbols).value == pytest.approx(exact, rel=1e-13)
+    assert hidden_markov.table_sums(initial, transition, np.log(emission), symbols).value == pytest.approx(
+        exact, rel=1e-13
+    )
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-10)
     assert found.transition.sum() == pytest.approx(999_999, rel=1e-11)
 
@@ -236,8 +238,9 @@ def test_impossible_data_are_refused_with_the_row(function):
     log_b = np.zeros((5, 2))
     log_b[3, 0] = -np.inf
     more = {"rng": np.random.default_rng(0)} if function == "sample_paths" else {}
+    module = hidden_markov if function in ("forward", "smooth") else state_paths
     with pytest.raises(NumericalError, match=r"impossible.* row 4"):
-        getattr(hidden_markov, function)([1.0, 0.0], np.eye(2), log_b, [0, 2], **more)
+        getattr(module, function)([1.0, 0.0], np.eye(2), log_b, [0, 2], **more)
 
 
 def test_impossible_data_have_log_likelihood_minus_infinity():
@@ -246,7 +249,7 @@ def test_impossible_data_have_log_likelihood_minus_infinity():
     assert hidden_markov.log_likelihood([1.0, 0.0], np.eye(2), log_b) == -np.inf
     assert hidden_markov.log_likelihood([0.5, 0.5], np.full((2, 2), 0.5), np.full((3, 2), -np.inf)) == -np.inf
     with pytest.raises(NumericalError, match="impossible"):
-        hidden_markov.symbol_counts([1.0, 0.0], np.eye(2), np.eye(2), [0, 1])
+        hidden_markov.table_sums([1.0, 0.0], np.eye(2), np.where(np.eye(2) > 0, 0.0, -np.inf), [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -271,8 +274,12 @@ def test_bad_input_is_refused(change, message):
         hidden_markov.smooth(**{"initial": initial, "transition": transition, "log_b": log_b, **change})
 
 
-def test_bad_symbols_are_refused():
-    with pytest.raises(InputError, match="codes from 0 to 1"):
-        hidden_markov.symbol_counts([0.5, 0.5], np.eye(2), np.eye(2), [0, 2])
-    with pytest.raises(InputError, match="emission"):
-        hidden_markov.symbol_counts([0.5, 0.5], np.eye(2), -np.eye(2), [0, 1])
+def test_bad_tables_and_numbers_are_refused():
+    with pytest.raises(InputError, match="codes must be from 0 to 1"):
+        hidden_markov.table_sums([0.5, 0.5], np.eye(2), np.eye(2), [0, 2])
+    with pytest.raises(InputError, match="log_table must be"):
+        hidden_markov.table_sums([0.5, 0.5], np.eye(2), np.full((2, 2), np.nan), [0, 1])
+    with pytest.raises(InputError, match="sigmas positive"):
+        hidden_markov.normal_sums([0.5, 0.5], np.eye(2), [0, 1], [0, 1], [0, 1])
+    with pytest.raises(InputError, match="0 or more rows ahead"):
+        hidden_markov.predict_states([0.5, 0.5], np.eye(2), -1)

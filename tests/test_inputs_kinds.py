@@ -11,12 +11,24 @@ import pytest
 
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Binary, Categories, Counts, Documents, Matrix, Real, Transitions
+from bayeszoo.inputs import (
+    Binary,
+    Categories,
+    Counts,
+    CountSeries,
+    Documents,
+    Matrix,
+    Real,
+    RealSeries,
+    SymbolSeries,
+    Transitions,
+)
 from bayeszoo.simulate import simulate_csv
 from bayeszoo.sources import read_table
 
 ABC = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}
+TWO = np.array([0, 0, 1])
 PAIRS = np.array(["a b", "b c"])
 
 CASES = {
@@ -48,6 +60,10 @@ CASES = {
         Transitions(),
         {"next": np.array([2, 1]), "previous": np.array([0, 1]), "context": np.array(["start", "x"]), "symbol": ABC},
     ),
+    "series of symbols": (SymbolSeries(), {"y": np.array([1, 0, 2]), "sequence": TWO, "symbol": ABC}),
+    "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
+    "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
+    "series of counts": (CountSeries(), {"y": np.array([0, 5, 2**50]), "sequence": TWO}),
 }
 KINDS = pytest.mark.parametrize(("inputs", "arrays"), CASES.values(), ids=CASES.keys())
 LABELLED = {name: case for name, case in CASES.items() if case[0].coords}
@@ -73,7 +89,7 @@ def test_a_table_there_and_back(inputs, arrays):
 
 NEED_OPTIONS = {
     "missing labels", "other order", "misleading labels", "chain in other order", "chain with more",
-    "chain of order two", "contexts of one word",
+    "chain of order two", "contexts of one word", "other symbols",
 }  # fmt: skip
 
 
@@ -169,8 +185,8 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Real | Matrix | Documents)
-    assert hasattr(inputs, "in_units") == isinstance(inputs, Real | Matrix)
+    assert (every is None) == isinstance(inputs, Real | RealSeries | Matrix | Documents)
+    assert hasattr(inputs, "in_units") == isinstance(inputs, Real | RealSeries | Matrix)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:
         same(inputs.coerce(one), one)

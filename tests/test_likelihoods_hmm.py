@@ -5,11 +5,12 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hmmlearn import _hmmc
 from scipy import special, stats
 
 from bayeszoo.density import Density
 from bayeszoo.likelihoods import hmm
+
+_hmmc = pytest.importorskip("hmmlearn._hmmc")
 
 EMISSION = np.array([np.full(6, 1 / 6), [0.1, 0.1, 0.1, 0.1, 0.1, 0.5]])  # the dice of Durbin et al. (1998), 3.1
 TRANSITION = np.array([[0.95, 0.05], [0.1, 0.9]])

@@ -9,7 +9,7 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
-from bayeszoo import ascent, mixture, simplex, vb
+from bayeszoo import mixture, simplex, vb
 from bayeszoo.ascent import AscentError
 from bayeszoo.enumeration import Enumeration
 
@@ -76,26 +76,17 @@ def test_means_are_those_of_scikit_learn():
     assert q["components"].m[order] == pytest.approx(theirs.means_[other], rel=1e-5)
 
 
-def test_importance_weights_give_the_exact_evidence():
-    long = bz.read(UNIGRAMS, {**DOCUMENTS, "counts": 10 * DOCUMENTS["counts"]})
-    rows = np.concatenate([np.linspace(-4, -2, 6), np.linspace(2, 4, 6)])[:, None]
-    apart = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
-    for model, data in ((GAUSSIAN(K=2), apart), (UNIGRAMS(K=2), long)):
-        found = vb.quality(model, climbs(model, data), data, np.random.default_rng(1))
-        exact = Enumeration.of(model, data).log_evidence
-        assert abs(found["log_evidence"] - exact) < 4.4 * found["log_evidence_mcse"]
-        assert found["log_evidence_mcse"] < 0.1
-
-
-def test_a_mode_that_no_climb_found_would_be_missing():
-    """The evidence about the best q alone lacks the mass where one component is empty: why there are other starts."""
-    rows = np.concatenate([np.linspace(-4, -2, 6), np.linspace(2, 4, 6)])[:, None]
-    apart = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
-    found = climbs(GAUSSIAN(K=2), apart)
-    alone = ascent.Search([climb for climb in found.climbs if found.best.objective - climb.objective < 1], 0)
-    less = vb.quality(GAUSSIAN(K=2), alone, apart, np.random.default_rng(1))
-    exact = Enumeration.of(GAUSSIAN(K=2), apart).log_evidence
-    assert exact - less["log_evidence"] > 4.4 * less["log_evidence_mcse"]
+def test_k_hat_sees_what_q_does_not_cover():
+    """Well separated clusters are covered; where rows lie between two, q is too narrow."""
+    apart = bz.read(GAUSSIAN, {"Y": np.r_[np.linspace(-12, -4, 30), np.linspace(4, 12, 30)][:, None], "column": ["y"]})
+    close = bz.read(GAUSSIAN, {"Y": np.linspace(-2, 2, 9)[:, None], "column": ["y"]})
+    good, bad = (
+        vb.coverage(model := GAUSSIAN(K=2), climbs(model, data).best.state, data, np.random.default_rng(0))
+        for data in (apart, close)
+    )
+    assert good["k_hat"] <= 0.7
+    assert bad["k_hat"] > 0.7
+    assert bad["k_hat_draws"] == vb.MAX_DRAWS
 
 
 def test_mirror_images_of_one_height_are_two_optima():
@@ -104,8 +95,6 @@ def test_mirror_images_of_one_height_are_two_optima():
     found = climbs(model, data)
     highest = [climb for climb in found.distinct if found.best.objective - climb.objective < 1e-6]
     assert len(highest) == 2
-    exact, weighed = Enumeration.of(model, data).log_evidence, vb.quality(model, found, data, np.random.default_rng(2))
-    assert weighed["log_evidence"] == pytest.approx(exact, abs=0.05)
 
 
 def test_without_the_orders_of_the_labels_the_evidence_would_be_off_by_log_k_factorial():

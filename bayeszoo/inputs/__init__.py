@@ -8,18 +8,25 @@ from bayeszoo.inputs.documents import Documents
 from bayeszoo.inputs.matrix import Matrix
 from bayeszoo.inputs.real import Real
 from bayeszoo.inputs.regression import Regression
+from bayeszoo.inputs.series import CountSeries, RealSeries, Series, starts
+from bayeszoo.inputs.series_of_symbols import SymbolSeries
 from bayeszoo.inputs.transitions import Transitions
 
 __all__ = [
     "Arrays",
     "Binary",
     "Categories",
+    "CountSeries",
     "Counts",
     "Documents",
     "Inputs",
     "Matrix",
     "Parsed",
     "Real",
+    "RealSeries",
     "Regression",
+    "Series",
+    "SymbolSeries",
     "Transitions",
+    "starts",
 ]

@@ -56,6 +56,9 @@ class Inputs(ABC):
     lists: frozenset[str] = frozenset()
     """Those of them that hold several names: a list, or text with commas."""
 
+    treatments: tuple[str, ...] = ("refuse", "drop")
+    """What `missing` may be."""
+
     @property
     def coords(self) -> tuple[str, ...]:
         """The names of the coordinates."""
@@ -83,8 +86,8 @@ class Inputs(ABC):
         ----------
         table : Table
             The user's table.
-        missing : {"refuse", "drop"}
-            What to do with rows in which a column that is used has no value.
+        missing : {"refuse", "drop", "mask"}
+            What to do with rows in which a column that is used has no value, one of `treatments`.
         **options
             Which columns to use and what their values mean; None is the same as not given.
 
@@ -123,8 +126,8 @@ class Inputs(ABC):
         given = {name: value for name, value in options.items() if value is not None}
         for name in sorted(given.keys() - self.options):
             raise InputError(f"unknown option {shown(name)}", hint=f"accepted are {', '.join(sorted(self.options))}")
-        if missing not in ("refuse", "drop"):
-            raise InputError(f"missing must be 'refuse' or 'drop', got {shown(missing)}")
+        if missing not in self.treatments:
+            raise InputError(f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}")
         if not table.rows:
             raise InputError(f"no data rows in {table.name}" if table.name else "no data rows")
         return {name: (_names if name in self.lists else _one)(name, value) for name, value in given.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,20 +17,31 @@ Coding = tuple[dict[str, np.ndarray], tuple[str, ...]]
 """Canonical arrays, and what is to be said about them."""
 
 
-def table_of(source: Any, decimal: str) -> Table | None:
-    """Make a table with columns ``sequence`` and ``symbol`` from a list of sequences; None from anything else."""
-    kinds = list | tuple | np.ndarray
-    if not isinstance(source, list | tuple) or not any(isinstance(item, kinds) for item in source):
+def table_of(source: Any, decimal: str, name: str = "symbol") -> Table | None:
+    """Make a table with columns ``sequence`` and `name` from a list of sequences; None from anything else."""
+    if not isinstance(source, list | tuple) or set(map(type, source)) <= {str, int, float}:
+        return None  # the rest takes its time
+    found = [_cells(item) for item in source]
+    items = [cells for cells in found if cells is not None]
+    if not items:
         return None
-    other = next((i for i, item in enumerate(source) if not isinstance(item, kinds)), None)
-    if other is not None:
+    if len(items) < len(found):
+        other = found.index(None)
         raise InputError(f"item {other + 1} is a {type(source[other]).__name__}, the others are sequences")
-    items = [item.tolist() if isinstance(item, np.ndarray) else list(item) for item in source]
     empty = sum(not item for item in items)
     notes = (f"{empty} empty sequence{'s' if empty > 1 else ''}",) if empty else ()
     names = np.repeat(np.arange(1, len(items) + 1), [len(item) for item in items])
-    symbols = to_column("symbol", [symbol for item in items for symbol in item], decimal)
-    return Table("", {"sequence": Column("sequence", names), "symbol": symbols}, notes)
+    symbols = to_column(name, [symbol for item in items for symbol in item], decimal)
+    return Table("", {"sequence": Column("sequence", names), name: symbols}, notes)
+
+
+def _cells(item: Any) -> list[Any] | None:
+    """Return the values of one sequence, which may be a series of a data frame; None of a single value."""
+    if isinstance(item, list | tuple):
+        return list(item)
+    if isinstance(item, np.ndarray):
+        return cast(list[Any], item.tolist()) if item.ndim else None
+    return cast(list[Any], item.to_list()) if hasattr(item, "to_list") else None
 
 
 # Tables of transitions
@@ -109,7 +120,7 @@ def from_symbols(
     coded, notes = alphabet.finished(str(column), coded)
     if dropped:
         notes = (*notes, *dropped, "no transition leads across a dropped row")
-    names = np.zeros(len(column)) if sequence is None else _names(sequence)
+    names = np.zeros(len(column)) if sequence is None else names_of(sequence)
     found = _windows(coded.codes, names, order)
     notes = (*notes, *_about(sequence, names, found.rows))
     if not len(found.rows):
@@ -124,7 +135,8 @@ def from_symbols(
     return _arrays(contexts, following), (*notes, f"{len(contexts.labels)} contexts of {order} symbols")
 
 
-def _names(sequence: Column) -> np.ndarray:
+def names_of(sequence: Column) -> np.ndarray:
+    """Code the names of sequences, which no row may lack."""
     codes = code(sequence).codes
     holes = np.flatnonzero(np.isnan(codes))
     if len(holes):  # to leave the row out would join its neighbours

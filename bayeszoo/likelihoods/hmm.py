@@ -78,8 +78,8 @@ def _table_loops(zeros: Any, initial: Any, transition: Any, log_table: Any, code
 def _normal_loops(zeros: Any, initial: Any, transition: Any, means: Any, sigmas: Any, y: Any, starts: Any) -> Any:
     tables = np.ascontiguousarray(initial), np.ascontiguousarray(transition)
     numbers = np.ascontiguousarray(means), np.ascontiguousarray(sigmas), np.ascontiguousarray(y)
-    value, of_initial, of_transition, of_means, of_sigmas = hmm_loops.normal(zeros, *tables, *numbers, starts)
-    return np.asarray(value), of_initial, of_transition, of_means, of_sigmas
+    value, of_initial, of_transition, counts, first, second = hmm_loops.normal(zeros, *tables, *numbers, starts)
+    return np.asarray(value), of_initial, of_transition, first / numbers[1], (second - counts) / numbers[1]
 
 
 # The same by NumPy, in logarithms

@@ -1,0 +1,495 @@
+"""Sequences of observations stay apart and in order, and what is unknown in them is never dropped."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from bayeszoo.chunks import first_chunk, read_chunks
+from bayeszoo.data import Data, read
+from bayeszoo.errors import InputError
+from bayeszoo.inputs import Binary, CountSeries, Real, RealSeries, Series, SymbolSeries, starts
+from bayeszoo.options import TableOptions
+from bayeszoo.simulate import simulate_csv
+from bayeszoo.sources import read_table
+
+ABC = np.array(["a", "b", "c"])
+NAN = np.nan
+
+
+class Of:
+    """A model that has nothing but its inputs."""
+
+    examples = ()
+
+    def __init__(self, inputs):
+        self.inputs = inputs
+
+
+SYMBOLS, REAL, COUNTS = Of(SymbolSeries()), Of(RealSeries()), Of(CountSeries())
+MODELS = {"symbols": SYMBOLS, "real": REAL, "counts": COUNTS}
+EVERY = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+KINDS = {SYMBOLS: "i", REAL: "f", COUNTS: "i"}
+
+
+def plain(data):
+    return {name: values.tolist() for name, values in data.items()}
+
+
+def refusal(model, source, **options):
+    with pytest.raises(InputError) as caught:
+        read(model, source, **options)
+    return caught.value
+
+
+# One sequence and several
+
+
+@EVERY
+def test_one_column_is_one_sequence(model):
+    for source in ([3, 1, 2], (3, 1, 2), np.array([3, 1, 2]), np.array([[3], [1], [2]]), [*map(np.array, [3, 1, 2])]):
+        data = read(model, source)
+        assert data["sequence"].tolist() == [0, 0, 0]
+        assert (data["y"].dtype.kind, data["y"].dtype.itemsize, data["sequence"].dtype) == (KINDS[model], 8, np.int64)
+        assert list(data) == ["y", "sequence", *model.inputs.coords]
+        values = data["symbol"][data["y"]].astype(int) if model is SYMBOLS else data["y"]
+        assert values.tolist() == [3, 1, 2]
+
+
+@EVERY
+def test_a_list_of_sequences_is_several(model):
+    series = [[kind([3, 1]), kind([1, 3, 3])] for kind in (list, np.array, pd.Series, pl.Series)]
+    for source in (*series, ([3, 1], (1, 3, 3))):
+        data = read(model, source)
+        assert data["sequence"].tolist() == [0, 0, 1, 1, 1]
+        assert data["y"].tolist() == ([1, 0, 0, 1, 1] if model is SYMBOLS else [3, 1, 1, 3, 3])
+        assert data.notes[-1] == "column 'sequence' names 2 sequences, of 2 and 3 rows"
+    assert read(model, [[3], [1], [2]])["sequence"].tolist() == [0, 1, 2]
+    assert read(model, [[3, 1, 2]])["sequence"].tolist() == [0, 0, 0]
+    assert "1 empty sequence" in read(model, [[3, 1], [], [2]]).notes
+
+
+FRAMES = {
+    "mapping": lambda columns: columns,
+    "pandas": lambda columns: pd.DataFrame(columns, index=[9, 2, 7, 7]),
+    "polars": pl.DataFrame,
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
+@EVERY
+def test_a_column_names_the_sequence_of_each_row(model, frame):
+    names = ["late", "late", "early", "early"]
+    data = read(model, frame({"who": names, "rolls": [6, 1, 6, 6]}), sequence="who", column="rolls")
+    assert data["sequence"].tolist() == [0, 0, 1, 1]
+    assert data.columns == {"y": "rolls", "sequence": "who"}
+    assert data.notes[-1] == "column 'who' names 2 sequences, of 2 rows each"
+    by_default = read(model, frame({"sequence": [7.5, 2.0, 2.0, -1.0], "rolls": [6, 1, 6, 6]}))
+    assert by_default["sequence"].tolist() == [0, 1, 1, 2]
+    assert by_default["y"].tolist() == data["y"].tolist()
+    assert refusal(model, frame({"who": names, "rolls": [6, 1, 6, 6]})).hint == "say which with --column"
+
+
+def test_a_column_called_sequence_may_be_the_observations():
+    assert plain(read(COUNTS, {"sequence": [3, 1]})) == {"y": [3, 1], "sequence": [0, 0]}
+    alone = read(COUNTS, {"sequence": [3, 1], "other": [1, 1]}, column="sequence")
+    assert (alone["y"].tolist(), alone["sequence"].tolist(), alone.notes) == ([3, 1], [0, 0], ())
+
+
+def test_many_sequences_are_noted_in_short():
+    notes = read(COUNTS, [[1] * (1 + i % 4) for i in range(11)]).notes
+    assert notes == ("column 'sequence' names 11 sequences, of 1 to 4 rows",)
+    assert read(COUNTS, [[1], [2]]).notes == ("column 'sequence' names 2 sequences, of 1 row each",)
+
+
+IDS = {
+    "interleaved": (
+        ["a", "a", "b", "a", "b"],
+        "column 'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5); "
+        "put the rows of each sequence together, in their order",
+    ),
+    "back later": (
+        [1, 2, 2, 3, 2],
+        "column 'id', row 5: 2 names a sequence that ended in row 3; "
+        "put the rows of each sequence together, in their order",
+    ),
+    "missing": (
+        ["a", "a", None, "b", "b"],
+        "column 'id': missing in row 3; name its sequence, or take it out of the table",
+    ),
+    "the observations": (None, "column 'y' cannot hold both the outcomes and their sequences"),
+}
+
+
+@pytest.mark.parametrize(("names", "message"), IDS.values(), ids=IDS.keys())
+@EVERY
+def test_names_of_sequences_that_are_refused(model, names, message):
+    table, options = {"y": [1, 2, 1, 2, 2]}, {"sequence": "y", "column": "y"}
+    if names is not None:
+        table, options = {**table, "id": names}, {"sequence": "id"}
+    for missing in ("refuse", "mask"):
+        assert str(refusal(model, table, missing=missing, **options)) == message
+
+
+@EVERY
+def test_numbers_of_sequences_are_those_of_the_groups(model):
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        names = rng.integers(0, 4, size=rng.integers(2, 12)).tolist()
+        groups = [(name, len(list(rows))) for name, rows in itertools.groupby(names)]
+        table = {"y": [1, 2, *[1] * (len(names) - 2)], "id": names}
+        if len(groups) > len(set(names)):
+            assert "names a sequence that ended in row" in str(refusal(model, table, sequence="id"))
+            continue
+        data = read(model, table, sequence="id")
+        expected = [number for number, (_, length) in enumerate(groups) for _ in range(length)]
+        assert data["sequence"].tolist() == expected
+        firsts = starts(data["sequence"])
+        assert firsts.tolist() == [expected.index(number) for number in range(len(groups))]
+        assert firsts.dtype == np.int64
+
+
+def test_starts_of_no_rows():
+    assert (starts(np.zeros(0, dtype=np.int64)).tolist(), starts(np.zeros(1)).tolist()) == ([], [0])
+    assert starts(np.zeros(0, dtype=np.int64)).dtype == np.int64
+
+
+# What is missing
+
+HOLES = {
+    "symbols": (SYMBOLS, ["b", "", "a"], [1, -1, 0]),
+    "symbols and None": (SYMBOLS, ["b", None, "a"], [1, -1, 0]),
+    "numbers for symbols": (SYMBOLS, [2.0, NAN, 1.0], [1, -1, 0]),
+    "pandas for symbols": (SYMBOLS, pd.Series([2, None, 1], dtype="Int64"), [1, -1, 0]),
+    "real": (REAL, [0.5, None, 1], [0.5, None, 1.0]),
+    "text for real": (REAL, ["0.5", "NA", "1"], [0.5, None, 1.0]),
+    "polars for real": (REAL, pl.Series([0.5, None, 1.0]), [0.5, None, 1.0]),
+    "masked array": (REAL, np.ma.array([0.5, 0.7, 1.0], mask=[0, 1, 0]), [0.5, None, 1.0]),
+    "counts": (COUNTS, [2, None, 0], [2, -1, 0]),
+    "text for counts": (COUNTS, ["2", "", "0"], [2, -1, 0]),
+}
+
+
+@pytest.mark.parametrize(("model", "source", "expected"), HOLES.values(), ids=HOLES.keys())
+def test_holes_are_refused_or_masked(model, source, expected):
+    assert str(refusal(model, source)) == "column 'y': 1 missing value (row 2); use --missing mask"
+    assert refusal(model, source).rows == (2,)
+    data = read(model, source, missing="mask")
+    assert [None if value != value else value for value in data["y"].tolist()] == expected
+    assert data["sequence"].tolist() == [0, 0, 0]
+    assert data.notes[-1] == "column 'y': 1 missing value masked (row 2)"
+    assert len(data.notes) == (2 if model is SYMBOLS else 1)
+    assert model.inputs.masked(data).tolist() == [False, True, False]
+
+
+def test_numbers_that_have_lost_digits_are_noted():
+    assert read(REAL, [1e-320, None, 1], missing="mask").notes[0] == "column 'y' spans 1e-320..1.0"
+
+
+@EVERY
+def test_a_row_is_not_dropped(model):
+    assert str(refusal(model, [1, None, 2], missing="drop")) == (
+        "to drop a row would join its neighbours, which are not adjacent; "
+        "use --missing mask, which keeps it and takes its observation for unknown"
+    )
+    assert "to drop a row" in str(refusal(model, [1, 1, 2], missing="drop"))
+    assert str(refusal(model, [1, 2], missing="impute")) == "missing must be 'refuse' or 'mask', got 'impute'"
+
+
+@pytest.mark.parametrize("inputs", [Real(), Binary()])
+def test_other_inputs_have_no_mask(inputs):
+    assert str(refusal(Of(inputs), [1, 0], missing="mask")) == "missing must be 'refuse' or 'drop', got 'mask'"
+
+
+@EVERY
+def test_something_must_be_known(model):
+    for missing in ("refuse", "mask"):
+        assert str(refusal(model, [None, None], missing=missing)) == "column 'y' has no values"
+    several = read(model, [[1, 2], [None, None]], missing="mask")
+    assert model.inputs.masked(several).tolist() == [False, False, True, True]
+    assert "column 'y': 2 missing values masked (rows 3, 4)" in several.notes
+
+
+@EVERY
+def test_masks_go_to_a_table_and_back(model, tmp_path):
+    data = read(model, [[2, None, 1], [None, 2]], missing="mask")
+    again = model.inputs.parse(read_table(model.inputs.table(data)), **model.inputs.reading(data))
+    np.testing.assert_equal(again.arrays, dict(data))
+    model.simulate = lambda rng, size: ({}, data)
+    text, _, _ = simulate_csv(model, 1, seed=1)
+    (tmp_path / "data.csv").write_text(text)
+    assert read(model, tmp_path / "data.csv", **model.inputs.reading(data)) == data
+    assert "--missing mask" in str(refusal(model, tmp_path / "data.csv"))
+
+
+@EVERY
+def test_one_masked_sequence_is_written_and_read(model, tmp_path):
+    data = read(model, [2, None, 1, None], missing="mask")
+    model.simulate = lambda rng, size: ({}, data)
+    (tmp_path / "data.csv").write_text(simulate_csv(model, 1, seed=1)[0])
+    assert read(model, tmp_path / "data.csv", missing="mask") == data
+
+
+@EVERY
+def test_masked_canonical_arrays(model):
+    data = read(model, [[2, None, 1], [None, 2]], missing="mask")
+    arrays = dict(data)
+    np.testing.assert_equal(model.inputs.coerce(arrays), arrays)
+    assert read(model, Data(arrays)) == data
+    assert read(model, read(model, Data(arrays))).digest == data.digest
+
+
+def test_a_mapping_of_codes_has_masks_when_they_are_asked_for():
+    data = read(SYMBOLS, [[2, None, 1], [None, 2]], missing="mask")
+    for arrays in (dict(data), {name: values.tolist() for name, values in data.items()}):
+        assert read(SYMBOLS, arrays, missing="mask") == data
+        message = "column 'y': 2 missing values (rows 2, 4); row 2 is position 2 of sequence 0; use --missing mask"
+        assert str(refusal(SYMBOLS, arrays)) == message
+
+
+@EVERY
+def test_data_made_by_hand_are_checked(model):
+    assert read(model, Data({"y": np.array([1, 2])}))["sequence"].tolist() == [0, 0]
+    names = {"y": np.array([1, 2, 2]), "sequence": np.array(["u", "v", "v"])}
+    assert read(model, Data(names))["sequence"].tolist() == [0, 1, 1]
+    assert "names a sequence that ended" in str(refusal(model, Data({**names, "sequence": np.array([0, 1, 0])})))
+
+
+def test_a_mapping_with_the_names_of_the_arrays_has_a_decimal_mark():
+    data = read(REAL, {"y": ["0,5", "2"], "sequence": ["u", "u"]}, decimal=",")
+    assert data["y"].tolist() == [0.5, 2.0]
+
+
+@EVERY
+def test_masks_of_canonical_arrays_may_be_refused(model):
+    data = read(model, [2, None, 1], missing="mask")
+    with pytest.raises(InputError, match=r"1 missing value \(row 2\); use --missing mask"):
+        model.inputs.canonical(data, "refuse")
+
+
+def test_a_symbol_that_is_nowhere_known_is_named_when_written():
+    arrays = {"y": np.array([1, -1, 0]), "sequence": np.zeros(3, dtype=np.int64), "symbol": ABC}
+    assert SymbolSeries().reading(arrays) == {"missing": "mask", "symbols": ["a", "b", "c"]}
+    assert plain(SymbolSeries().table(arrays)) == {"y": ["b", "", "a"]}
+    assert plain(CountSeries().table({"y": np.array([5, 6]), "sequence": np.array([0, 1])})) == {
+        "y": [5, 6],
+        "sequence": [1, 2],
+    }
+
+
+def test_a_count_below_zero_is_no_mask():
+    for missing in ("refuse", "mask"):
+        message = str(refusal(COUNTS, {"n": [3, -1]}, missing=missing))
+        assert message == "column 'n', row 2: -1 is negative; counts must be >= 0"
+        assert "row 2: -1 is negative" in str(refusal(COUNTS, {"y": [3, -1], "sequence": [0, 0]}, missing=missing))
+
+
+# Symbols
+
+
+def test_the_coding_of_symbols_is_noted():
+    rolls = [6, 1, 3, 2, 5, 4, 6]
+    data = read(SYMBOLS, rolls)
+    assert (data["y"].tolist(), data["symbol"].tolist()) == ([5, 0, 2, 1, 4, 3, 5], ["1", "2", "3", "4", "5", "6"])
+    assert data.notes == ("column 'y': symbols 1, 2, 3, 4, 5, 6",)
+    assert read(SYMBOLS, [float(roll) for roll in rolls]) == read(SYMBOLS, list(map(str, rolls))) == data
+    order = read(SYMBOLS, ["b", "a"], symbols="c,b,a")
+    assert (order["y"].tolist(), order["symbol"].tolist()) == ([1, 2], ["c", "b", "a"])
+    assert order.notes == ("column 'y': symbols c, b, a", "column 'y': symbol c never occurs")
+
+
+def test_words_for_missing_are_symbols():
+    assert read(SYMBOLS, ["NA", "b", "NA"])["symbol"].tolist() == ["NA", "b"]
+
+
+WRONG = {
+    "one symbol": (SYMBOLS, ["a", "a"], {}, "column 'y' has only the symbol 'a', at least two are needed"),
+    "one symbol and a hole": (
+        SYMBOLS,
+        ["a", None],
+        {"missing": "mask"},
+        "column 'y' has only the symbol 'a', at least two are needed; give all with --symbols",
+    ),
+    "outside": (SYMBOLS, [1, 2, 7], {"symbols": [1, 2]}, "column 'y', row 3: symbol 7 is not among the 2 given"),
+    "twice": (SYMBOLS, [1, 2], {"symbols": "1,1"}, "symbols: '1' appears twice"),
+    "option": (REAL, [1, 2], {"symbols": "1"}, "unknown option 'symbols'; accepted are column, sequence"),
+    "dates": (SYMBOLS, np.array(["2020-01-01"], dtype="M8[D]"), {}, "column 'y' holds dates"),
+    "text": (REAL, ["1", "x"], {}, "column 'y', row 2: 'x' is not a number"),
+    "large": (REAL, [1, 1e200], {}, "column 'y', row 2: 1e+200 is too large to square"),
+    "infinite": (REAL, [1, np.inf], {}, "column 'y', row 2: inf is too large"),
+    "fraction": (COUNTS, [1, 0.5], {}, "column 'y', row 2: 0.5 is not a whole number"),
+    "sum": (COUNTS, [2**53, 1, None], {"missing": "mask"}, "column 'y' has a sum above 2**53"),
+    "lists and numbers": (COUNTS, [[1, 2], 3], {}, "item 2 is a int, the others are sequences"),
+    "rows": (REAL, np.zeros((2, 3)), {}, "the table has columns '1', '2', '3'; say which with --column"),
+    "none": (REAL, [[], []], {}, "no data rows"),
+    "column": (REAL, {"x": [1]}, {"sequence": "z"}, "the table has no column 'z'"),
+}
+
+
+@pytest.mark.parametrize(("model", "source", "options", "message"), WRONG.values(), ids=WRONG.keys())
+def test_observations_that_are_refused(model, source, options, message):
+    assert str(refusal(model, source, **options)).startswith(message)
+
+
+PLACED = {
+    "symbol": (
+        SYMBOLS,
+        [[1, 2], [2, 1, 7]],
+        {"symbols": "1,2"},
+        "column 'y', row 5: symbol 7 is not among the 2 given; row 5 is position 3 of sequence 2; add it to --symbols",
+    ),
+    "hole": (
+        REAL,
+        {"y": [1, 2, None, None], "sequence": ["u", "u", "v", "v"]},
+        {},
+        "column 'y': 2 missing values (rows 3, 4); row 3 is position 1 of sequence 'v'; use --missing mask",
+    ),
+    "fraction": (
+        COUNTS,
+        [[1, 2], [2, 0.5]],
+        {},
+        "column 'y', row 4: 0.5 is not a whole number; row 4 is position 2 of sequence 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "source", "options", "message"), PLACED.values(), ids=PLACED.keys())
+def test_of_several_sequences_the_position_is_named(model, source, options, message):
+    found = refusal(model, source, **options)
+    assert (str(found), len(found.rows) > 0) == (message, True)
+
+
+def test_new_rows_have_the_symbols_of_the_fit():
+    fitted = read(SYMBOLS, [1, 2, 3, 4, 5, 6])
+    assert read(SYMBOLS, [3, 1], new=True, like=fitted)["y"].tolist() == [2, 0]
+    assert read(SYMBOLS, [3], new=True, like=fitted).notes == ()
+    assert str(refusal(SYMBOLS, [1, 2, 7], new=True, like=fitted)) == (
+        "column 'y', row 3: symbol 7 is not among the 6 of the fit; leave it out, or fit again with it"
+    )
+    assert "symbols must be those of the fit" in str(refusal(SYMBOLS, [1], new=True, like=fitted, symbols="2,1"))
+    other = read(SYMBOLS, [[3, None], [1, 3]], missing="mask")
+    again = read(SYMBOLS, other, new=True, like=fitted)
+    assert (again["y"].tolist(), again["sequence"].tolist()) == ([2, -1, 0, 2], [0, 0, 1, 1])
+    masked = read(REAL, [[3, None], [1, 3]], missing="mask")
+    assert read(REAL, masked, new=True, like=read(REAL, [1, 2])) == masked
+
+
+CODES = {"y": [0, 2], "sequence": [0, 0], "symbol": ABC}
+BROKEN = {
+    "code": ({"y": [0, 3]}, "column 'y', row 2: 3 is outside the codes 0 to 2"),
+    "mask": ({"y": [0, -1]}, "column 'y': 1 missing value (row 2); use --missing mask"),
+    "negative": ({"y": [0, -2]}, "column 'y', row 2: -2 is negative; counts must be >= 0"),
+    "labels": ({"symbol": ["a"]}, "symbol holds 1 labels, at least 2 expected"),
+    "lengths": ({"sequence": [0]}, "y has 2 rows, sequence has 1"),
+    "interleaved": ({"y": [0, 1, 1], "sequence": [0, 1, 0]}, "column 'sequence', row 3: 0 names a sequence that"),
+    "no rows": ({"y": [], "sequence": []}, "no data rows"),
+    "hole": ({"sequence": [0, None]}, "column 'sequence': missing in row 2"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BROKEN.values(), ids=BROKEN.keys())
+def test_codes_that_are_refused(change, message):
+    assert str(refusal(SYMBOLS, {**CODES, **change})).startswith(message)
+
+
+def test_codes_are_not_recoded():
+    assert plain(read(SYMBOLS, CODES)) == {"y": [0, 2], "sequence": [0, 0], "symbol": ["a", "b", "c"]}
+    assert SYMBOLS.inputs.reading(read(SYMBOLS, CODES)) == {"symbols": ["a", "b", "c"]}
+    shifted = {**CODES, "sequence": [5, 3]}
+    assert read(SYMBOLS, shifted)["sequence"].tolist() == [0, 1]
+
+
+# Methods
+
+THREE = {"y": np.array([0, 1, 2, -1, 0, 1]), "sequence": np.array([0, 0, 1, 1, 1, 2]), "symbol": ABC}
+
+
+def test_parts_number_their_sequences_from_zero():
+    inputs = SymbolSeries()
+    for at in range(7):
+        first, rest = inputs.split(THREE, at)
+        assert (*first["y"], *rest["y"]) == (*THREE["y"],)
+        for part, rows in ((first, THREE["sequence"][:at]), (rest, THREE["sequence"][at:])):
+            assert part["sequence"].tolist() == [int(n - rows[0]) for n in rows]
+            assert (part["sequence"].dtype, part["symbol"]) == (np.int64, ABC)
+
+
+def test_whole_sequences_in_another_order_are_the_same_data():
+    made = SymbolSeries().reordered(THREE, np.array([5, 2, 3, 4, 0, 1]))
+    assert (made["y"].tolist(), made["sequence"].tolist()) == ([1, 2, -1, 0, 0, 1], [0, 1, 1, 1, 2, 2])
+    assert SymbolSeries().reordered(THREE, np.array([0, 2, 1]))["sequence"].tolist() == [0, 1, 2]
+    assert SymbolSeries().reordered(THREE, np.arange(3))["sequence"].tolist() == [0, 0, 1]
+    assert SymbolSeries().reordered(THREE, np.array([], dtype=int))["sequence"].tolist() == []
+
+
+def test_masks_survive_other_codes():
+    made = SymbolSeries().relabelled(THREE, "symbol", np.array([2, 0, 1]))
+    assert (made["y"].tolist(), made["symbol"].tolist()) == ([1, 2, 0, -1, 1, 2], ["c", "a", "b"])
+    assert made["sequence"] is THREE["sequence"]
+
+
+def test_units_are_of_real_numbers_only():
+    arrays = {"y": np.array([1.0, NAN, 3.0]), "sequence": np.array([0, 0, 1])}
+    moved = RealSeries().in_units(arrays, -2.0, 1.0)
+    np.testing.assert_equal(moved, {"y": np.array([-1.0, NAN, -5.0]), "sequence": np.array([0, 0, 1])})
+    assert not hasattr(SymbolSeries(), "in_units")
+    assert not hasattr(CountSeries(), "in_units")
+
+
+def test_every_data_set_of_few_rows():
+    every = list(SymbolSeries("z", "letter").possible())
+    assert {tuple(one["z"]) for one in every} == set(itertools.product(range(3), repeat=4))
+    assert all(one["sequence"].tolist() == [0] * 4 and one["letter"].tolist() == ["a", "b", "c"] for one in every)
+    counts = list(CountSeries().possible())
+    assert [one["y"].tolist() for one in counts[:3]] == [[0], [1], [2]]
+    assert (len(counts), counts[0]["sequence"].tolist(), RealSeries().possible()) == (5000, [0], None)
+
+
+@EVERY
+def test_other_methods(model):
+    inputs = model.inputs
+    data = read(model, [[2, None, 1], [None, 2]], missing="mask")
+    rows, times = inputs.observations(data)
+    assert (rows, times.tolist()) == (dict(data), [1] * 5)
+    assert inputs.outcome(data) is data["y"]
+    further = inputs.unseen(data, 3)
+    assert list(further) == list(data)
+    assert all(further[name].dtype == data[name].dtype for name in data)
+    assert (inputs.masked(further).tolist(), further["sequence"].tolist()) == ([True] * 3, [0] * 3)
+    assert isinstance(inputs, Series)
+    assert "--sequence" in inputs.describe()
+    assert inputs.has_outcome(data)
+
+
+# Files
+
+
+@EVERY
+def test_a_sequence_is_not_cut_into_chunks(model, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("y,sequence\n1,a\n2,a\n2,b\n")
+    message = "^a sequence of observations cannot be cut into chunks; read the file at once$"
+    with pytest.raises(InputError, match=message):
+        list(read_chunks(model, path, rows=2))
+    with pytest.raises(InputError, match=message):
+        first_chunk(model, path, rows=2)
+    (whole,) = read_chunks(model, path, rows=3)
+    assert whole == read(model, path)
+
+
+def test_the_command_line_has_masks(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    path.write_text("who,roll\nx,1\nx,\ny,6\n")
+    options = TableOptions(column="roll", sequence="who", missing="mask")
+    data = options.read(SYMBOLS, str(path))
+    assert data["y"].tolist() == [0, -1, 1]
+    printed = "".join(capsys.readouterr())
+    assert "note: column 'roll': symbols 1, 6\n" in printed
+    assert "note: column 'roll': 1 missing value masked (row 2)\n" in printed
+    assert "note: column 'who' names 2 sequences, of 2 and 1 rows\n" in printed
+    with pytest.raises(InputError, match=r"^missing must be 'refuse' or 'drop', got 'mask'$"):
+        TableOptions(column="roll", missing="mask").read(Of(Real()), str(path))

@@ -1,0 +1,344 @@
+"""The number of components against scikit-learn, closed forms and enumeration."""
+
+import importlib
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.mixture import GaussianMixture as Reference
+
+import bayeszoo as bz
+from bayeszoo import dual_importance, select_plot
+from bayeszoo.compare import Withheld, fit_each
+
+MIXTURE = bz.find("gaussian_mixture")
+TOPICS = bz.find("multinomial_mixture")
+FEW = {"x": [0.1, -0.4, 2.9, 3.4, 0.3, 3.1, -0.2], "z": [1.0, 0.2, -1.1, -0.8, 0.6, -1.5, 0.9]}
+DOCUMENTS = {"a": [4, 3, 0, 1, 5, 0], "b": [1, 0, 6, 4, 1, 2], "c": [0, 1, 1, 2, 0, 3]}
+
+
+@pytest.fixture(scope="module")
+def faithful():
+    return bz.read(MIXTURE(), None)
+
+
+@pytest.fixture(scope="module")
+def table(faithful):
+    """Old Faithful, the same prior of each component whatever their number."""
+    return bz.select(bz.components(MIXTURE.weak_given(faithful, {"K": 1}), [1, 2, 3]), faithful).set_index("model")
+
+
+def moved(values, rng):
+    return {name: np.asarray(column) + rng.normal(0, 0.5, len(column)) for name, column in values.items()}
+
+
+def by_scikit_learn(Y, K):
+    """Return the highest sound maximum of scikit-learn from random rows as means."""
+    pooled = np.cov(Y.T)
+    rng, found = np.random.default_rng(3), []
+    for _ in range(15 if K > 2 else 3):
+        begin = {"means_init": rng.choice(Y, K, replace=False), "precisions_init": [np.linalg.inv(pooled)] * K}
+        made = Reference(K, tol=1e-9, reg_covar=0, max_iter=5000, weights_init=np.full(K, 1 / K), **begin).fit(Y)
+        spread = np.linalg.eigvals(np.linalg.solve(pooled, made.covariances_)).min()
+        if made.converged_ and spread > 1e-5 and made.weights_.min() * len(Y) >= 3:
+            found.append(made)
+    return max(found, key=lambda one: one.score(Y))
+
+
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_aic_and_bic_are_scikit_learn_s(table, faithful, K):
+    found, row = by_scikit_learn(faithful["Y"], K), table.loc[f"K={K}"]
+    assert row["aic"] == pytest.approx(found.aic(faithful["Y"]), rel=1e-6)
+    assert row["bic"] == pytest.approx(found.bic(faithful["Y"]), rel=1e-6)
+    assert row["likelihood_from"].startswith("EM, ")
+    assert (row["components"], row["observations"]) == (K, 272)
+
+
+def test_one_component_has_the_closed_form_of_one_gaussian(table, faithful):
+    weak = MIXTURE.weak_given(faithful, {"K": 1})
+    one = bz.find("normal_inverse_wishart")(mu0=weak.m0, kappa0=weak.kappa0, nu0=weak.nu0, Psi0=weak.Psi0)
+    exact = bz.select([one], faithful).iloc[0]["log_evidence"]
+    row = table.loc["K=1"]
+    assert row["log_evidence"] == pytest.approx(exact, rel=1e-12)
+    assert row["elbo"] == pytest.approx(exact, rel=1e-12)  # q(theta) is the posterior
+    assert (row["evidence_se"], row["evidence_from"]) == (0, "enumeration")
+
+
+def test_old_faithful_has_two_components(table):
+    assert table.index[0] == "K=2"
+    assert table["bic"].idxmin() == table["elbo"].idxmax() == "K=2"
+    row = table.loc["K=2"]
+    assert row["evidence_from"] == "importance sampling"
+    assert 0 < row["evidence_se"] < 0.05
+    assert 0 < row["log_evidence"] - row["elbo"] < math.log(2) + 1  # of the two orders of the labels q has one
+    assert row["elbo_from"].startswith("VB, ")
+    assert table["probability"].sum() == pytest.approx(1)
+    assert set(table["kfold_from"]) == {"withheld: no closed form"}
+    assert set(table["loo_from"]) == {"withheld: no closed form: give a fit by nuts"}
+
+
+@pytest.fixture(scope="module")
+def enumerated():
+    """Models and few rows, with their exact evidence."""
+    rng = np.random.default_rng(8)
+    given = [MIXTURE(K=2, kappa0=0.1), MIXTURE(K=2, kappa0=0.1, covariance="tied"), MIXTURE(K=3, covariance="diagonal")]
+    pairs = [(model, bz.read(model, moved(FEW, rng))) for model in given]
+    pairs += [(model, bz.read(model, DOCUMENTS)) for model in (TOPICS(K=2, eta=0.7), TOPICS(K=3))]
+    return [(model, data, bz.enumerate_posterior(model, data).log_evidence) for model, data in pairs]
+
+
+def errors(enumerated, broken=lambda model: model):
+    """Return the errors of importance sampling in its own standard errors, where it has any."""
+    found = [
+        (dual_importance.estimate(broken(model), data, np.random.default_rng(1)), exact)
+        for model, data, exact in enumerated
+    ]
+    return np.array([(one.log_evidence - exact) / one.mcse for one, exact in found if one.k_hat <= 0.7])
+
+
+def test_importance_sampling_agrees_with_enumeration(enumerated):
+    z = errors(enumerated)
+    assert len(z) >= 4
+    assert np.abs(z).max() < 4.4
+
+
+def test_the_comparison_sees_that_q_has_one_order_of_the_labels_only(enumerated):
+    class OneOrder:
+        def __init__(self, model):
+            self.model = model
+
+        def __getattr__(self, name):
+            return getattr(self.model, name)
+
+        def vb_log_density(self, q, params):
+            return self.model.vb_log_density(q, params) + math.lgamma(self.model.K + 1)
+
+    assert np.abs(errors(enumerated[3:], OneOrder)).max() > 10
+
+
+def test_importance_sampling_covers_what_the_optima_of_variational_bayes_miss():
+    """Weights of these optima have k-hat 0.65, and an estimate that is seven of its errors off."""
+    x = [1.43, -0.35, 0.03, 4.02, 5.65, 3.37, -0.11, -0.51, -2.13]
+    z = [0.08, 1.25, 0.51, 2.12, 2.12, 5.74, 0.11, 0.33, -0.65]
+    model = MIXTURE(K=2, kappa0=0.5)
+    data = bz.read(model, {"x": x, "z": z})
+    exact = bz.enumerate_posterior(model, data).log_evidence
+    for seed in range(3):
+        found = dual_importance.estimate(model, data, np.random.default_rng(seed))
+        assert abs(found.log_evidence - exact) < 4.4 * found.mcse < 0.25
+        assert found.k_hat <= 0.7
+
+
+def test_few_rows_are_enumerated():
+    models = bz.components(TOPICS(K=1, eta=0.5), [1, 2, 3])
+    table = bz.select(models, DOCUMENTS).set_index("model")
+    exact = {name: bz.enumerate_posterior(model, DOCUMENTS).log_evidence for name, model in models.items()}
+    assert table["log_evidence"].to_dict() == pytest.approx(exact, rel=1e-12)
+    assert set(table["evidence_from"]) == {"enumeration"}
+    assert table["evidence_se"].tolist() == [0, 0, 0]
+    assert (table["elbo"] <= table["log_evidence"] + 1e-9).all()
+
+
+def test_a_degenerate_maximum_is_withheld_with_its_reason():
+    rows = {"x": [1.0, 1.0, 1.0, 5.0, 5.0, 5.0], "z": [2.0, 2.0, 2.0, 1.0, 1.0, 1.0]}
+    row = bz.select([MIXTURE(K=2)], rows).iloc[0]
+    assert row["likelihood_from"].startswith("withheld: ")
+    assert math.isnan(row["bic"])
+    assert row["evidence_from"] == "enumeration"  # the prior keeps covariances from collapsing
+
+
+def test_everything_is_the_same_whenever_the_seed_is():
+    rows = np.random.default_rng(2).normal(size=(30, 2)) + 6 * (np.arange(30) % 2)[:, None]
+    data = bz.read(MIXTURE(), {"Y": rows, "column": np.array(["a", "b"])})
+    model = MIXTURE.weak_given(data, {"K": 2})
+    both = bz.select({"two": model, "one": replace(model, K=1)}, data, seed=4).set_index("model")
+    alone = bz.select({"two": model}, data, seed=4).iloc[0]
+    names = ["log_evidence", "evidence_se", "elbo", "log_likelihood", "evidence_from", "elbo_from", "likelihood_from"]
+    assert both.loc["two", names].tolist() == alone[names].tolist()
+    assert bz.select({"two": model}, data, seed=5).iloc[0]["log_evidence"] != alone["log_evidence"]
+
+
+def test_a_fit_adds_what_its_method_gives():
+    model = TOPICS(K=2)
+    fits = {method: bz.fit(model, DOCUMENTS, method, seed=1) for method in ("vb", "enumerate")}
+    table = bz.select(fits).set_index("model")
+    bare = bz.select([model], DOCUMENTS).iloc[0]
+    for name in ("log_evidence", "elbo", "bic"):
+        assert table[name].tolist() == [bare[name]] * 2
+    assert table.loc["vb", "loo_from"] == "withheld: vb has no draws of the posterior: give a fit by nuts"
+    assert table.loc["enumerate", "loo_from"] == "PSIS" or "k-hat" in table.loc["enumerate", "loo_from"]
+
+
+def test_leave_one_out_from_exact_draws_is_enumeration_of_the_others():
+    rows = {"a": [3, 2, 0, 4, 1], "b": [0, 1, 3, 0, 2], "c": [1, 1, 1, 0, 1]}
+    model = TOPICS(K=2, eta=5.0)
+    row = bz.select([bz.fit(model, rows, "enumerate", seed=2)]).iloc[0]
+    whole = bz.enumerate_posterior(model, rows).log_evidence
+    without = [
+        bz.enumerate_posterior(model, {name: np.delete(values, i) for name, values in rows.items()}).log_evidence
+        for i in range(5)
+    ]
+    assert row["loo_from"] == "PSIS"
+    assert row["loo"] == pytest.approx(5 * whole - sum(without), abs=4.4 * row["loo_mcse"])
+
+
+def test_of_a_fit_that_is_not_ok_everything_is_withheld():
+    tree = bz.fit(TOPICS(K=2), DOCUMENTS, "vb", seed=1)
+    tree.attrs["status"] = "not converged"
+    row = bz.select([tree]).iloc[0]
+    assert row[["log_evidence", "elbo", "bic"]].isna().all()
+    assert {row[f"{name}_from"] for name in ("evidence", "elbo", "likelihood", "loo")} == {
+        "withheld: the fit is not converged"
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bz.components(MIXTURE(), []), "there are no numbers of components"),
+        (lambda: bz.components(MIXTURE(), [1, 2, 1]), "K=1 is given twice"),
+        (lambda: bz.components(MIXTURE(), [0]), "must be at least 1, got 0"),
+        (lambda: bz.components(MIXTURE(), [1.5]), "must be a whole number, got 1.5"),
+        (lambda: bz.components(MIXTURE, [1]), "got the class GaussianMixture"),
+        (lambda: bz.components(bz.find("gaussian_mean")(), [1]), "only models with K components have several"),
+    ],
+)
+def test_refusals(make, message):
+    with pytest.raises(bz.InputError, match=message):
+        make()
+
+
+# Pictures and the command line
+
+
+def test_criteria_are_drawn_against_the_number_of_components(table):
+    shown = table.reset_index()
+    shown.loc[shown["components"] == 3, ["log_evidence", "log_bayes_factor_se"]] = np.nan
+    figure = bz.plot_select(shown)
+    assert [panel.get_title() for panel in figure.axes] == ["log evidence", "ELBO", "AIC", "BIC"]
+    for panel, column in zip(figure.axes, ("log_evidence", "elbo", "aic", "bic"), strict=True):
+        (group,) = panel.containers
+        points = dict(zip(*map(list, group.lines[0].get_data()), strict=True))
+        best = shown[column].min() if column in ("aic", "bic") else shown[column].max()
+        known = shown[shown[column].notna()]
+        assert points == pytest.approx(dict(zip(known["components"], np.abs(known[column] - best), strict=True)))
+        assert panel.yaxis_inverted()
+    lost = [line for line in figure.axes[0].lines if line.get_label() == "withheld"]
+    assert [list(line.get_xdata()) for line in lost] == [[3.0]]
+
+
+def test_other_candidates_with_an_elbo_have_a_panel_of_it(table):
+    names = [panel.get_title() for panel in bz.plot_select(table.reset_index().assign(components=2)).axes]
+    assert names == ["log evidence", "ELBO", *(c.title for c in select_plot.CRITERIA[1:])]
+
+
+def few_csv(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("x,z\n" + "".join(f"{x},{z}\n" for x, z in zip(FEW["x"], FEW["z"], strict=True)))
+    return path
+
+
+def test_command_selects_a_number_of_components(run, tmp_path):
+    path = few_csv(tmp_path)
+    options = ("select", path, "-c", "gaussian_mixture nu0=5", "--components", "1-2", "--plot", tmp_path / "k.png")
+    code, out, err = run(*options)
+    assert code == 0
+    assert err.count("the prior is scaled to the data") == 1  # the same for all
+    assert "Variational bound" in out
+    assert "ELBO: a lower bound" in out
+    assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
+    found = json.loads(run(*options, "--overwrite", "--json")[1])
+    data = bz.read(MIXTURE(), str(path))
+    exact = bz.select(bz.components(MIXTURE.weak_given(data, {"K": 1, "nu0": 5.0}), [1, 2]), data)
+    assert [row["model"] for row in found["table"]] == exact["model"].tolist()
+    assert [row["log_evidence"] for row in found["table"]] == pytest.approx(exact["log_evidence"].tolist(), rel=1e-12)
+
+
+def test_components_of_several_models_are_told_apart(run, tmp_path):
+    code, out, _ = run(
+        "select", few_csv(tmp_path), "-c", "gaussian_mixture", "-c", "gaussian_mixture covariance='\"tied\"'",
+        "--components", "1,2", "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert len({row["model"] for row in json.loads(out)["table"]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("candidate", "options", "message"),
+    [
+        ("gaussian_mixture", ("--components", "two"), "--components 'two' is not a list of components"),
+        ("gaussian_mixture", ("--components", "0-2"), "must be at least 1, got 0"),
+        ("gaussian_mixture", ("--components", "1-2", "--subsets"), "give --components or other terms, not both"),
+        ("gaussian_mixture K=2", ("--components", "1-2"), "give K or --components, not both"),
+        ("normal_inverse_wishart", ("--components", "1-2"), "only models with K components have several"),
+    ],
+)
+def test_command_refuses_in_one_line(run, tmp_path, candidate, options, message):
+    code, out, err = run("select", few_csv(tmp_path), "-c", candidate, "--prior", "textbook", *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_command_keeps_the_model_where_its_fit_is_not_ok(run, tmp_path, monkeypatch):
+    trees = {1: "ok", 2: "not converged"}
+
+    def fit(model, data, method, **options):
+        tree = bz.fit(model, data, "enumerate", seed=1)
+        tree.attrs |= {"method": method, "kind": "sampled", "status": trees[model.K]}
+        return tree
+
+    monkeypatch.setattr(importlib.import_module("bayeszoo.fit"), "fit", fit)
+    code, out, err = run(
+        "select", few_csv(tmp_path), "-c", "gaussian_mixture kappa0=1 nu0=9", "--components", "1-2", "--nuts", "--json"
+    )
+    rows = {row["model"]: row for row in json.loads(out)["table"]}
+    assert code == 0
+    assert "K=2: the fit by nuts is not converged, and left out" in err
+    assert rows["K=1"]["loo_from"] == "PSIS"
+    assert rows["K=2"]["loo_from"] == "withheld: no closed form: give a fit by nuts"
+    assert rows["K=2"]["log_evidence"] is not None
+
+
+# Comparison and prediction
+
+
+def test_too_many_assignments_do_not_end_a_comparison(faithful):
+    found = fit_each(MIXTURE.weak(faithful), faithful, ["enumerate", "map"], seed=1)
+    assert isinstance(found[0], Withheld)
+    assert "more than 2000000" in found[0].reason
+    assert found[1].attrs["method"] == "map"
+    frame = bz.compare(found)
+    assert frame["status"].tolist()[0].startswith("withheld: 272 rows have 2**272 assignments")
+
+
+def test_em_is_not_compared_with_itself(monkeypatch):
+    asked = []
+    module = importlib.import_module("bayeszoo.compare")
+    monkeypatch.setattr(module, "fit_each", lambda model, data, methods, seed: asked.append(methods) or [])
+    bz.compare(TOPICS(), DOCUMENTS)
+    bz.compare(TOPICS(), DOCUMENTS, ["em"])
+    assert "em" not in asked[0]
+    assert {"map", "mle", "vb", "enumerate"} <= set(asked[0])
+    assert asked[1] == ["em"]
+
+
+def test_prediction_names_the_component_of_new_rows_with_an_outcome():
+    tree = bz.fit(TOPICS(K=2), DOCUMENTS, "vb", seed=1)
+    new = {"a": [5, 0], "b": [0, 4], "c": [0, 3]}
+    frame = bz.predict(tree, new)
+    assigned = bz.assign(tree, new)
+    for row, (component, loss) in assigned[["component", "expected_loss"]].iterrows():
+        assert set(frame.loc[row, "component"]) == {component}
+        assert frame.loc[row, "probability"].to_numpy() == pytest.approx(1 - loss)
+    assert "component" not in bz.predict(tree, 2)
+    tree.attrs["facts"] = json.dumps({**json.loads(tree.attrs["facts"]), "components_withheld": "they have not mixed"})
+    assert bz.predict(tree, new)[["component", "probability"]].isna().all(axis=None)
+
+
+def test_prediction_by_other_models_is_as_it_was():
+    coin = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact")
+    assert "component" not in bz.predict(coin, [1, 0])
+    t = bz.fit(bz.find("student_t")(), [0.1, 0.4, -1.0, 0.2], "map", seed=1)
+    assert "component" not in bz.predict(t, [0.3])
