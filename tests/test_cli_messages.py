@@ -44,7 +44,7 @@ def fit(tmp_path_factory):
         (["fit", "beta_bernoulli", "--column", "y"], "--column goes with DATA"),
         ([*FIT, "more.csv"], "more.csv"),
         ([*FIT, "--example", "paris_births"], "give DATA or --example, not both"),
-        ([*FIT, "--method", "magic"], "there is no method 'magic'; use one of exact, mle, map"),
+        ([*FIT, "--method", "magic"], "there is no method 'magic'; use one of exact, enumerate, mle, map"),
         ([*FIT, "--frob", "1"], "Unknown option: --frob."),
         ([*FIT, "--prior", "flat"], 'Invalid value "flat" for --prior.'),
         ([*FIT, "--method", "exact", "--tune", "5"], "method 'exact' has no option 'tune'; it takes draws, chains"),
