@@ -18,6 +18,7 @@ from bayeszoo.chunks import accumulate, read_chunks
 from bayeszoo.compare import compare
 from bayeszoo.components import components
 from bayeszoo.data import Data, Example, example, read
+from bayeszoo.decode import decode, forecast
 from bayeszoo.empirical import empirical_bayes
 from bayeszoo.enumeration import enumerate_posterior
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
@@ -37,6 +38,7 @@ from bayeszoo.residual_plots import plot_predictive_check, plot_residuals
 from bayeszoo.residuals import residuals
 from bayeszoo.select import select
 from bayeszoo.select_plot import plot_select
+from bayeszoo.state_plot import plot_states
 from bayeszoo.summary import summarize
 from bayeszoo.terms import polynomials, subsets
 from bayeszoo.update import stream, update
@@ -57,12 +59,14 @@ __all__ = [
     "check",
     "compare",
     "components",
+    "decode",
     "empirical_bayes",
     "enumerate_posterior",
     "evidence_grid",
     "example",
     "find",
     "fit",
+    "forecast",
     "full_bayes",
     "gate",
     "identified",
@@ -77,6 +81,7 @@ __all__ = [
     "plot_predictive_check",
     "plot_residuals",
     "plot_select",
+    "plot_states",
     "polynomials",
     "predict",
     "predictive_check",

@@ -27,6 +27,8 @@ ROUNDING = 1e-15
 """Share of the objective's size below which a gain is that of rounding."""
 SAME_ROWS = 1e-3
 """Nats within which each row is as likely at one maximum as at another, if they are the same but for labels."""
+NOISE = 1e-12
+"""Share below which a gain may be that of rounding, if another step gained nothing."""
 MAX_STEPS = 20_000
 RESTARTS = 20
 MOST_RESTARTS = 200
@@ -184,18 +186,22 @@ class AscentError(NumericalError):
 
 
 def _is_level(trace: list[float]) -> bool:
-    """Say whether the last steps gained nothing beyond rounding: the parameters are then right to half its digits."""
+    """Say whether the last steps gained nothing beyond rounding: the parameters are then right to half its digits.
+
+    Of many rows rounding is larger, and shows in a step that gains nothing or less.
+    """
     if len(trace) < 4:
         return False
-    return bool(np.max(np.diff(trace[-4:])) <= ROUNDING * max(1.0, abs(trace[-1])))
+    gains, size = np.diff(trace[-4:]), max(1.0, abs(trace[-1]))
+    return bool(np.max(gains) <= (NOISE if np.min(gains) <= 0 else ROUNDING) * size)
 
 
 def _gain_left(trace: list[float]) -> float:
     """Extrapolate the gains, which fall geometrically near a maximum (Aitken), as a share of the height."""
     size = max(1.0, abs(trace[-1]))
     gains = np.diff(trace)
-    sure = gains[gains > 100 * ROUNDING * size]  # the ratio of smaller ones is that of their errors
-    ratio = float(sure[-1] / sure[-2]) if len(sure) > 1 else 0.0
+    sure = gains[gains > 10 * NOISE * size][-10:]  # the ratio of smaller ones is that of their errors
+    ratio = float((sure[-1] / sure[0]) ** (1 / (len(sure) - 1))) if len(sure) > 1 else 0.0
     last = max(float(gains[-1]), ROUNDING * size) if len(gains) else math.inf
     return max(last * ratio / (1 - ratio), ROUNDING * size) / size if ratio < 1 else math.inf
 

@@ -24,10 +24,11 @@ from cyclopts.validators import Number
 from bayeszoo import files, terminal, zoo
 from bayeszoo.assign_command import assign_command
 from bayeszoo.check_command import check_command
+from bayeszoo.decode_command import decode_command
 from bayeszoo.describe import in_brief, in_full
 from bayeszoo.empirical_command import empirical_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
-from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.fit import check_method, fit
 from bayeszoo.options import FieldOptions, MethodOptions, PriorOptions, TableOptions
 from bayeszoo.residuals_command import residuals_command
 from bayeszoo.select_command import select_command
@@ -49,6 +50,7 @@ app = App(
 )
 app.command(assign_command, name="assign")
 app.command(check_command, name="check")
+app.command(decode_command, name="decode")
 app.command(empirical_command, name="empirical")
 app.command(residuals_command, name="residuals")
 app.command(select_command, name="select")
@@ -234,7 +236,7 @@ def compare_command(
     data: str | None = None,
     /,
     *,
-    methods: str = "exact,map,laplace,advi,nuts",
+    methods: str | None = None,
     seed: Seed | None = None,
     as_json: Json = False,
     prior: PriorOptions | None = None,
@@ -249,19 +251,18 @@ def compare_command(
     data
         CSV, TSV or Parquet file; the model's own data without it.
     methods
-        Comma-separated; 'all' for every one that the model has.
+        Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, nuts, as
+        far as it has them.
     seed
         Source of all randomness; one is drawn and reported without it.
     as_json
         One JSON document on stdout, and nothing else.
     """
-    from bayeszoo.compare import Withheld, compare, fit_each
+    from bayeszoo.compare import Withheld, compare, fit_each, named_methods
     from bayeszoo.summary import document, failures_of
 
     model = zoo.find(name)
-    chosen = methods_for(model) if methods == "all" else [method.strip() for method in methods.split(",")]
-    for method in chosen:
-        check_method(model, method)
+    chosen = named_methods(model, methods)
     rows = (table or TableOptions()).read(model, data)
     made = (prior or PriorOptions()).model(model, rows)
     found = fit_each(made, rows, chosen, seed, terminal.TerminalReporter())

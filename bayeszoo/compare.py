@@ -120,6 +120,19 @@ def _default_methods(model: type[Model]) -> list[str]:
     return [name for name in methods_for(model) if name != "em"]
 
 
+USUAL = ("exact", "map", "vb", "laplace", "advi", "nuts")
+
+
+def named_methods(model: type[Model], names: str | None) -> list[str]:
+    """Return the methods that a list with commas names, all for ``"all"``, the usual ones for None, once checked."""
+    if names is None or names == "all":
+        return [method for method in methods_for(model) if names or method in USUAL]
+    chosen = [method.strip() for method in names.split(",")]
+    for method in chosen:
+        check_method(model, method)
+    return chosen
+
+
 def fit_each(
     model: Model, data: Any, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
 ) -> list[xr.DataTree | Withheld]:

@@ -20,6 +20,7 @@ import numpy as np
 from bayeszoo.approximation import pareto_k
 from bayeszoo.gate import MAX_K_HAT
 from bayeszoo.latent import Values
+from bayeszoo.mixture import MixtureModel
 from bayeszoo.score import log_density
 
 CHAINS = 20
@@ -79,8 +80,8 @@ def estimate(model: Any, data: Values, rng: np.random.Generator, starts: Iterabl
 
 
 def can_estimate(model: Any) -> bool:
-    """Say whether a model has what is needed: the statistics of an assignment, and q(theta) averaged over orders."""
-    return hasattr(model, "moments") and hasattr(model, "vb_log_density") and model.K <= MOST_COMPONENTS
+    """Say whether a model is a mixture of few enough components, whose q(theta) is averaged over their orders."""
+    return isinstance(model, MixtureModel) and hasattr(model, "vb_log_density") and model.K <= MOST_COMPONENTS
 
 
 def _visited(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import lazy_loader
 import numpy as np
 import scipy
 
@@ -18,7 +19,8 @@ from bayeszoo.component_moments import ComponentMoments, Hyper, along
 from bayeszoo.component_priors import Matrices, Scalar, Structure, Variances
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families import Posterior
-from bayeszoo.likelihoods.gaussian_loops import gaussian_e_step
+
+loops = lazy_loader.load("bayeszoo.likelihoods.gaussian_loops", suppress_warning=True)  # numba takes its time
 
 STRUCTURES: dict[str, type[Structure]] = {
     "full": Matrices,
@@ -212,7 +214,7 @@ class GaussianComponents:
             Need not add up to 1.
         """
         means = np.asarray(means, dtype=np.float64)
-        found = gaussian_e_step(weights, means, self.matrices(covariances), Y)
+        found = loops.gaussian_e_step(weights, means, self.matrices(covariances), Y)
         shift = found.shifts / np.where(found.counts > 0, found.counts, 1.0)[:, None]
         about_mean = found.scatters - along(found.counts, found.scatters) * (shift[:, :, None] * shift[:, None, :])
         scatter = self.structure.repeat * self.structure.reduced(about_mean)

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.likelihoods import hmm_loops, vectors
+
+# numba takes its time, which `bayeszoo list` need not wait for
+hmm_loops = lazy_loader.load("bayeszoo.likelihoods.hmm_loops", suppress_warning=True)
+vectors = lazy_loader.load("bayeszoo.likelihoods.vectors", suppress_warning=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.hidden_chain import Chain, Tables
-from bayeszoo.likelihoods import hmm_loops
+
+hmm_loops = lazy_loader.load("bayeszoo.likelihoods.hmm_loops", suppress_warning=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class Filtered:
     Attributes
     ----------
     predicted : numpy.ndarray of shape (T, K)
-        p(z_t | rows before t of its sequence).
+        p(z_t | rows before t of its sequence), of sum less than one where the tables are: the log likelihood is always
+        the sum of the logs of predicted times density.
     filtered : numpy.ndarray of shape (T, K)
         p(z_t | rows up to t of its sequence).
     value : float
@@ -122,7 +125,7 @@ def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None, missi
     """
     chain = Chain.checked(initial, transition, log_b, starts, missing)
     log_predicted, value = chain.log_predicted()
-    return Filtered(_normalized(log_predicted), _normalized(log_predicted + chain.log_b), value)
+    return Filtered(np.exp(log_predicted), _normalized(log_predicted + chain.log_b), value)
 
 
 def smooth(initial: Any, transition: Any, log_b: Any, starts: Any = None, missing: Any = None) -> Smoothed:

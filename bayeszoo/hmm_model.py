@@ -1,4 +1,4 @@
-"""Steps that all hidden Markov models share: Baum and Welch, variational Bayes, sums over paths, what labels leave alone.
+"""Steps that all hidden Markov models share: Baum and Welch, variational Bayes, sums over paths, labels.
 
 Baum, Petrie, Soules and Weiss 1970; Rabiner 1989; Beal 2003, chapter 3, for variational Bayes; Bishop, PRML, 13.2.
 """
@@ -10,15 +10,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from bayeszoo import hidden_markov
 from bayeszoo.errors import InputError
 from bayeszoo.families import Posterior
-from bayeszoo.hmm_emissions import Emissions
-from bayeszoo.hmm_tables import Chain, Table, known_table, path_counts
+from bayeszoo.hmm_emissions import Emissions, Sums
+from bayeszoo.hmm_tables import Chain, Pair, known_table, path_counts
 from bayeszoo.inputs import starts
 from bayeszoo.latent import Expectation
 from bayeszoo.mixture import spread_out
@@ -90,7 +90,7 @@ class HiddenMarkovModel(Model):
     sticky: float
     initial: Any
     transition: Any
-    known: tuple[str, ...] = ("initial", "transition")
+    known: ClassVar[tuple[str, ...]] = ("initial", "transition")
     """The fields that hold known tables."""
 
     @abstractmethod
@@ -195,13 +195,8 @@ class HiddenMarkovModel(Model):
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
         emissions = self.emissions(data)
-        tables = [table.of(params) for table in self.chain.tables]
-        return self._expectation(tables, emissions.log_density(params, data["y"]), emissions, data)
-
-    def _expectation(self, tables: Any, log_b: np.ndarray, emissions: Emissions, data: Values) -> Expectation:
-        found = hidden_markov.smooth(*tables, log_b, starts(data["sequence"]))
-        emitted = emissions.moments(found.probabilities, data["y"])
-        return Expectation(PathStatistics(found.initial, found.transition, emitted, emissions), found.value)
+        found = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
+        return _expectation(found, emissions)
 
     def m_step(self, stats: PathStatistics, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
@@ -230,12 +225,9 @@ class HiddenMarkovModel(Model):
 
     def vb_e_step(self, q: Approximation, data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and its log normalizer."""
-        return self._expectation(self._typical(q), q.emissions.expected_log_density(q.hyper, data["y"]), q.emissions, data)
-
-    def _typical(self, q: Approximation) -> list[np.ndarray]:
-        """Return the exponentials of expected logarithms of the tables, whose rows sum to less than 1."""
-        pairs = zip(self.chain.tables, (q.initial, q.transition), strict=True)
-        return [np.exp(table.expected_log(alpha)) for table, alpha in pairs]
+        tables = self.chain.typical(q.initial, q.transition)
+        found = q.emissions.expected_sums(tables, q.hyper, data["y"], starts(data["sequence"]))
+        return _expectation(found, q.emissions)
 
     def vb_m_step(self, stats: PathStatistics) -> Approximation:
         """Return q(theta), the posterior given expected statistics."""
@@ -279,13 +271,14 @@ class HiddenMarkovModel(Model):
 
     def vb_row_terms(self, q: Approximation, data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
-        return self._row_terms(self._typical(q), q.emissions.expected_log_density(q.hyper, data["y"]), data)
+        log_b = q.emissions.expected_log_density(q.hyper, data["y"])
+        return self._row_terms(self.chain.typical(q.initial, q.transition), log_b, data)
 
     def row_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of each row given those before, (..., T); leading axes of the parameters are draws."""
-        return self._of_draws(lambda tables, log_b, at: self._row_terms(tables, log_b, data), params, data)
+        return self._of_draws(lambda tables, log_b: self._row_terms(tables, log_b, data), params, data)
 
-    def _row_terms(self, tables: Any, log_b: np.ndarray, data: Values) -> np.ndarray:
+    def _row_terms(self, tables: Pair, log_b: np.ndarray, data: Values) -> np.ndarray:
         found = hidden_markov.forward(*tables, log_b, starts(data["sequence"]))
         with np.errstate(divide="ignore"):
             return np.logaddexp.reduce(np.log(found.predicted) + log_b, axis=-1)
@@ -294,20 +287,28 @@ class HiddenMarkovModel(Model):
 
     def assign(self, params: Values, data: Values) -> np.ndarray:
         """Return the probability of each state in each row given all rows, (..., T, K); leading axes are draws."""
-        first = starts(data["sequence"])
-        return self._of_draws(
-            lambda tables, log_b, at: hidden_markov.smooth(*tables, log_b, first).probabilities, params, data
-        )
+        return self._smoothed(params, data)[1]
+
+    def _smoothed(self, params: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log likelihood (...,), and probabilities of the states (..., T, K)."""
+        first, shape = starts(data["sequence"]), (len(data["y"]), self.K)
+
+        def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            found = hidden_markov.smooth(*tables, log_b, first)
+            return np.append(found.probabilities, found.value)
+
+        found = self._of_draws(packed, params, data)
+        return found[..., -1], found[..., :-1].reshape(*found.shape[:-1], *shape)
 
     def _of_draws(self, function: Callable[..., np.ndarray], params: Values, data: Values) -> np.ndarray:
-        """Call a function of tables, log densities (T, K) and parameters at each draw."""
-        emissions, tables = self.emissions(data), self.chain.tables
+        """Call a function of tables and log densities (T, K) at each draw."""
+        emissions, chain = self.emissions(data), self.chain
         own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
         leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in own.items()), ())
         found = []
         for i in np.ndindex(leading):
             at = {name: values[i] for name, values in own.items()}
-            found.append(function([t.of(at) for t in tables], emissions.log_density(at, data["y"]), at))
+            found.append(function(chain.at(at), emissions.log_density(at, data["y"])))
         return np.reshape(found, (*leading, *np.shape(found[0])))
 
     # Sums over paths
@@ -320,10 +321,13 @@ class HiddenMarkovModel(Model):
 
     def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z | theta) at one point, of shape (M,) for paths of states of shape (M, T)."""
-        counts = path_counts(assignments, starts(data["sequence"]), self.K)
-        of_states = [table.log_complete(n, params) for table, n in zip(self.chain.tables, counts, strict=True)]
-        log_b = self.emissions(data).log_density(params, data["y"])
-        return of_states[0] + of_states[1] + log_b[np.arange(len(log_b)), assignments].sum(axis=1)
+        first, log_b = starts(data["sequence"]), self.emissions(data).log_density(params, data["y"])
+        with np.errstate(divide="ignore"):
+            log_initial, log_transition = map(np.log, self.chain.at(params))
+        terms = log_b[np.arange(len(log_b)), assignments]
+        steps = log_transition[assignments[:, :-1], assignments[:, 1:]]
+        inside = np.setdiff1d(np.arange(1, len(log_b)), first)
+        return terms.sum(axis=1) + log_initial[assignments[:, first]].sum(axis=1) + steps[:, inside - 1].sum(axis=1)
 
     def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
         """Return the posterior of the parameters given the state of each row."""
@@ -338,19 +342,17 @@ class HiddenMarkovModel(Model):
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws.
 
-        ``log_likelihood`` (...), ``log_density`` (..., up to 10 rows) of rows given those before, ``together`` (..., up
-        to 20 pairs of rows): how alike the probabilities of their states are, ``sorted_occupancy`` (..., K): shares of
-        the rows, ``sorted_stay`` (..., K): probabilities of staying, ``next`` the mean of the row after the last, and
-        the emissions' own parameters in order.
+        ``log_likelihood`` (...), ``together`` (..., up to 20 pairs of rows): how alike the probabilities of their
+        states are, ``sorted_occupancy`` (..., K): shares of the rows, ``sorted_stay`` (..., K): probabilities of
+        staying, ``next`` the mean of the row after the last, and the emissions' own parameters in order.
         """
-        rows, each = self.row_terms(params, data), self.assign(params, data)
-        transition, emissions = self.chain.transition.of(params), self.emissions(data)
-        first = spread_out(rows.shape[-1], 20)
-        second = (first + max(1, rows.shape[-1] // 3)) % rows.shape[-1]
+        log_likelihood, each = self._smoothed(params, data)
+        transition, emissions, rows = self.chain.transition.of(params), self.emissions(data), each.shape[-2]
+        first = spread_out(rows, 20)
+        second = (first + max(1, rows // 3)) % rows
         ahead = np.sum(each[..., -1, :, None] * transition, axis=-2)
         return {
-            "log_likelihood": rows.sum(axis=-1),
-            "log_density": rows[..., spread_out(rows.shape[-1], 10)],
+            "log_likelihood": log_likelihood,
             "together": np.sum(each[..., first, :] * each[..., second, :], axis=-1),
             "sorted_occupancy": np.sort(each.mean(axis=-2), axis=-1),
             "sorted_stay": np.sort(np.broadcast_to(np.diagonal(transition, axis1=-2, axis2=-1), ahead.shape), axis=-1),
@@ -359,6 +361,5 @@ class HiddenMarkovModel(Model):
         }
 
 
-def emission_table(eta: np.ndarray, K: int, known: Any) -> Table:
-    """Return the table of symbols (K, V), with a Dirichlet(eta) prior for each state, or the known one."""
-    return Table("emission", np.tile(eta, (K, 1)), None if known is None else np.array(known))
+def _expectation(found: Sums, emissions: Emissions) -> Expectation:
+    return Expectation(PathStatistics(found.initial, found.transition, found.emitted, emissions), found.value)

@@ -18,6 +18,9 @@ from bayeszoo.errors import InputError
 from bayeszoo.families import Posterior
 from bayeszoo.model import Values
 
+Pair = tuple[np.ndarray, np.ndarray]
+"""Initial (K,) and transition (K, K)."""
+
 SUM_ERROR = 1e-8
 """How far the sum of a row of a known table may be from 1."""
 
@@ -141,13 +144,9 @@ class Table:
 
     def log_evidence(self, counts: np.ndarray) -> np.ndarray:
         """Log probability of outcomes with these counts (M, *shape), in their order, probabilities integrated out."""
-        if self.known is not None:
-            return self.log_complete(counts, {})
-        return np.reshape(log_dirichlet_ratio(self.prior, counts), (len(counts), -1)).sum(axis=1)
-
-    def log_complete(self, counts: np.ndarray, params: Values) -> np.ndarray:
-        """Log probability of outcomes with these counts (M, *shape), in their order, at one point, (M,)."""
-        return np.reshape(scipy.special.xlogy(counts, self.of(params)), (len(counts), -1)).sum(axis=1)
+        if self.known is None:
+            return np.reshape(log_dirichlet_ratio(self.prior, counts), (len(counts), -1)).sum(axis=1)
+        return np.reshape(scipy.special.xlogy(counts, self.known), (len(counts), -1)).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +173,14 @@ class Chain:
     def tables(self) -> tuple[Table, Table]:
         """Both."""
         return self.initial, self.transition
+
+    def at(self, params: Values) -> Pair:
+        """Return both at one point."""
+        return self.initial.of(params), self.transition.of(params)
+
+    def typical(self, initial: np.ndarray, transition: np.ndarray) -> Pair:
+        """Return the exponentials of expected logarithms, whose rows sum to less than 1, given concentrations."""
+        return np.exp(self.initial.expected_log(initial)), np.exp(self.transition.expected_log(transition))
 
     @property
     def unbounded(self) -> str:

@@ -19,12 +19,14 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.gate import Check, at_least, at_most
 from bayeszoo.identities import relative
 from bayeszoo.model import Values
-from bayeszoo.optimize import MAX_DISTANCE, describe
+from bayeszoo.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.ranks import lowest_ks
 
 FEW = 5
 """Rows of which all assignments are summed over."""
-SIMULATIONS = 200
+SIMULATIONS = 100
+EDGE = 1e-9
+"""A probability below it is taken for one of 0."""
 _BOTH = ("joint", "constrained_joint")
 
 
@@ -98,10 +100,23 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
         state = em.climbs(model, case.data, case.rng, flat).best.state
     except NumericalError:  # of so few rows there may be none but degenerate ones
         return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
-    if any(np.any(np.asarray(values) <= 0) for key, values in state.items() if key in _on_simplex(case)):
-        return at_most(name, 0.0, MAX_DISTANCE)  # on the edge, which unconstrained coordinates do not reach
-    target = case.declared.likelihood if flat else case.declared.constrained_joint
-    return at_most(name, describe(target, case.declared.unconstrain(state)).distance, MAX_DISTANCE)
+    target, simplexes = case.declared.likelihood if flat else case.declared.constrained_joint, _on_simplex(case)
+    inside = {key: np.maximum(values, EDGE) if key in simplexes else values for key, values in state.items()}
+    if all(np.array_equal(inside[key], state[key]) for key in state):
+        return at_most(name, describe(target, case.declared.unconstrain(state)).distance, MAX_DISTANCE)
+    return at_most(name, _distance_along_the_edge(target, case.declared.unconstrain(inside)), MAX_DISTANCE)
+
+
+def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:
+    """Return the distance to a maximum, in sd, in the directions that have a curvature.
+
+    Unconstrained coordinates do not reach a probability of 0: near it the density is flat in its direction.
+    """
+    slope, (curvatures, directions) = target(x)[1], np.linalg.eigh(curvature(target, x))
+    curved = np.abs(curvatures) > 1e-6 * np.max(curvatures, initial=0.0)
+    if not np.all(curvatures[curved] > 0):
+        return math.inf
+    return float(np.linalg.norm((directions.T @ slope)[curved] / np.sqrt(curvatures[curved])))
 
 
 def _on_simplex(case: Case) -> set[str]:

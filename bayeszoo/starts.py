@@ -8,7 +8,7 @@ posterior that matters, so that a posterior with several modes is seen as chains
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ MOST = 5
 """Maxima of EM that are looked at."""
 SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
+EDGE = 1e-6
+"""Least probability to begin from."""
 MOST_COORDINATES = 1000
 """Coordinates from which the curvature is not computed; then modes are judged by their heights."""
 
@@ -65,8 +67,11 @@ def starts(problem: Problem) -> list[Start]:
     density = problem.density
     if not isinstance(problem.model, Latent):
         return [Start(density.start)]
-    points = [density.unconstrain(state) for state in _modes(problem)]
-    found = sorted((_described(density.joint, x) for x in points), key=lambda one: -one.log_mass)
+    points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
+    found = [_described(density.joint, x) for x in points]
+    if any(one.scale is None for one in found):  # of which only the height is known
+        found = [replace(one, log_mass=density.joint(one.x)[0]) for one in found]
+    found = sorted(found, key=lambda one: -one.log_mass)
     return [one for one in found if one.log_mass >= found[0].log_mass - SHARE]
 
 
@@ -74,6 +79,18 @@ def _modes(problem: Problem) -> list[Any]:
     """Return parameters at the distinct maxima of EM; the prior may have no mode, but these are stationary points."""
     found = climbs(problem.model, problem.data, problem.rng, flat=False, reporter=problem.reporter)
     return [climb.state for climb in found.distinct[:MOST]]
+
+
+def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
+    """Move probabilities and rates of 0, where a mode in the constrained space may be, to where they have a logarithm.
+
+    The mode of the unconstrained density, which is climbed to from there, is inside.
+    """
+    transforms = {v.name: getattr(density.model.rvs_to_transforms[v], "name", "") for v in density.model.free_RVs}
+    return {
+        name: np.maximum(values, EDGE) if transforms.get(name) == "simplex" else np.where(values == 0, EDGE, values)
+        for name, values in state.items()
+    }
 
 
 def _described(joint: Gradient, x: np.ndarray) -> Start:

@@ -246,7 +246,8 @@ def _of_labels(facts: Mapping[str, Any]) -> list[str]:
 
 def _own_figures(facts: Mapping[str, Any]) -> list[str]:
     """Return a line for each number that the model has of its own, all facts of an exact fit but those said above."""
-    own = {name: value for name, value in facts.items() if name not in ("log_evidence", "derived_withheld")}
+    said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld")
+    own = {name: value for name, value in facts.items() if name not in said}
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
 

@@ -7,7 +7,7 @@ right after the step of q(z); every constant is kept, so that it is a bound of t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -119,6 +119,6 @@ def _log_joint(model: Any, sample: Values, data: Values) -> np.ndarray:
 
 def _log_rows(model: Any, params: Values, data: Values) -> np.ndarray:
     """Return the log density of each row; where rows depend on each other, given those before."""
-    if not isinstance(model, Observable):
-        return np.asarray(model.row_terms(params, data))
-    return log_density(model.likelihood(params, data), model.inputs.outcome(data))
+    if isinstance(model, Observable):
+        return log_density(model.likelihood(params, data), cast(Any, model).inputs.outcome(data))
+    return np.asarray(model.row_terms(params, data))

@@ -23,8 +23,9 @@ import numpy as np
 from bayeszoo.data import Example
 from bayeszoo.errors import InputError
 from bayeszoo.fields import positive, real, whole
-from bayeszoo.hmm_emissions import Symbols
-from bayeszoo.hmm_model import HiddenMarkovModel, emission_table
+from bayeszoo.hmm_model import HiddenMarkovModel
+from bayeszoo.hmm_symbols import Symbols
+from bayeszoo.hmm_tables import Table
 from bayeszoo.inputs import SymbolSeries, starts
 from bayeszoo.model import Axes, Values
 
@@ -83,7 +84,8 @@ class HMMCategorical(HiddenMarkovModel):
         size = len(data["symbol"])
         if self.emission is not None and len(self.emission[0]) != size:
             raise InputError(f"emission has {len(self.emission[0])} columns, the data have {size} symbols")
-        return Symbols(emission_table(self.entries("eta", size), self.K, self.emission))
+        known = None if self.emission is None else np.array(self.emission)
+        return Symbols(Table("emission", np.tile(self.entries("eta", size), (self.K, 1)), known))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the tables from the prior (of three symbols where nothing tells how many), a path, and symbols."""

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from bayeszoo import zoo
-from bayeszoo.check import applicable, case_of, cases_of, run_identity, sampler_checks, source_checks
+from bayeszoo.check import applicable, cases_of, run_identity, sampler_checks, source_checks
 from bayeszoo.data import example
 from bayeszoo.model import CAPABILITIES
 
 MODELS = zoo.names()
 IDENTITIES = [(name, identity) for name in MODELS for identity in applicable(zoo.find(name))]
 EXACT = [name for name in MODELS if issubclass(zoo.find(name), CAPABILITIES["Exact"])]
-EXAMPLES = [(name, item.name) for name in MODELS for item in zoo.find(name).examples]
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +46,6 @@ def test_sampler_against_exact(name):
     assert checks
     for found in checks:
         assert found.passed, str(found)
-
-
-@pytest.mark.parametrize(("name", "dataset"), EXAMPLES)
-def test_identities_on_real_data(name, dataset):
-    model = zoo.find(name)
-    case = case_of(model, example(model, dataset))
-    for identity in applicable(model, case.is_closed):
-        # differences of a sum over 20,000 rows are slow, and it is the sum that was differentiated above
-        if not identity.data_free and identity.function != "gradient":
-            found = run_identity(identity, case)
-            assert found.passed, f"{identity.function}: {found}"
 
 
 @pytest.mark.parametrize("name", MODELS)

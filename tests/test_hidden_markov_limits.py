@@ -137,6 +137,18 @@ def test_no_rows_and_a_mask_of_none():
     ) == hidden_markov.log_likelihood(initial, transition, log_b)
 
 
+def test_rows_add_up_to_the_log_likelihood_where_tables_sum_to_less_than_one():
+    initial, transition, log_b = chain(np.random.default_rng(27), rows=40)
+    tables = 0.7 * initial, 0.9 * transition
+    found = hidden_markov.forward(*tables, log_b, [0, 9])
+    terms = np.log((found.predicted * np.exp(log_b)).sum(axis=1))
+    assert terms.sum() == pytest.approx(found.value, rel=1e-12)
+    assert hidden_markov.log_likelihood(*tables, log_b, [0, 9]) == pytest.approx(found.value, rel=1e-12)
+    whole = hidden_markov.log_likelihood(initial, transition, log_b, [0, 9])
+    assert found.value == pytest.approx(whole + 2 * np.log(0.7) + 38 * np.log(0.9), rel=1e-12)
+    np.testing.assert_allclose(hidden_markov.smooth(*tables, log_b, [0, 9]).probabilities.sum(axis=1), 1, rtol=1e-12)
+
+
 def test_one_row_is_a_mixture_of_one_row():
     initial, transition, log_b = chain(np.random.default_rng(19), rows=1)
     assert hidden_markov.log_likelihood(initial, transition, log_b) == pytest.approx(

@@ -20,6 +20,11 @@ SAMPLER = {
     "power: |z| of sd x 1.1",
     "power: |z| of mean + 0.2 sd",
 }
+BY_ENUMERATION = {
+    "NUTS: failed gate checks",
+    "NUTS against enumeration: largest |z|",
+    "power: |z| of label-free quantities + 0.2 sd",
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -37,8 +42,9 @@ def test_the_checks_are_those_that_apply_now(name):
     assert [by for by in card.made_by if by not in ("source", "sampler")] == [
         identity.function for identity in applicable(zoo.find(name))
     ]
-    exact = issubclass(zoo.find(name), CAPABILITIES["Exact"])
-    assert {check.name for check, by in made.items() if by == "sampler"} == (SAMPLER if exact else set())
+    reference = {"Exact": SAMPLER, "Enumerable": BY_ENUMERATION}
+    expected = [names for kind, names in reference.items() if issubclass(zoo.find(name), CAPABILITIES[kind])]
+    assert {check.name for check, by in made.items() if by == "sampler"} == set().union(*expected)
     assert sum(by == "source" for by in card.made_by) == 3
 
 

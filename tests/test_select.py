@@ -295,7 +295,7 @@ def test_of_a_fit_that_is_not_ok_everything_is_withheld(status):
     table = by_name({"bad": tree, "good": COIN()}, FLIPS)
     bad = table.loc["bad"]
     kept = {name for name, value in bad.items() if value == value}
-    reasons = {"evidence_from", "likelihood_from", "mdl_from", "kfold_from", "loo_from"}
+    reasons = {"evidence_from", "elbo_from", "likelihood_from", "mdl_from", "kfold_from", "loo_from"}
     assert kept == reasons | {"observations", "status"}
     assert {bad[name] for name in kept if name.endswith("from")} == {f"withheld: the fit is {status}"}
     assert bad["status"] == status

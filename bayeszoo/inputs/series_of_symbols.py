@@ -59,7 +59,7 @@ class SymbolSeries(Series):
         return Converted(coded.codes, {self.axis: label_array(coded.labels)}, notes)
 
     def canonical(self, arrays: Mapping[str, Any], missing: str = "mask") -> Parsed:
-        """Check codes, their sequences and labels as strictly as a table; a code of -1 is masked. Anything else, as a table."""
+        """Check codes, sequences and labels as strictly as a table, where -1 is masked; anything else, as a table."""
         if not self.is_canonical(arrays):
             return super().canonical(arrays, missing)
         labels = checked_labels(self.axis, arrays[self.axis], least=2)

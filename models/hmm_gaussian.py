@@ -1,0 +1,126 @@
+r"""Hidden Markov model of numbers: a chain of states that are not seen, each with its own mean and variance.
+
+    initial              ~ Dirichlet(alpha 1_K)
+    transition_k         ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K
+    variances_k          ~ InvGamma(a0, scale b0)
+    means_k | variances_k ~ N(m0, variances_k / kappa0)
+    z_1                  ~ Categorical(initial)                 in each sequence
+    z_t | z_{t-1}        ~ Categorical(transition_{z_{t-1}})    t = 2..T, all z summed out
+    y_t | z_t            ~ N(means_{z_t}, variances_{z_t})
+
+The prior of a mean is scaled by its variance, which makes it conjugate: variational Bayes and sums over paths are then
+in closed form. Either table may be known instead. Rabiner 1989; Hamilton 1989; Zucchini and MacDonald 2009; Beal 2003,
+chapter 3; Bishop, PRML, section 13.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data import Example
+from bayeszoo.fields import positive, real, whole
+from bayeszoo.hmm_model import HiddenMarkovModel
+from bayeszoo.hmm_normals import Normals
+from bayeszoo.inputs import RealSeries, starts
+from bayeszoo.model import Axes, Values
+from bayeszoo.moments import Moments
+
+pm = lazy_loader.load("pymc")
+declared = lazy_loader.load("bayeszoo.hmm_declarations", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.likelihoods.hmm", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class HMMGaussian(HiddenMarkovModel):
+    """Numbers emitted by the K states of a hidden Markov chain, with conjugate priors.
+
+    Parameters
+    ----------
+    K : int
+        How many states.
+    alpha : float
+        Concentration of the prior of the initial probabilities, > 0.
+    beta, sticky : float
+        Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
+        the same state, >= 0.
+    m0, kappa0 : float
+        Mean of the prior of each mean, and how many rows it is worth, > 0.
+    a0, b0 : float
+        Shape and scale of the prior of each variance, > 0.
+    initial, transition : list of float, list of lists of float, optional
+        Known tables, a row for each state, which then are no parameters; zeros are allowed.
+    """
+
+    K: int = whole(2, "the number of states K")
+    alpha: float = positive(1.0, "prior alpha")
+    beta: float = positive(1.0, "prior beta")
+    sticky: float = real(0.0, "prior sticky")
+    m0: float = real(0.0, "prior mean m0", units=1, location=True)
+    kappa0: float = positive(1.0, "prior kappa0")
+    a0: float = positive(2.0, "prior shape a0")
+    b0: float = positive(1.0, "prior scale b0", units=2)
+    initial: Any = None
+    transition: Any = None
+
+    inputs = RealSeries("y")
+    dims: ClassVar[Axes] = {
+        "initial": ("state",),
+        "transition": ("state", "state_2"),
+        "means": ("state",),
+        "variances": ("state",),
+    }
+    examples = (
+        Example("nile.csv", "annual flow of the Nile at Aswan, 1871-1970, 10^8 m^3", "Cobb 1978", {"column": "flow"}),
+    )
+
+    def weak_fields(self, data: Values) -> dict[str, Any]:
+        """Centre the means on the data; the scale of the variances is that of the data over K^2, a share for each."""
+        stats = Moments.of(data["y"][~np.isnan(data["y"])][:, None])
+        variance = stats.sd[0] ** 2 / self.K**2
+        return {"m0": stats.mean[0], "kappa0": 0.01, "a0": 1.5, "b0": variance / 2}
+
+    def emissions(self, data: Values) -> Normals:
+        """Return the prior of the means and variances."""
+        return Normals(self.K, self.m0, self.kappa0, self.a0, self.b0)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw parameters from the prior, a path, and numbers."""
+        params, path = self.draw_path(rng, size)
+        variances = self.b0 / rng.standard_gamma(self.a0, self.K)
+        means = self.m0 + np.sqrt(variances / self.kappa0) * rng.standard_normal(self.K)
+        y = means[path] + np.sqrt(variances[path]) * rng.standard_normal(size)
+        return {**params, "means": means, "variances": variances}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
+
+    def declare(self, data: Values) -> Any:
+        """Declare the forward algorithm."""
+        missing, dims = np.isnan(data["y"])[:, None], self.dims
+        with pm.Model(coords=self.coords(data)) as model:
+            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain.tables)
+            means, variances = self._states(dims["means"])
+            y = pm.Data("y_data", np.where(missing[:, 0], self.m0, data["y"]), dims="row")
+            log_b = pm.logp(pm.Normal.dist(means, pm.math.sqrt(variances)), y[:, None])
+            log_b = pm.math.switch(missing, np.float64(0), log_b)
+            pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
+        return model
+
+    def compiled(self, data: Values) -> Any:
+        """Declare the same density on a compiled likelihood."""
+        self.require_rows(data)
+        with pm.Model() as model:
+            tables = [declared.table(one) for one in self.chain.tables]
+            means, variances = self._states(None)
+            missing, first = np.isnan(data["y"]), pm.Data("starts", starts(data["sequence"]))
+            y = pm.Data("y_data", np.where(missing, self.m0, data["y"]))  # which takes no NaN
+            y = pm.math.switch(pm.Data("missing", missing), np.float64(np.nan), y)
+            sigmas = pm.math.sqrt(variances)
+            pm.Potential("y", ours.hmm_gaussian_log_likelihood(*tables, means, sigmas, y, first))
+        return model
+
+    def _states(self, dims: Any) -> tuple[Any, Any]:
+        a0, b0, m0, kappa0 = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a0", "b0", "m0", "kappa0"))
+        variances = pm.InverseGamma("variances", alpha=a0, beta=b0, shape=self.K, dims=dims)
+        return pm.Normal("means", mu=m0, sigma=pm.math.sqrt(variances / kappa0), shape=self.K, dims=dims), variances

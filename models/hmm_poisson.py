@@ -1,0 +1,110 @@
+r"""Hidden Markov model of counts: a chain of states that are not seen, each with its own rate.
+
+    initial       ~ Dirichlet(alpha 1_K)
+    transition_k  ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K
+    rates_k       ~ Gamma(a, rate b)
+    z_1           ~ Categorical(initial)                 in each sequence
+    z_t | z_{t-1} ~ Categorical(transition_{z_{t-1}})    t = 2..T, all z summed out
+    y_t | z_t     ~ Poisson(rates_{z_t})
+
+Either table may be known instead. Zucchini and MacDonald 2009, chapters 1 to 3, whose earthquakes are the example;
+Leroux and Puterman 1992; Scott 2002; Bishop, PRML, section 13.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data import Example
+from bayeszoo.fields import positive, real, whole
+from bayeszoo.hmm_counts import Counts, distinct
+from bayeszoo.hmm_model import HiddenMarkovModel
+from bayeszoo.inputs import CountSeries, starts
+from bayeszoo.model import Axes, Values
+
+pm = lazy_loader.load("pymc")
+declared = lazy_loader.load("bayeszoo.hmm_declarations", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.likelihoods.hmm", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class HMMPoisson(HiddenMarkovModel):
+    """Counts emitted by the K states of a hidden Markov chain, with conjugate priors.
+
+    Parameters
+    ----------
+    K : int
+        How many states.
+    alpha : float
+        Concentration of the prior of the initial probabilities, > 0.
+    beta, sticky : float
+        Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
+        the same state, >= 0.
+    a, b : float
+        Shape and rate of the Gamma prior of each rate, > 0: like a events in b rows seen before.
+    initial, transition : list of float, list of lists of float, optional
+        Known tables, a row for each state, which then are no parameters; zeros are allowed.
+    """
+
+    K: int = whole(2, "the number of states K")
+    alpha: float = positive(1.0, "prior alpha")
+    beta: float = positive(1.0, "prior beta")
+    sticky: float = real(0.0, "prior sticky")
+    a: float = positive(1.0, "prior shape a")
+    b: float = positive(1.0, "prior rate b")
+    initial: Any = None
+    transition: Any = None
+
+    inputs = CountSeries("y")
+    dims: ClassVar[Axes] = {"initial": ("state",), "transition": ("state", "state_2"), "rates": ("state",)}
+    examples = (
+        Example(
+            "earthquakes.csv",
+            "earthquakes of magnitude 7 or more a year, 1900-2006",
+            "Zucchini and MacDonald 2009, page 4",
+            {"column": "count"},
+        ),
+    )
+
+    def weak_fields(self, data: Values) -> dict[str, Any]:
+        """Take a prior worth one event, its mean the rate of the data (half an event where there is none)."""
+        seen = data["y"][data["y"] >= 0]
+        return {"a": 1.0, "b": len(seen) / max(float(seen.sum()), 0.5)}
+
+    def emissions(self, data: Values) -> Counts:
+        """Return the prior of the rates."""
+        return Counts(self.K, self.a, self.b)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw parameters from the prior, a path, and counts."""
+        params, path = self.draw_path(rng, size)
+        rates = rng.gamma(self.a, 1 / self.b, self.K)
+        y = rng.poisson(rates[path]).astype(np.int64)
+        return {**params, "rates": rates}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
+
+    def declare(self, data: Values) -> Any:
+        """Declare the forward algorithm."""
+        missing, dims = data["y"][:, None] < 0, self.dims
+        with pm.Model(coords=self.coords(data)) as model:
+            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain.tables)
+            rates = pm.Gamma("rates", alpha=self.a, beta=self.b, shape=self.K, dims=dims["rates"])
+            y = pm.Data("y_data", np.maximum(data["y"], 0), dims="row")
+            log_b = pm.math.switch(missing, np.float64(0), pm.logp(pm.Poisson.dist(rates), y[:, None]))
+            pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
+        return model
+
+    def compiled(self, data: Values) -> Any:
+        """Declare the same density on a compiled likelihood of the distinct counts."""
+        self.require_rows(data)
+        with pm.Model() as model:
+            tables = [declared.table(one) for one in self.chain.tables]
+            a, b = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a", "b"))
+            rates = pm.Gamma("rates", alpha=a, beta=b, shape=self.K)
+            values, codes = distinct(data["y"])
+            rows = pm.Data("counts", values), pm.Data("codes", codes), pm.Data("starts", starts(data["sequence"]))
+            pm.Potential("y", ours.hmm_poisson_log_likelihood(*tables, rates, *rows))
+        return model

@@ -1,0 +1,423 @@
+"""States and forecasts of hidden Markov models, against sums over every path, hmmlearn, and powers of matrices."""
+
+import csv
+import itertools
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import bayeszoo as bz
+from bayeszoo import hidden_markov
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.gate import at_most
+from bayeszoo.problem import Outcome, Problem
+from bayeszoo.state_plot import plot_states
+from bayeszoo.tree import assemble
+
+module = sys.modules["bayeszoo.decode"]  # the package exports a function of that name
+SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
+TRANSITION = [[0.9, 0.1], [0.3, 0.7]]
+DICE = SYMBOLS(initial=[0.5, 0.5], transition=[[0.95, 0.05], [0.1, 0.9]], emission=[[1 / 6] * 6, [0.1] * 5 + [0.5]])
+ROWS = {"sequence": ["u"] * 4 + ["v"] * 2, "y": ["a", "b", None, "b", "c", "a"]}
+CODES, STARTS = np.array([0, 1, -1, 1, 2, 0]), (0, 4)
+
+
+def tree_of(model, data, params, kind="exact"):
+    problem = Problem(model, data, np.random.default_rng(0))
+    outcome = Outcome(params, "by hand", [at_most("nothing", 0, 0)])
+    return assemble(problem, outcome, {"method": "by hand", "kind": kind, "seed": 0}, {})
+
+
+@pytest.fixture(scope="module")
+def symbols():
+    """A fit of two short sequences with a gap; the transitions are known, so that labels mean something."""
+    rng, shape = np.random.default_rng(1), (2, 30)
+    model = SYMBOLS(K=2, alpha=2, eta=1.5, transition=TRANSITION)
+    params = {"initial": rng.dirichlet([3, 2], shape), "emission": rng.dirichlet([1.0, 2.0, 3.0], (*shape, 2))}
+    return tree_of(model, bz.read(model, ROWS, missing="mask"), params), params
+
+
+def enumerated(initial, transition, b, starts):
+    """All paths of states, and the log joint density of each with the rows, whose densities (T, K) are given."""
+    paths = np.array(list(itertools.product(range(len(initial)), repeat=len(b))))
+    joint = np.zeros(len(paths))
+    with np.errstate(divide="ignore"):
+        for t in range(len(b)):
+            steps = initial[paths[:, t]] if t in starts else transition[paths[:, t - 1], paths[:, t]]
+            joint += np.log(steps) + np.log(b[t, paths[:, t]])
+    return paths, joint
+
+
+def densities(emission, codes):
+    return np.where(codes[:, None] < 0, 1.0, emission[:, codes].T)
+
+
+def occupied(paths, joint, K=2):
+    weights = special.softmax(joint)
+    return np.stack([weights @ (paths == k) for k in range(K)], axis=1)
+
+
+def every(params):
+    return zip(params["initial"].reshape(-1, 2), params["emission"].reshape(-1, 2, 3), strict=True)
+
+
+def columns(frame, name):
+    return frame[[f"{name}[1]", f"{name}[2]"]].to_numpy()
+
+
+# Probabilities
+
+
+def smoothed_by_enumeration(symbols):
+    tree, params = symbols
+    found = bz.decode(tree)
+    each = [occupied(*enumerated(pi, np.array(TRANSITION), densities(e, CODES), STARTS)) for pi, e in every(params)]
+    np.testing.assert_allclose(columns(found, "smoothed"), np.mean(each, axis=0), rtol=1e-10)
+    np.testing.assert_allclose(columns(found, "mcse"), np.std(each, axis=0, ddof=1) / np.sqrt(60), rtol=0.5)
+    assert found["state"].tolist() == (np.argmax(np.mean(each, axis=0), axis=1) + 1).tolist()
+    assert found.attrs["expected_errors"] == pytest.approx(np.mean(each, axis=0).min(axis=1).sum())
+
+
+def filtered_by_enumeration(symbols):
+    tree, params = symbols
+    found = columns(bz.decode(tree), "filtered")
+    for t in range(6):
+        so_far = [densities(e, CODES)[: t + 1] for _, e in every(params)]
+        each = [
+            occupied(*enumerated(pi, np.array(TRANSITION), b, STARTS))[-1]
+            for (pi, _), b in zip(every(params), so_far, strict=True)
+        ]
+        np.testing.assert_allclose(found[t], np.mean(each, axis=0), rtol=1e-10)
+
+
+def forecast_by_enumeration(symbols):
+    """Later rows are rows whose observation is unknown."""
+    tree, params = symbols
+    found = bz.forecast(tree, 3)
+    assert found["sequence"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert found.index.tolist() == [1, 2, 3, 1, 2, 3]
+    codes = np.array([*CODES[:4], -1, -1, -1, *CODES[4:], -1, -1, -1])
+    later = [4, 5, 6, 9, 10, 11]
+    states = [
+        occupied(*enumerated(pi, np.array(TRANSITION), densities(e, codes), (0, 7)))[later] for pi, e in every(params)
+    ]
+    seen = [state @ e for state, (_, e) in zip(states, every(params), strict=True)]
+    np.testing.assert_allclose(columns(found, "state"), np.mean(states, axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found[["p[a]", "p[b]", "p[c]"]], np.mean(seen, axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found["mcse_p[b]"], np.std(seen, axis=0, ddof=1)[:, 1] / np.sqrt(60), rtol=0.6)
+
+
+CHECKS = [smoothed_by_enumeration, filtered_by_enumeration, forecast_by_enumeration]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_averages_over_draws_agree_with_sums_over_every_path(symbols, check):
+    check(symbols)
+
+
+def test_the_viterbi_path_is_that_of_the_most_probable_draw(symbols):
+    tree, params = symbols
+    made = []
+    for pi, e in every(params):
+        paths, joint = enumerated(pi, np.array(TRANSITION), densities(e, CODES), STARTS)
+        prior = stats.dirichlet.logpdf(pi, [2, 2]) + sum(stats.dirichlet.logpdf(row, [1.5] * 3) for row in e)
+        made.append(
+            (prior + special.logsumexp(joint), joint.max(), special.logsumexp(joint), paths[joint.argmax()] + 1)
+        )
+    _, joint, rows, path = max(made, key=lambda one: one[0])
+    found = bz.decode(tree)
+    assert found["viterbi"].tolist() == path.tolist()
+    assert found.attrs["viterbi_log_joint"] == pytest.approx(joint, rel=1e-12)
+    assert found.attrs["log_likelihood"] == pytest.approx(rows, rel=1e-12)
+
+
+def test_paths_are_drawn_from_the_posterior(symbols):
+    tree, _ = symbols
+    found = bz.decode(tree, paths=2000, seed=3)
+    share = np.mean([found[f"path[{i}]"] == 2 for i in range(1, 2001)], axis=0)
+    expected = found["smoothed[2]"].to_numpy()
+    assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / 2000))
+    pd.testing.assert_frame_equal(bz.decode(tree, paths=3, seed=5), bz.decode(tree, paths=3, seed=5))
+
+
+def test_other_rows_are_decoded_with_the_codes_of_the_fit(symbols):
+    tree, params = symbols
+    found = bz.decode(tree, ["c", "c"])
+    each = [
+        occupied(*enumerated(pi, np.array(TRANSITION), densities(e, np.array([2, 2])), (0,))) for pi, e in every(params)
+    ]
+    np.testing.assert_allclose(columns(found, "smoothed"), np.mean(each, axis=0), rtol=1e-10)
+    assert "sequence" not in found
+    assert bz.forecast(tree, 1, ["c", "c"])["state[1]"].iloc[0] == pytest.approx(
+        (np.mean(each, axis=0)[-1] @ TRANSITION)[0], rel=1e-10
+    )
+
+
+def test_mean_and_sd_of_later_numbers_are_those_of_the_mixture():
+    rng, shape = np.random.default_rng(2), (2, 20)
+    data = {"y": [1e6 + 1, 1e6 + 2, 1e6 - 1]}
+    means, variances = 1e6 + rng.normal(size=(*shape, 2)), rng.gamma(3, size=(*shape, 2))
+    model = NUMBERS(K=2, initial=[0.5, 0.5], transition=TRANSITION)
+    tree = tree_of(model, bz.read(model, data), {"means": means, "variances": variances})
+    b = stats.norm.pdf(np.array(data["y"])[:, None], means[..., None, :], np.sqrt(variances)[..., None, :])
+    last = [
+        occupied(*enumerated(np.array([0.5, 0.5]), np.array(TRANSITION), one, (0,)))[-1] for one in b.reshape(-1, 3, 2)
+    ]
+    drawn, found = np.random.default_rng(3), bz.forecast(tree, 2)
+    for steps in (1, 2):
+        p = np.reshape(last @ np.linalg.matrix_power(TRANSITION, steps), (*shape, 2))
+        y = [np.where(drawn.random(shape) < p[..., 0], *np.moveaxis(drawn.normal(means, np.sqrt(variances)), -1, 0))
+             for _ in range(5000)]  # fmt: skip
+        assert found["mean"][steps] == pytest.approx((p * means).sum(axis=-1).mean(), rel=1e-13)
+        assert found["mean"][steps] == pytest.approx(np.mean(y), abs=0.02)
+        assert found["sd"][steps] == pytest.approx(np.std(y), rel=0.01)
+
+
+@pytest.mark.parametrize("model", [SYMBOLS, COUNTS, NUMBERS], ids=lambda one: one.name)
+def test_agrees_with_hmmlearn_at_the_mode(model):
+    peers = pytest.importorskip("hmmlearn.hmm")
+    data = bz.example(model)
+    tree = bz.fit(model.weak_given(data, {"K": 2}), data, "map", seed=1)
+    point = {str(name): values.to_numpy()[0, 0] for name, values in tree["posterior"].data_vars.items()}
+    kinds = {
+        "hmm_categorical": peers.CategoricalHMM,
+        "hmm_poisson": peers.PoissonHMM,
+        "hmm_gaussian": peers.GaussianHMM,
+    }
+    peer = kinds[model.name](2)
+    peer.startprob_, peer.transmat_ = point["initial"], point["transition"]
+    if model is SYMBOLS:
+        peer.emissionprob_, peer.n_features = point["emission"], 6
+    elif model is COUNTS:
+        peer.lambdas_, peer.n_features = point["rates"][:, None], 1
+    else:
+        peer.means_, peer.covars_, peer.n_features = point["means"][:, None], point["variances"][:, None], 1
+    y, found = data["y"][:, None], bz.decode(tree)
+    with np.errstate(divide="ignore"):
+        joint, path = peer.decode(y)
+        each, score = peer.predict_proba(y), peer.score(y)
+    np.testing.assert_allclose(columns(found, "smoothed"), each, rtol=1e-7, atol=1e-9)
+    assert found["viterbi"].tolist() == (path + 1).tolist()
+    assert found.attrs["viterbi_log_joint"] == pytest.approx(joint, rel=1e-10)
+    assert found.attrs["log_likelihood"] == pytest.approx(score, rel=1e-10)
+    assert found[["mcse[1]", "mcse_filtered[2]"]].isna().all(axis=None)
+    ahead = bz.forecast(tree, 40)
+    np.testing.assert_allclose(
+        columns(ahead, "state")[[0, 39]],
+        [each[-1] @ np.linalg.matrix_power(point["transition"], k) for k in (1, 40)],
+        rtol=1e-6,
+        atol=1e-12,
+    )
+
+
+def test_known_tables_are_decoded_without_a_fit():
+    found = bz.decode(DICE)
+    data = bz.example(SYMBOLS)
+    tables = np.array(DICE.initial), np.array(DICE.transition), np.log(np.array(DICE.emission))[:, data["y"]].T
+    np.testing.assert_allclose(columns(found, "smoothed"), hidden_markov.smooth(*tables).probabilities, rtol=1e-12)
+    few = bz.decode(DICE, {"y": ["6", "6", "1", "6"]}, symbols=list("123456"))
+    paths, joint = enumerated(*tables[:2], np.array(DICE.emission)[:, [5, 5, 0, 5]].T, (0,))
+    np.testing.assert_allclose(columns(few, "smoothed"), occupied(paths, joint), rtol=1e-12)
+    assert few["viterbi"].tolist() == (paths[joint.argmax()] + 1).tolist()
+    later = bz.forecast(DICE, 500, {"y": ["6", "6", "1", "6"]}, symbols=list("123456"))
+    np.testing.assert_allclose(columns(later, "state")[-1], [2 / 3, 1 / 3], rtol=1e-9)
+
+
+# Seeded bugs
+
+
+def transposed(before):
+    return lambda probabilities, transition, steps: before(probabilities, np.swapaxes(transition, -1, -2), steps)
+
+
+def shifted(before):
+    return lambda probabilities, transition, steps: before(probabilities, transition, steps - 1)
+
+
+BUGS = {
+    "transposed": (forecast_by_enumeration, "predict_states", transposed),
+    "one step short": (forecast_by_enumeration, "predict_states", shifted),
+}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_seeded_bugs_of_forecasts_are_caught(symbols, monkeypatch, name):
+    check, function, mutate = BUGS[name]
+    monkeypatch.setattr(hidden_markov, function, mutate(getattr(hidden_markov, function)))
+    with pytest.raises(AssertionError):
+        check(symbols)
+
+
+def test_the_filter_taken_for_the_smoother_is_caught(symbols, monkeypatch):
+    monkeypatch.setattr(SYMBOLS, "assign", lambda self, params, data: module._filter(self)(params, data))
+    with pytest.raises(AssertionError):
+        smoothed_by_enumeration(symbols)
+
+
+def test_the_smoother_taken_for_the_filter_is_caught(symbols, monkeypatch):
+    monkeypatch.setattr(module, "_filter", lambda model: model.assign)
+    with pytest.raises(AssertionError):
+        filtered_by_enumeration(symbols)
+
+
+# What is refused
+
+
+def with_attrs(tree, **attrs):
+    made = tree.copy()
+    made.attrs |= attrs
+    return made
+
+
+def test_a_fit_that_is_not_ok_is_withheld(symbols):
+    bad = with_attrs(symbols[0], status="not converged")
+    for function in (bz.decode, bz.forecast, plot_states):
+        with pytest.raises(Untrustworthy, match="not converged"):
+            function(bad)
+
+
+def test_states_that_draws_do_not_agree_about_are_withheld_and_observations_are_not(symbols):
+    tree = symbols[0]
+    bad = with_attrs(tree, facts=json.dumps({"components_withheld": "draws do not agree"}))
+    for function in (bz.decode, plot_states):
+        with pytest.raises(Untrustworthy, match="states are withheld: draws do not agree"):
+            function(bad)
+    found, expected = bz.forecast(bad, 2), bz.forecast(tree, 2)
+    assert found.filter(like="state").isna().all(axis=None)
+    assert found.attrs["states_withheld"] == "draws do not agree"
+    pd.testing.assert_frame_equal(found.filter(regex="^p|sequence"), expected.filter(regex="^p|sequence"))
+
+
+def test_refuses_in_one_line(symbols):
+    tree, coin = symbols[0], bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact")
+    for call, message in (
+        (lambda: bz.decode(coin), "beta_bernoulli is no hidden Markov model"),
+        (lambda: bz.decode(tree, paths=-1), "the number of paths must be >= 0"),
+        (lambda: bz.decode(tree, column="y"), "column is an option of reading"),
+        (lambda: bz.decode(tree, ["a", "d"]), "'d'"),
+        (lambda: bz.decode(tree, bz.read(SYMBOLS, ["a", "d"])), "'d'"),
+        (lambda: bz.forecast(tree, 0), "the number of steps must be >= 1"),
+        (lambda: bz.decode(SYMBOLS()), "initial, transition, emission are parameters of hmm_categorical"),
+        (lambda: bz.decode(COUNTS(initial=[1, 0], transition=TRANSITION)), "rates is a parameter of hmm_poisson"),
+        (lambda: plot_states(tree, state=3), "there is no state 3"),
+        (lambda: plot_states(tree, truth=["a"]), "truth has shape"),
+    ):
+        with pytest.raises(InputError, match=r"^[^\n]*$") as error:
+            call()
+        assert message in str(error.value)
+
+
+def test_impossible_rows_are_said_to_be_so():
+    never = SYMBOLS(initial=[1, 0], transition=np.eye(2).tolist(), emission=[[1, 0], [0, 1]])
+    with pytest.raises(NumericalError, match="impossible"):
+        bz.decode(never, ["a", "b"])
+
+
+# The picture
+
+
+def test_the_picture_shows_the_numbers_of_the_table(symbols):
+    tree, params = symbols
+    truth = ["x", "x", "y", "y", "x", "y"]
+    figure, frame = plot_states(tree, truth=truth, state=2), bz.decode(tree)
+    probability, path = figure.axes
+    (line,) = (one for one in probability.lines if one.get_label() == "given all rows")
+    assert line.get_ydata().tolist() == frame["smoothed[2]"].tolist()
+    shaded, band = probability.collections
+    name = max("xy", key=lambda one: frame["smoothed[2]"][np.array(truth) == one].mean())
+    inside = [any(p.get_extents().x0 <= row <= p.get_extents().x1 for p in shaded.get_paths()) for row in frame.index]
+    assert inside == [one == name for one in truth]
+    each = [occupied(*enumerated(pi, np.array(TRANSITION), densities(e, CODES), STARTS)) for pi, e in every(params)]
+    low, high = np.quantile(each, [0.05, 0.95], axis=0)[:, :, 1]
+    assert band.get_paths()[0].get_extents().y0 == pytest.approx(low.min(), rel=1e-9)
+    assert band.get_paths()[0].get_extents().y1 == pytest.approx(high.max(), rel=1e-9)
+    lanes = [[p.get_extents() for p in lane.get_paths()] for lane in path.collections]
+    found = [next(k + 1 for k, lane in enumerate(lanes) if any(e.x0 <= t <= e.x1 for e in lane)) for t in frame.index]
+    assert found == frame["viterbi"].tolist()
+
+
+def test_many_draws_are_thinned(symbols, monkeypatch):
+    monkeypatch.setattr("bayeszoo.state_plot._HELD", 60)
+    assert len(plot_states(symbols[0]).axes) == 2
+
+
+def test_numbers_are_drawn_where_they_are_known():
+    model = NUMBERS(K=2, initial=[0.5, 0.5], transition=TRANSITION)
+    data = bz.read(model, {"flow": [1.0, None, 3.0]}, missing="mask")
+    point = {"means": np.array([[[1.0, 3.0]]]), "variances": np.ones((1, 1, 2))}
+    figure = plot_states(tree_of(model, data, point, kind="point estimate"), truth=[True, False, False])
+    (points,) = figure.axes[0].lines
+    assert points.get_xydata().tolist() == [[1, 1], [3, 3]]
+    assert figure.axes[0].get_ylabel() == "flow"
+    assert len(figure.axes[1].collections) == 1  # no band
+
+
+# The command
+
+
+@pytest.fixture
+def saved(symbols, tmp_path):
+    return bz.save(symbols[0], tmp_path / "fit.nc")
+
+
+def test_the_command_prints_and_writes_the_same(run, saved, symbols, tmp_path):
+    code, out, err = run("decode", saved, "--json", "-o", tmp_path / "s.csv", "--plot", tmp_path / "s.png")
+    expected, found = bz.decode(symbols[0]), json.loads(out)
+    assert (code, found["model"], found["method"]) == (0, "hmm_categorical", "by hand")
+    assert err == f"wrote {tmp_path / 's.csv'}\nwrote {tmp_path / 's.png'}\n"
+    assert found["viterbi_log_joint"] == expected.attrs["viterbi_log_joint"]
+    pd.testing.assert_frame_equal(pd.DataFrame(found["rows"]).set_index("row"), expected)
+    with (tmp_path / "s.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["row", *expected.columns]
+    assert [float(row[header.index("smoothed[1]")]) for row in rows] == expected["smoothed[1]"].tolist()
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+    assert run("decode", saved, "-o", tmp_path / "s.csv")[:2] == (2, "")
+    code, out, _ = run("decode", saved)
+    assert (code, "Log joint density of the Viterbi path" in out) == (0, True)
+
+
+def test_the_command_forecasts(run, saved, symbols):
+    code, out, _ = run("decode", saved, "--steps", 2, "--json")
+    assert code == 0
+    pd.testing.assert_frame_equal(pd.DataFrame(json.loads(out)["rows"]).set_index("step"), bz.forecast(symbols[0], 2))
+
+
+def test_the_command_takes_known_tables(run, tmp_path):
+    (tmp_path / "rolls.csv").write_text("roll\n6\n6\n1\n6\n")
+    tables = {name: np.array(getattr(DICE, name)).tolist() for name in ("initial", "transition", "emission")}
+    given = [part for name, table in tables.items() for part in ("--set", f"{name}={json.dumps(table)}")]
+    code, out, _ = run(
+        "decode", "hmm_categorical", tmp_path / "rolls.csv", "--symbols", "1,2,3,4,5,6", *given, "--json"
+    )
+    expected = bz.decode(DICE, {"y": ["6", "6", "1", "6"]}, symbols=list("123456"))
+    assert code == 0
+    assert [row["smoothed[1]"] for row in json.loads(out)["rows"]] == expected["smoothed[1]"].tolist()
+    assert run("decode", "hmm_categorical", tmp_path / "rolls.csv", *given[:2])[0] == 2
+
+
+def test_the_command_decodes_other_rows(run, saved, symbols, tmp_path):
+    (tmp_path / "new.csv").write_text("y\nc\nc\n")
+    code, out, _ = run("decode", saved, tmp_path / "new.csv", "--json")
+    assert code == 0
+    expected = bz.decode(symbols[0], ["c", "c"])["smoothed[1]"]
+    assert [row["smoothed[1]"] for row in json.loads(out)["rows"]] == expected.tolist()
+    assert run("decode", saved, "--column", "y")[0] == 2
+
+
+def test_the_command_says_what_is_withheld_and_what_is_plugged_in(run, symbols, tmp_path):
+    tree = symbols[0]
+    bad = bz.save(with_attrs(tree, status="not converged"), tmp_path / "bad.nc")
+    assert run("decode", bad) == (3, "", "error: the fit is not converged: states by it are withheld\n")
+    unsure = with_attrs(tree, facts=json.dumps({"components_withheld": "draws do not agree"}), kind="point estimate")
+    code, out, _ = run("decode", bz.save(unsure, tmp_path / "unsure.nc"), "--steps", 1)
+    assert (code, "withheld: draws do not agree." in out, "plugged in" in out) == (0, True, True)
+
+
+def test_many_rows_are_not_all_printed(run, saved, monkeypatch):
+    monkeypatch.setattr("bayeszoo.decode_command.MAX_ROWS", 4)
+    assert "The first 4 of 6 rows; all of them: --json or -o." in run("decode", saved)[1]

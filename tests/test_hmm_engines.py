@@ -1,0 +1,256 @@
+"""Hidden Markov models by every engine, against each other and posteriordb; and seeded bugs, each of which is seen."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo import hmm_model
+from bayeszoo.data import example
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.hmm_counts import Counts
+from bayeszoo.hmm_normals import Normals
+from bayeszoo.hmm_symbols import Symbols
+from bayeszoo.hmm_tables import Chain, Table
+from bayeszoo.latent_identities import sampler_checks
+from bayeszoo.score import NoScore, psis
+from tests.own_models.hmm_example import HMMExample
+from tests.test_hmm_models import (
+    CASINO,
+    CATEGORICAL,
+    FEW,
+    NAMES,
+    log_joint,
+    one_check,
+    symbols,
+)
+
+REFERENCE = Path(__file__).parent / "own_models" / "hmm_example.json"
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Fits of the first example of each model, each made once."""
+    made = {}
+
+    def fitted(name, method):
+        data = example(bz.find(name))
+        model = bz.find(name).weak(data)
+        if (name, method) not in made:
+            made[name, method] = bz.fit(model, data, method, seed=1)
+        return made[name, method]
+
+    return fitted
+
+
+def means(tree):
+    return {str(name): v.mean(("chain", "draw")).to_numpy() for name, v in tree["posterior"].data_vars.items()}
+
+
+EMITTED = {"hmm_gaussian": ("means", 40.0), "hmm_poisson": ("rates", 1.0)}
+
+
+@pytest.mark.parametrize("name", EMITTED)
+def test_em_vb_and_nuts_agree(name, fits):
+    emitted, tolerance = EMITTED[name]
+    found = {method: means(fits(name, method)) for method in ("em", "vb", "nuts")}
+    assert fits(name, "nuts").attrs["status"] == fits(name, "em").attrs["status"] == "ok"
+    for method in ("em", "vb"):
+        order, other = (np.argsort(found[one][emitted]) for one in (method, "nuts"))
+        assert np.allclose(found[method][emitted][order], found["nuts"][emitted][other], atol=tolerance)
+        stay = [np.diagonal(found[one]["transition"])[k] for one, k in ((method, order), ("nuts", other))]
+        assert np.allclose(*stay, atol=0.12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_elbo_is_below_the_evidence_by_smc(name, fits):
+    smc = json.loads(fits(name, "smc").attrs["facts"])
+    elbo = json.loads(fits(name, "vb").attrs["facts"])["elbo"]
+    assert elbo <= smc["log_evidence"] + 3 * smc.get("log_evidence_se", 0.1)
+    assert elbo >= smc["log_evidence"] - 8
+
+
+def test_nuts_on_the_dice_passes_its_gate(fits):
+    tree = fits("hmm_categorical", "nuts")
+    assert tree.attrs["status"] == "ok"
+    # the sixes of one die and of the other, in order, do not depend on labels
+    sixes = tree["invariants"]["sorted_emission"].to_numpy().reshape(4, 1000, 2, 6)[..., 5]
+    assert sixes[..., 0].mean() < 0.16 < 0.4 < sixes[..., 1].mean()
+
+
+def test_the_casino_is_found_out():
+    data = example(CATEGORICAL)
+    file = resources.files("bayeszoo.models.data") / "dice.csv"
+    loaded = pd.read_csv(file)["die"].to_numpy() == "loaded"
+    found = np.argmax(CATEGORICAL(**CASINO).assign({}, data), axis=1) == 1
+    assert np.mean(found == loaded) >= 0.85
+    tree = bz.fit(CATEGORICAL(transition=CASINO["transition"]), data, "em", seed=1)
+    assert np.mean((bz.assign(tree)["component"] == 2) == loaded) >= 0.8
+
+
+def test_the_dice_are_the_published_simulation():
+    rng, state, made = np.random.default_rng(1), 0, []
+    tables = np.array(CASINO["transition"]), np.array(CASINO["emission"])
+    for t in range(300):
+        state = rng.choice(2, p=tables[0][state]) if t else 0
+        made.append((rng.choice(6, p=tables[1][state]) + 1, ("fair", "loaded")[state]))
+    file = pd.read_csv(resources.files("bayeszoo.models.data") / "dice.csv")
+    assert made == list(file.itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nuts_agrees_with_the_sum_over_all_paths(name):
+    for check in sampler_checks(bz.find(name), None, 0):
+        assert check.passed, str(check)
+
+
+def test_posteriordbs_reference_is_met():
+    stored = json.loads(REFERENCE.read_text())
+    tree = bz.fit(HMMExample(), {"y": np.array(stored["data"]["y"])}, "nuts", seed=1)
+    assert tree.attrs["status"] == "ok"
+    theta, mu = (tree["posterior"][name].to_numpy() for name in ("theta", "mu"))
+    draws = {f"theta{i + 1}[{j + 1}]": theta[..., i, j] for i in range(2) for j in range(2)}
+    draws |= {f"mu[{k + 1}]": mu[..., k] for k in range(2)}
+    assert {row["parameter"] for row in stored["reference"]} == set(draws)
+    for row in stored["reference"]:
+        values = draws[row["parameter"]]
+        mcse = array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1)
+        error = np.hypot(mcse, float(row["sd"]) / np.sqrt(int(row["n_draws"])))
+        assert abs(values.mean() - float(row["mean"])) <= 4.4 * error, row
+        assert values.std() == pytest.approx(float(row["sd"]), rel=0.15)
+
+
+# What rows that are not independent do not have
+
+
+def test_what_needs_independent_rows_says_so(fits):
+    tree, data = fits("hmm_poisson", "nuts"), example(bz.find("hmm_poisson"))
+    model = bz.find("hmm_poisson").weak(data)
+    for refused in (lambda: bz.predict(tree), lambda: bz.residuals(tree), lambda: bz.predictive_check(tree)):
+        with pytest.raises(InputError, match="does not say how its observations are distributed"):
+            refused()
+    with pytest.raises(NoScore, match="does not say how one observation"):
+        psis(model, data, tree["posterior"])
+    with pytest.raises(InputError, match="no closed-form evidence"):
+        bz.empirical_bayes(model, data)
+    table = bz.select([tree])
+    assert table["loo_from"][0].startswith("withheld: the model does not say")
+    assert np.isnan(table["kfold"][0])
+    assert np.isnan(bz.compare([tree, fits("hmm_poisson", "em")])["loo_score"]).all()
+
+
+def test_states_of_new_rows_are_known_from_a_fit(fits):
+    found = bz.assign(fits("hmm_poisson", "nuts"), {"y": [3, 2, 45, 40]})
+    assert found["component"].tolist() == [1, 1, 2, 2]
+
+
+def test_saved_fits_know_their_tables(tmp_path):
+    data = symbols([0, 1, 2, 1, 0, 0, 2])
+    model = CATEGORICAL(transition=CASINO["transition"])
+    bz.save(bz.fit(model, bz.read(model, data), "vb", seed=1, draws=50), tmp_path / "fit.nc")
+    assert json.loads(bz.load(tmp_path / "fit.nc").attrs["fields"])["transition"] == CASINO["transition"]
+
+
+# Seeded bugs: each must be seen
+
+
+def fails(identity, model, data):
+    try:
+        return not one_check(identity, model, data).passed
+    except NumericalError:  # as a climb that falls
+        return True
+
+
+def transposed(monkeypatch):
+    true = Symbols.sums
+    monkeypatch.setattr(Symbols, "sums", lambda *a: (found := true(*a))._replace(transition=found.transition.T))
+
+
+def first_states_forgotten(monkeypatch):
+    true = hmm_model.path_counts
+    monkeypatch.setattr(hmm_model, "path_counts", lambda *a: (0 * (found := true(*a))[0], found[1]))
+
+
+def glued(monkeypatch):
+    monkeypatch.setattr(hmm_model, "starts", lambda sequence: np.array([0]))
+
+
+def prior_without_sticky(monkeypatch):
+    true = Chain.of.__func__
+    monkeypatch.setattr(
+        Chain, "of", classmethod(lambda cls, K, alpha, beta, sticky, *known: true(cls, K, alpha, beta, 0.0, *known))
+    )
+
+
+def pseudo_counts_too_many(monkeypatch):
+    true = Table.mode
+    monkeypatch.setattr(Table, "mode", lambda self, counts, flat: true(self, counts + (0 if flat else 1), flat))
+
+
+def bound_without_the_emissions(monkeypatch):
+    monkeypatch.setattr(Symbols, "divergence", lambda self, hyper: 0.0)
+
+
+def masked_symbols_are_the_last(monkeypatch):
+    monkeypatch.setattr(Symbols, "_rows", lambda self, log_table, y: log_table.T[y])
+    monkeypatch.setattr(Symbols, "sums", Symbols.__mro__[1].sums)
+
+
+def variance_read_as_deviation(monkeypatch):
+    true = Normals.sums
+    monkeypatch.setattr(
+        Normals, "sums", lambda self, t, p, *a: true(self, t, {**p, "variances": p["variances"] ** 2}, *a)
+    )
+
+
+def rate_read_as_scale(monkeypatch):
+    monkeypatch.setattr(
+        Counts, "log_prior", lambda self, p: stats.gamma.logpdf(p["rates"], self.a, scale=self.b).sum(axis=-1)
+    )
+
+
+def states_not_exchanged(monkeypatch):
+    true = hmm_model.HiddenMarkovModel.invariants
+
+    def wrong(self, params, data):
+        return {**true(self, params, data), "stay": np.asarray(params["transition"])[..., 0, 0]}
+
+    monkeypatch.setattr(hmm_model.HiddenMarkovModel, "invariants", wrong)
+
+
+TWO = {name: {**data, "sequence": np.array([0, 0, 0, 1, 1])} for name, (_, data) in FEW.items()}
+MASKED = {**FEW["hmm_categorical"][1], "y": np.array([0, 2, -1, 1, 0])}
+LONG = symbols(np.random.default_rng(5).integers(0, 3, 60))
+PRIOR = CATEGORICAL(alpha=1.5, beta=1.8, sticky=2.0, eta=1.4)
+
+BUGS = [
+    (transposed, "em_map_is_stationary", PRIOR, LONG),
+    (first_states_forgotten, "enumerated_candidate", PRIOR, TWO["hmm_categorical"]),
+    (glued, "em_objective", PRIOR, TWO["hmm_categorical"]),
+    (pseudo_counts_too_many, "em_map_is_stationary", PRIOR, LONG),
+    (bound_without_the_emissions, "one_component", PRIOR, TWO["hmm_categorical"]),
+    (masked_symbols_are_the_last, "em_objective", PRIOR, MASKED),
+    (variance_read_as_deviation, "em_objective", FEW["hmm_gaussian"][0], TWO["hmm_gaussian"]),
+    (rate_read_as_scale, "em_objective", FEW["hmm_poisson"][0], TWO["hmm_poisson"]),
+    (states_not_exchanged, "labels_mean_nothing", PRIOR, LONG),
+]
+
+
+@pytest.mark.parametrize(("bug", "identity", "model", "data"), BUGS, ids=[bug[0].__name__ for bug in BUGS])
+def test_seeded_bugs_are_seen(bug, identity, model, data, monkeypatch):
+    assert not fails(identity, model, data)
+    bug(monkeypatch)
+    assert fails(identity, model, data)
+
+
+def test_a_prior_without_sticky_is_seen_by_the_sum_over_paths(monkeypatch):
+    model, data = FEW["hmm_categorical"]  # declaration, simulator and steps all have the bug, and agree
+    expected = log_joint("hmm_categorical", model, (0, 0, 1, 1, 1), data["y"], (0,))
+    prior_without_sticky(monkeypatch)
+    assert abs(model.log_joint(np.array([[0, 0, 1, 1, 1]]), data)[0] - expected) > 0.1

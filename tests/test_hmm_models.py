@@ -1,0 +1,415 @@
+"""Hidden Markov models against hmmlearn, SciPy, sums over all paths written anew, other models, and seeded bugs."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import hmmlearn.hmm
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import bayeszoo as bz
+from bayeszoo import ascent, em, vb
+from bayeszoo.align import permute
+from bayeszoo.check import IDENTITIES, case_of, run_identity
+from bayeszoo.data import example
+from bayeszoo.density import Density
+from bayeszoo.enumeration import Enumeration
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.hmm_tables import Table
+
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
+
+NAMES = ("hmm_categorical", "hmm_gaussian", "hmm_poisson")
+CATEGORICAL, GAUSSIAN, POISSON = map(bz.find, NAMES)
+FAIR_LOADED = [[1 / 6] * 6, [0.1] * 5 + [0.5]]
+CASINO = {"transition": [[0.95, 0.05], [0.1, 0.9]], "emission": FAIR_LOADED, "initial": [1.0, 0.0]}
+
+
+def rows(y, sequence=None):
+    y = np.asarray(y)
+    return {"y": y, "sequence": np.zeros(len(y), dtype=np.int64) if sequence is None else np.array(sequence)}
+
+
+def symbols(y, sequence=None):
+    return {**rows(y, sequence), "symbol": np.array(["s0", "s1", "s2"])}
+
+
+def masked(model, data):
+    return bz.read(model, data, missing="mask")
+
+
+def one_check(identity, model, data):
+    chosen = next(one for one in IDENTITIES if one.function == identity)
+    return run_identity(chosen, case_of(model, masked(model, data)))
+
+
+FEW = {
+    "hmm_categorical": (CATEGORICAL(alpha=1.3, beta=0.7, sticky=0.4, eta=[0.5, 1.1, 2.0]), symbols([0, 2, 2, 1, 0])),
+    "hmm_gaussian": (
+        GAUSSIAN(alpha=1.3, beta=0.7, sticky=0.4, m0=0.3, kappa0=0.6, a0=1.7, b0=0.8),
+        rows([0.2, -1.1, 3.0, 2.6, 0.1]),
+    ),
+    "hmm_poisson": (POISSON(alpha=1.3, beta=0.7, sticky=0.4, a=1.4, b=0.3), rows([3, 0, 11, 9, 2])),
+}
+
+
+# hmmlearn
+
+
+def peer(model, params, data, **options):
+    """Return hmmlearn's model at the same point, without priors."""
+    kinds = {
+        CATEGORICAL: lambda: hmmlearn.hmm.CategoricalHMM(model.K, init_params="", **options),
+        GAUSSIAN: lambda: hmmlearn.hmm.GaussianHMM(
+            model.K, "diag", init_params="", covars_prior=0, min_covar=0, **options
+        ),
+        POISSON: lambda: hmmlearn.hmm.PoissonHMM(model.K, init_params="", **options),
+    }
+    made = kinds[type(model)]()
+    made.startprob_, made.transmat_ = params["initial"], params["transition"]
+    if type(model) is CATEGORICAL:
+        made.emissionprob_ = params["emission"]
+    elif type(model) is GAUSSIAN:
+        made.means_, made.covars_ = params["means"][:, None], params["variances"][:, None]
+    else:
+        made.lambdas_ = params["rates"][:, None]
+    return made, data["y"][:, None], np.bincount(data["sequence"])
+
+
+def start_of(name, seed=0):
+    data = example(bz.find(name))
+    model = bz.find(name).weak(data)
+    arrays = {**data, "sequence": np.repeat([0, 1, 2], [40, 1, data.rows - 41])}
+    return model, arrays, model.start(arrays, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_em_is_hmmlearns_at_every_step(name):
+    model, data, params = start_of(name)
+    other, X, lengths = peer(model, params, data, n_iter=20, tol=-np.inf)
+    other.fit(X, lengths)
+    heights = []
+    for _ in range(20):
+        expectation = model.e_step(params, data)
+        heights.append(expectation.value)
+        params = model.m_step(expectation.stats, flat=True)
+    assert np.allclose(heights, other.monitor_.history, rtol=1e-10)
+    assert np.allclose(params["transition"], other.transmat_, atol=1e-8)
+    assert np.allclose(params["initial"], other.startprob_, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_maximum_of_the_likelihood_is_hmmlearns(name):
+    model, data, params = start_of(name)
+    other, X, lengths = peer(model, params, data, n_iter=3000, tol=1e-11)
+    climbed = ascent.climb(
+        params, lambda at: ((e := model.e_step(at, data)).value, e), lambda s: model.m_step(s, flat=True)
+    )
+    assert climbed.objective == pytest.approx(other.fit(X, lengths).score(X, lengths), rel=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_smoothed_states_are_hmmlearns(name):
+    model, data, params = start_of(name, 3)
+    other, X, lengths = peer(model, params, data)
+    assert np.allclose(model.assign(params, data), other.predict_proba(X, lengths), atol=1e-10)
+    assert model.e_step(params, data).value == pytest.approx(other.score(X, lengths), rel=1e-12)
+    assert model.row_terms(params, data).sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
+
+
+def test_the_casino_with_known_tables_is_hmmlearns():
+    data = example(CATEGORICAL)
+    model = CATEGORICAL(transition=CASINO["transition"], emission=FAIR_LOADED)
+    params = {name: np.array(table) for name, table in CASINO.items()}
+    other, X, _ = peer(model, params, data)
+    assert model.e_step({"initial": params["initial"]}, data).value == pytest.approx(other.score(X), rel=1e-12)
+    found = CATEGORICAL(**CASINO).assign({}, data)
+    assert np.allclose(found, other.predict_proba(X), atol=1e-12)
+
+
+def test_the_likelihood_of_the_earthquakes_is_the_books():
+    # Zucchini and MacDonald 2009, chapter 4, two states by EM: minus log likelihood 341.8787
+    data = example(POISSON)
+    found = em.climbs(POISSON.weak(data), data, np.random.default_rng(0), flat=True, restarts=5).best
+    assert found.objective == pytest.approx(-341.8787, abs=1e-4)
+    assert np.allclose(np.sort(found.state["rates"]), [15.421, 26.018], atol=1e-3)
+
+
+# Sums over paths
+
+
+def urn(prior, outcomes):
+    """Log probability of outcomes one after the other, each by the counts of those before it."""
+    counts, total = np.array(prior, dtype=float), 0.0
+    for one in outcomes:
+        total += math.log(counts[one] / counts.sum())
+        counts[one] += 1
+    return total
+
+
+def one_after_the_other(name, model, y):
+    """Log density of the observations of one state, each by its predictive distribution given those before it."""
+    total = 0.0
+    for t, now in enumerate(y):
+        n, seen = t, np.asarray(y[:t], dtype=float)
+        if name == "hmm_categorical":
+            eta = model.entries("eta", 3)
+            total += math.log((eta[now] + np.sum(seen == now)) / (eta.sum() + n))
+        elif name == "hmm_poisson":
+            b = model.b + n
+            total += stats.nbinom.logpmf(now, model.a + seen.sum(), b / (b + 1))
+        else:
+            kappa, a = model.kappa0 + n, model.a0 + n / 2
+            mean = (model.kappa0 * model.m0 + seen.sum()) / kappa
+            squares = np.sum(seen**2) + model.kappa0 * model.m0**2 - kappa * mean**2
+            scale = math.sqrt((model.b0 + squares / 2) / a * (kappa + 1) / kappa)
+            total += stats.t.logpdf(now, 2 * a, mean, scale)
+    return total
+
+
+def log_joint(name, model, z, y, starts):
+    total = urn([model.alpha] * model.K, [z[t] for t in starts])
+    for k in range(model.K):
+        prior = model.beta + model.sticky * np.eye(model.K)[k]
+        total += urn(prior, [z[t] for t in range(1, len(z)) if t not in starts and z[t - 1] == k])
+        total += one_after_the_other(name, model, [now for now, state in zip(y, z, strict=True) if state == k])
+    return total
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("starts", [(0,), (0, 2)])
+def test_the_evidence_is_that_of_all_paths(name, starts):
+    model, data = FEW[name]
+    data = {**data, "sequence": np.isin(np.arange(5), starts).cumsum() - 1}
+    terms = [log_joint(name, model, z, data["y"], starts) for z in itertools.product(range(2), repeat=5)]
+    found = Enumeration.of(model, data)
+    assert np.allclose(found.log_joint, terms, rtol=1e-12)
+    assert found.log_evidence == pytest.approx(special.logsumexp(terms), rel=1e-12)
+    elbo = vb.climbs(model, data, np.random.default_rng(0), restarts=5).best.objective
+    assert elbo <= found.log_evidence
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sequences_are_not_glued(name):
+    model, data = FEW[name]
+    apart = {**data, "sequence": np.array([0, 0, 0, 1, 1])}
+    assert abs(Enumeration.of(model, apart).log_evidence - Enumeration.of(model, data).log_evidence) > 0.01
+    params = model.simulate(np.random.default_rng(0), 1)[0]
+    each = [model.inputs.split(apart, 3)[i] for i in (0, 1)]
+    parts = [model.e_step(params, one).value for one in each]
+    assert model.e_step(params, apart).value == pytest.approx(math.fsum(parts), rel=1e-12)
+    assert np.allclose(model.assign(params, apart), np.vstack([model.assign(params, one) for one in each]))
+
+
+def test_evidences_of_all_series_of_symbols_sum_to_one():
+    model = CATEGORICAL(beta=0.6, sticky=0.9, eta=[0.4, 1.0, 2.0])
+    every = (symbols(list(codes), [0, 0, 1, 1]) for codes in itertools.product(range(3), repeat=4))
+    assert special.logsumexp([Enumeration.of(model, one).log_evidence for one in every]) == pytest.approx(0, abs=1e-10)
+
+
+def test_with_one_state_the_evidence_is_that_of_independent_rows():
+    rng = np.random.default_rng(4)
+    y, k, x = rng.integers(0, 3, 9), rng.poisson(4.0, 9), rng.standard_normal(9)
+    pairs = [
+        (CATEGORICAL(K=1, eta=[0.5, 1.0, 2.5]), symbols(y), "dirichlet_multinomial", {"alpha": [0.5, 1.0, 2.5]}),
+        (POISSON(K=1, a=2.5, b=0.7), rows(k), "gamma_poisson", {"a": 2.5, "b": 0.7}),
+    ]
+    for model, data, name, fields in pairs:
+        plain = {"y": data["y"], "category": data["symbol"]} if "symbol" in data else {"y": data["y"]}
+        closed = bz.find(name)(**fields)
+        exact = closed.log_evidence(closed.statistics(bz.read(closed, plain)))
+        assert Enumeration.of(model, data).log_evidence == pytest.approx(exact, rel=1e-12)
+        assert vb.climbs(model, data, rng, restarts=2).best.objective == pytest.approx(exact, rel=1e-12)
+    model = GAUSSIAN(K=1, m0=0.4, kappa0=0.3, a0=1.6, b0=2.2)
+    covariance = 2.2 / 1.6 * (np.eye(9) + 1 / 0.3)
+    exact = stats.multivariate_t.logpdf(x, np.full(9, 0.4), covariance, df=3.2)
+    assert Enumeration.of(model, rows(x)).log_evidence == pytest.approx(exact, rel=1e-12)
+    assert vb.climbs(model, rows(x), rng, restarts=2).best.objective == pytest.approx(exact, rel=1e-12)
+
+
+def test_with_equal_rows_of_known_tables_it_is_a_mixture():
+    share = [0.3, 0.7]
+    model = GAUSSIAN(initial=share, transition=[share, share])
+    x, params = np.array([0.1, 2.0, -1.0]), {"means": np.array([0.0, 1.5]), "variances": np.array([1.0, 0.5])}
+    each = stats.norm.pdf(x[:, None], params["means"], np.sqrt(params["variances"])) * share
+    assert model.e_step(params, rows(x)).value == pytest.approx(np.log(each.sum(axis=1)).sum(), rel=1e-12)
+    assert np.allclose(model.assign(params, rows(x)), each / each.sum(axis=1, keepdims=True))
+
+
+# Masks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_masked_row_is_summed_over(name):
+    model, data = FEW[name]
+    params = model.simulate(np.random.default_rng(1), 1)[0]
+
+    def at(value):
+        return {**data, "y": np.where(np.arange(5) == 2, value, data["y"])}
+
+    def total(of):
+        if name == "hmm_gaussian":
+            low, high = (np.min(params["means"]) - 40, np.max(params["means"]) + 40)
+            peaks = params["means"].tolist()
+            return math.log(integrate.quad(lambda v: math.exp(of(at(v))), low, high, points=peaks, limit=400)[0])
+        return special.logsumexp([of(at(v)) for v in range(3 if name == "hmm_categorical" else 150)])
+
+    masked = at(np.nan if name == "hmm_gaussian" else -1)
+    likelihood = model.e_step(params, masked).value
+    assert likelihood == pytest.approx(total(lambda one: model.e_step(params, one).value), rel=1e-8)
+    path = np.array([[0, 0, 1, 1, 0]])
+    assert np.allclose(model.assign(params, masked).sum(axis=-1), 1)
+    if name != "hmm_gaussian":
+        expected = total(lambda one: model.log_joint(path, one)[0])
+        assert model.log_joint(path, masked)[0] == pytest.approx(expected, rel=1e-8)
+    with np.errstate(divide="ignore"):
+        chosen = np.log(_path_probability(model, params, masked, path[0]))
+    assert model.log_complete(params, path, masked)[0] - likelihood == pytest.approx(chosen, rel=1e-9)
+
+
+def _path_probability(model, params, data, path):
+    every = np.array(list(itertools.product(range(2), repeat=5)))
+    terms = model.log_complete(params, every, data)
+    return np.exp(terms - special.logsumexp(terms))[np.flatnonzero(np.all(every == path, axis=1))[0]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_three_routes_agree_on_masked_and_several_sequences(name):
+    model, data = FEW[name]
+    y = np.concatenate([data["y"], data["y"][:2]])
+    y[[1, 5]] = np.nan if name == "hmm_gaussian" else -1
+    data = {**data, "y": y, "sequence": np.array([0, 0, 0, 1, 1, 1, 2])}
+    declared, ours = (Density(made, "FAST_COMPILE") for made in (model.declare(data), model.compiled(data)))
+    for seed in range(4):
+        params = model.simulate(np.random.default_rng(seed), 1)[0]
+        x = declared.unconstrain(params)
+        value = float(model.e_step(params, data).value + model.log_prior(params, data))
+        assert declared.constrained_joint(x)[0] == pytest.approx(value, rel=1e-10)
+        assert ours.constrained_joint(x)[0] == pytest.approx(value, rel=1e-10)
+        assert np.allclose(declared.joint(x)[1], ours.joint(x)[1], rtol=1e-8, atol=1e-8)
+
+
+# Known tables
+
+
+def test_known_tables_are_no_parameters_and_give_states_a_meaning():
+    data = example(CATEGORICAL)
+    model = CATEGORICAL(transition=CASINO["transition"])
+    found = em.climbs(model, data, np.random.default_rng(0), flat=False, restarts=3).best.state
+    assert set(found) == {"initial", "emission"}
+    assert model.exchangeable() is None
+    assert model.free_parameters(data) == 1 + 2 * 5
+    assert [v.name for v in model.declare(data).free_RVs] == ["initial", "emission"]
+    q = vb.climbs(model, data, np.random.default_rng(0), restarts=3).best.state
+    assert set(model.vb_posterior(q)) == {"initial", "emission"}
+    assert model.one_state().transition is None
+    for identity in ("em_objective", "bound", "one_component", "enumerated_candidate"):
+        assert one_check(identity, model, FEW["hmm_categorical"][1]).passed
+
+
+def test_zeros_of_known_tables_are_kept():
+    left_to_right = {"initial": [1.0, 0.0, 0.0], "transition": [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]]}
+    model, data = CATEGORICAL(K=3, **left_to_right), FEW["hmm_categorical"][1]
+    params = {"emission": np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])}
+    declared = Density(model.declare(data), "FAST_COMPILE")
+    value, gradient = declared.likelihood(declared.unconstrain(params))
+    assert value == pytest.approx(model.e_step(params, data).value, rel=1e-10)
+    assert np.all(np.isfinite(gradient))
+    assert np.all(model.assign(params, data)[0] == [1, 0, 0])
+    assert np.isfinite(Enumeration.of(model, data).log_evidence)
+    never = CATEGORICAL(K=2, initial=[1.0, 0.0], transition=np.eye(2), emission=[[1, 0, 0], [0, 0.5, 0.5]])
+    with pytest.raises(NumericalError, match="impossible"):
+        never.assign({}, data)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"transition": [[0.9, 0.1], [0.2, 0.7]]}, "row 2 of transition sums to 0.9, not 1"),
+        ({"initial": [0.5, 0.6]}, "initial sums to 1.1, not 1"),
+        ({"initial": [1.5, -0.5]}, "initial has an entry that is no probability: -0.5"),
+        ({"transition": np.eye(3)}, "transition is 3 x 3, of K=2 states"),
+        ({"initial": [[0.5, 0.5]]}, "initial must have 1 axis, got shape"),
+        ({"emission": [[0.5, 0.5], [1.0]]}, "emission must be lists of numbers of equal length"),
+        ({"emission": [[np.nan, 1.0], [0.5, 0.5]]}, "emission has an entry that is no probability: nan"),
+        ({"sticky": -1.0}, "sticky must be >= 0, got -1"),
+    ],
+)
+def test_bad_fields_are_refused(fields, message):
+    with pytest.raises(InputError) as raised:
+        CATEGORICAL(**fields)
+    assert message in str(raised.value)
+
+
+def test_what_does_not_suit_the_data_is_refused():
+    data = symbols([0, 1, 2, 1])
+    with pytest.raises(InputError, match="emission has 6 columns, the data have 3 symbols"):
+        CATEGORICAL(emission=FAIR_LOADED).e_step({}, data)
+    with pytest.raises(InputError, match="K=3 states but only 2 observations"):
+        bz.fit(CATEGORICAL(K=3), masked(CATEGORICAL(), symbols([0, -1, 2])), "em")
+    with pytest.raises(InputError, match="there is no parameter to be fitted"):
+        bz.fit(CATEGORICAL(**CASINO), example(CATEGORICAL), "nuts")
+
+
+# Labels and q(theta)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_density_of_q_is_averaged_over_all_orders(name):
+    model, data = FEW[name]
+    model = replace(model, K=3)
+    q = model.vb_start(data, np.random.default_rng(2))
+    draws = model.vb_posterior(q).rvs(4, np.random.default_rng(3))
+    orders = np.array(list(itertools.permutations(range(3))))
+    terms = []
+    for order in orders:
+        moved = permute(model, draws, np.broadcast_to(order, (4, 3)))
+        terms.append([model.vb_posterior(q).logpdf({k: v[i] for k, v in moved.items()}) for i in range(4)])
+    expected = special.logsumexp(terms, axis=0) - math.log(6)
+    assert np.allclose(model.vb_log_density(q, draws), expected, rtol=1e-10)
+
+
+def test_the_density_of_q_with_too_many_orders_is_its_own():
+    model, data = CATEGORICAL(K=7), symbols(np.arange(20) % 3)
+    q = model.vb_start(data, np.random.default_rng(0))
+    draw = model.vb_posterior(q).rvs(1, np.random.default_rng(1))
+    own = model.vb_posterior(q).logpdf({name: values[0] for name, values in draw.items()})
+    assert model.vb_log_density(q, draw)[0] == pytest.approx(own, rel=1e-10)
+
+
+def divergence_error(name):
+    """Return the error of the divergence against the mean of log q - log prior over draws, in standard errors."""
+    model, data = FEW[name]
+    q = model.vb_start({**data, "y": np.sort(data["y"])}, np.random.default_rng(0))
+    draws, posterior = model.vb_posterior(q).rvs(1500, np.random.default_rng(1)), model.vb_posterior(q)
+    log_q = np.array([posterior.logpdf({key: v[i] for key, v in draws.items()}) for i in range(1500)])
+    gaps = log_q - model.log_prior(draws, data)
+    return (gaps.mean() - model.divergence(q)) / (gaps.std() / math.sqrt(1500))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_divergence_is_that_of_draws(name):
+    assert abs(divergence_error(name)) <= 4.4
+
+
+@pytest.mark.parametrize("forgotten", ["initial", "transition"])
+def test_a_divergence_without_a_table_is_seen(forgotten, monkeypatch):
+    true = Table.divergence
+    monkeypatch.setattr(Table, "divergence", lambda self, q: 0.0 if self.name == forgotten else true(self, q))
+    assert abs(divergence_error("hmm_poisson")) > 4.4
+
+
+def test_concentrations_below_one_have_no_mode():
+    for model in (CATEGORICAL(alpha=0.5), CATEGORICAL(beta=0.5), CATEGORICAL(eta=0.5), POISSON(a=0.5)):
+        with pytest.raises(NumericalError, match="no maximum"):
+            bz.fit(model, FEW[model.name][1], "em")
+    assert not POISSON(a=0.5, K=1).unbounded(FEW["hmm_poisson"][1])
+
+
+def test_a_state_of_one_number_is_no_maximum_of_the_likelihood():
+    data = rows([0.0, 0.1, 5.0, 0.05, 0.2, -0.1, 0.15, 0.02])
+    model = GAUSSIAN.weak(data)
+    at = {"initial": [1, 0], "transition": np.eye(2), "means": np.array([0.0, 5]), "variances": np.array([1, 1e-9])}
+    assert "state 2 has collapsed" in model.degenerate(at, data)
