@@ -68,6 +68,7 @@ def test_em_vb_and_nuts_agree(name, fits):
         assert np.allclose(*stay, atol=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_elbo_is_below_the_evidence_by_smc(name, fits):
     smc = json.loads(fits(name, "smc").attrs["facts"])
@@ -104,12 +105,14 @@ def test_the_dice_are_the_published_simulation():
     assert made == list(file.itertuples(index=False, name=None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_nuts_agrees_with_the_sum_over_all_paths(name):
     for check in sampler_checks(bz.find(name), None, 0):
         assert check.passed, str(check)
 
 
+@pytest.mark.slow
 def test_posteriordbs_reference_is_met():
     stored = json.loads(REFERENCE.read_text())
     tree = bz.fit(HMMExample(), {"y": np.array(stored["data"]["y"])}, "nuts", seed=1)
