@@ -16,6 +16,7 @@ import scipy
 
 from bayeszoo.assign import flat, in_chunks
 from bayeszoo.errors import InputError
+from bayeszoo.inputs import Series
 from bayeszoo.latent import Values
 
 MAX_ROWS = 1000
@@ -176,12 +177,14 @@ def _responsibilities(model: Any, params: Values, data: Values) -> np.ndarray:
     """Return the responsibilities of the rows that are looked at, shape (draws, K, rows)."""
     draws, inputs = flat(params), model.inputs
     rows, total = max(min(MAX_ROWS, _CELLS // model.K), 1), inputs.size(data)
+    chosen = np.arange(total)
     if total > rows:  # at random, as evenly spaced rows may all be of one component
-        chosen = np.random.default_rng(0).choice(total, rows, replace=False, shuffle=False)
-        data = inputs.reordered(data, np.sort(chosen))
-    made = np.empty((len(next(iter(draws.values()))), model.K, inputs.size(data)))
+        chosen = np.sort(np.random.default_rng(0).choice(total, rows, replace=False, shuffle=False))
+    if not isinstance(inputs, Series):  # where rows depend on each other all are needed
+        data, chosen = inputs.reordered(data, chosen), np.arange(len(chosen))
+    made = np.empty((len(next(iter(draws.values()))), model.K, len(chosen)))
     for some, values in in_chunks(model, draws, data):
-        made[some] = np.swapaxes(values, 1, 2)
+        made[some] = np.swapaxes(values[:, chosen], 1, 2)
     return made
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
+from bayeszoo import hidden_markov, hmm_model
 from bayeszoo.accumulated import like_of
 from bayeszoo.assign import Assignments, assignments, flat
 from bayeszoo.data import Data, read
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bayeszoo import hidden_markov, hmm_model, state_paths
+    from bayeszoo import state_paths
 else:
-    hidden_markov = lazy_loader.load("bayeszoo.hidden_markov", suppress_warning=True)
-    hmm_model = lazy_loader.load("bayeszoo.hmm_model", suppress_warning=True)
     state_paths = lazy_loader.load("bayeszoo.state_paths", suppress_warning=True)
 
 

@@ -131,6 +131,12 @@ class Density:
         return [variable.name for variable in self._reported]
 
     @property
+    def constant(self) -> list[str]:
+        """Parameters that can have one value only, as the weight of a single component: no sampler moves them."""
+        sizes = {v.name: np.size(self._start[self.model.rvs_to_values[v].name]) for v in self.model.free_RVs}
+        return [name for name, size in sizes.items() if size == 0]
+
+    @property
     def _reported(self) -> list[Any]:
         return [*self.model.free_RVs, *self.model.deterministics]
 

@@ -126,7 +126,7 @@ class GaussianMixtureModel(MixtureModel):
         rows = MixtureRows(self.components(np.shape(params["means"])[-1]), params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
-        return {"mixture_mean": mean, "mixture_sd": sd, "effective_components": effective}
+        return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
 
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws."""

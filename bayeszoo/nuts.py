@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from bayeszoo.density import Density
 from bayeszoo.errors import InputError, Interrupted, NumericalError
-from bayeszoo.gate import STRUCTURAL, Check, check_draws, check_hmc, failures, gate, passed
+from bayeszoo.gate import STRUCTURAL, Check, check_draws, check_hmc, failures, passed
 from bayeszoo.problem import Outcome, Problem
 from bayeszoo.starts import Start
 from bayeszoo.symmetry import label_free
@@ -121,7 +121,8 @@ def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
     """Check the chains; where labels mean nothing, what does not depend on them."""
     draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
     free = label_free(problem.model, draws, problem.given)
-    return gate(tree) if free is None else [*check_draws(free), *check_hmc(tree["sample_stats"].to_dataset())]
+    moving = tree["posterior"].to_dataset().drop_vars(problem.density.constant) if free is None else free
+    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset())]
 
 
 def _longer_may_help(checks: list[Check]) -> bool:

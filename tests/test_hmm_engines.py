@@ -12,6 +12,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo import hmm_model
+from bayeszoo.align import align
 from bayeszoo.data import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.hmm_counts import Counts
@@ -28,6 +29,7 @@ from tests.test_hmm_models import (
     NAMES,
     log_joint,
     one_check,
+    rows,
     symbols,
 )
 
@@ -68,7 +70,6 @@ def test_em_vb_and_nuts_agree(name, fits):
         assert np.allclose(*stay, atol=0.12)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_the_elbo_is_below_the_evidence_by_smc(fits):
     smc = json.loads(fits("hmm_poisson", "smc").attrs["facts"])
@@ -151,6 +152,23 @@ def test_what_needs_independent_rows_says_so(fits):
 def test_states_of_new_rows_are_known_from_a_fit(fits):
     found = bz.assign(fits("hmm_poisson", "nuts"), {"y": [3, 2, 45, 40]})
     assert found["component"].tolist() == [1, 1, 2, 2]
+
+
+def test_labels_of_a_long_series_are_aligned_by_rows_in_their_order():
+    rng = np.random.default_rng(0)
+    model = bz.find("hmm_poisson")(K=2)
+    data = rows(rng.poisson(np.repeat([1.0, 6.0], 1500)))
+    params = {
+        "initial": np.full((1, 3, 2), 0.5),
+        "transition": np.tile([[0.99, 0.01], [0.01, 0.99]], (1, 3, 1, 1)),
+        "rates": np.array([[[1.0, 6.0], [6.0, 1.0], [1.0, 6.0]]]),
+    }
+    found = align(model, params, data)
+    first, second = found.permutations[0, :2]
+    assert first.tolist() == second[::-1].tolist()
+    chosen = np.sort(np.random.default_rng(0).choice(3000, 1000, replace=False, shuffle=False))
+    every = model.assign({name: values[0, 0] for name, values in params.items()}, data)
+    assert np.allclose(found.responsibilities, every[chosen][:, first], atol=1e-9)
 
 
 def test_saved_fits_know_their_tables(tmp_path):

@@ -178,3 +178,10 @@ def test_k_means_and_em_find_the_same_starts_whatever_the_units():
     one = em.climbs(model, FAITHFUL, np.random.default_rng(0), False).best
     other = em.climbs(GAUSSIAN.weak(data), data, np.random.default_rng(0), False).best
     assert np.sort(other.state["weights"]) == pytest.approx(np.sort(one.state["weights"]), abs=1e-9)
+
+
+def test_one_component_is_sampled_although_its_weight_cannot_move():
+    tree = bz.fit(GAUSSIAN(K=1), OVERLAPPING, "nuts", seed=1, extend=False)
+    exact = Enumeration.of(GAUSSIAN(K=1), OVERLAPPING).draw((4, 5000), np.random.default_rng(0))["means"]
+    assert tree.attrs["status"] == "ok"
+    assert _largest_z({"means": tree["posterior"]["means"].to_numpy()}, {"means": exact}) < 4.4

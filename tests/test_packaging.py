@@ -119,3 +119,14 @@ def test_every_package_is_installed():
         "bayeszoo.models.scorecards",
     }
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
+
+
+def test_what_is_loaded_lazily_loads_nothing_lazily_itself():
+    """lazy_loader holds a lock while it looks around, which may load a lazy module: one in it would wait for ever."""
+    calls = {
+        path: re.findall(r'lazy_loader\.load\("(bayeszoo[\w.]*)"', path.read_text()) for path in [*LIBRARY, *MODELS]
+    }
+    targets = {name for names in calls.values() for name in names}
+    nested = [name for name in targets if calls[ROOT / (name.replace(".", "/") + ".py")]]
+    assert targets
+    assert nested == []
