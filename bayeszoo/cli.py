@@ -149,7 +149,7 @@ def fit_command(
     data
         CSV, TSV or Parquet file; the model's own data without it.
     method
-        exact, mle, map, laplace, advi, fullrank_advi, nuts or smc.
+        exact, enumerate, mle, map, em, vb, laplace, advi, fullrank_advi, nuts or smc.
     seed
         Source of all randomness; one is drawn and reported without it.
     output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import timeit
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from bayeszoo.density import Density
 from bayeszoo.errors import InputError, Interrupted, NumericalError
-from bayeszoo.gate import STRUCTURAL, Check, check_draws, check_hmc, failures, passed
+from bayeszoo.gate import STRUCTURAL, Check, at_least, check_draws, check_hmc, failures, passed
 from bayeszoo.problem import Outcome, Problem
-from bayeszoo.starts import Start
+from bayeszoo.starts import Start, visits
 from bayeszoo.symmetry import label_free
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
@@ -121,8 +121,19 @@ def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
     """Check the chains; where labels mean nothing, what does not depend on them."""
     draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
     free = label_free(problem.model, draws, problem.given)
+    known = _of_known_modes(problem, draws) if free is None else []
     moving = tree["posterior"].to_dataset().drop_vars(problem.density.constant) if free is None else free
-    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset())]
+    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *known]
+
+
+def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
+    """Check that chains have stayed in every mode that EM had found; where there is one, there is nothing to check."""
+    if len(problem.starts) < 2 or any(start.scale is None for start in problem.starts):
+        return []
+    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
+    size, every = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
+    points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, every)]
+    return [at_least("least share of a mode beside what its mass asks", visits(problem.starts, np.array(points)), 0.25)]
 
 
 def _longer_may_help(checks: list[Check]) -> bool:

@@ -76,7 +76,7 @@ _TABLES = {
 _OPTIONAL = {"Variational bound": "elbo", "Description length": "mdl"}
 """Tables of some models only, and the column without which they are not printed."""
 _PRECISE = {"log_evidence", "elbo", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
-_BEST = {"log_evidence": max, "elbo": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
+_BEST = {"log_evidence": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
 """The criteria, and whether the highest or the lowest is best."""
 
 
@@ -321,7 +321,9 @@ def _show(frame: pd.DataFrame) -> None:
         console.print(f"Best by {'; '.join(_best(frame))}.")
     console.print("In nats, of the ordered observations. Probability: of the model, all being equally likely before.")
     if frame["elbo"].notna().any():
-        console.print("ELBO: a lower bound of the log evidence, of one order of the labels; more is better.")
+        console.print(
+            "ELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
+        )
     console.print("AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out")
     console.print("observations; more is better.")
 

@@ -30,7 +30,7 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
     """
     if tree.attrs["status"] != "ok" or tree.attrs["kind"] == "point estimate":
         return None
-    if tree.attrs["kind"] == "exact":
+    if tree.attrs["method"] == "exact":
         model = cast(Any, model_of(tree))
         below = np.asarray(model.posterior(stats_of(model, given_of(tree)))[name].cdf(0.0))
         return 1 - below, 0 * below

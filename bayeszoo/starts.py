@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import scipy
 
 from bayeszoo.em import climbs
 from bayeszoo.errors import NumericalError
@@ -26,6 +27,8 @@ SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
 EDGE = 1e-6
 """Least probability to begin from."""
+LEAST_SHARE = 0.005
+"""Modes with less of the mass may be missed by so few draws."""
 MOST_COORDINATES = 1000
 """Coordinates from which the curvature is not computed; then modes are judged by their heights."""
 
@@ -49,6 +52,12 @@ class Start:
     scale: np.ndarray | None = None
     log_mass: float = 0.0
 
+    def log_density(self, points: np.ndarray) -> np.ndarray:
+        """Log density of the Laplace approximation at points of shape (draws, D), up to a constant of all starts."""
+        scale = cast(np.ndarray, self.scale)
+        z = scipy.linalg.solve_triangular(scale, (points - self.x).T, lower=True)
+        return -np.sum(z * z, axis=0) / 2 - np.sum(np.log(np.diag(scale)))
+
     def near(self, seed: int, joint: Gradient) -> np.ndarray:
         """Return a point nearby at which the density is finite, as long as a hundred trials find one."""
         rng = np.random.default_rng(seed)
@@ -60,6 +69,27 @@ class Start:
             if np.isfinite(joint(x)[0]):
                 break
         return x
+
+
+def visits(starts: list[Start], points: np.ndarray) -> float:
+    """Return the least share of points that are of a known mode, relative to the share that its mass should have.
+
+    Parameters
+    ----------
+    starts : list of Start
+        Modes with their Laplace approximations.
+    points : ndarray of shape (draws, D)
+        In unconstrained coordinates.
+
+    Notes
+    -----
+    Chains that begin at a mode may leave it while they warm up, and agree with each other ever after.
+    """
+    masses = np.exp([one.log_mass - starts[0].log_mass for one in starts])
+    shares = masses / masses.sum()
+    heights = np.array([one.log_density(points) for one in starts])
+    nearest = np.argmax(heights + np.log(shares)[:, None], axis=0)
+    return min(float(np.mean(nearest == i)) / share for i, share in enumerate(shares) if share >= LEAST_SHARE)
 
 
 def starts(problem: Problem) -> list[Start]:

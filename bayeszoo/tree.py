@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import lazy_loader
 import numpy as np
@@ -48,7 +48,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     groups = {} if found is None else _of_labels(model, outcome.draws, problem.given, found)
     outcome = outcome if found is None else _relabelled(outcome, found)
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
-    axes = {**dims, "permutation": ("component",)}
+    axes = dims if found is None else {**dims, "permutation": (str(cast(Any, model).exchangeable()),)}
     groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in groups.items()}
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),

@@ -7,6 +7,7 @@ right after the step of q(z); every constant is kept, so that it is a bound of t
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,8 @@ from bayeszoo.model import Observable
 from bayeszoo.problem import Outcome, Problem, Reporter
 from bayeszoo.score import log_density
 
+MAX_RIVAL = 0.05
+"""k-hat of draws about one mode cannot see another, of which the search knows."""
 WEIGHTS = 4000
 """Draws by which q(theta) is compared with the posterior."""
 MAX_DRAWS = 64_000
@@ -46,8 +49,15 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
         facts = {**found.facts, "elbo": found.best.objective, "elbo_se": 0.0}
         facts |= coverage(model, found.best.state, problem.data, problem.rng)
         facts |= {"occupied_components": model.occupied(found.best.state)} if hasattr(model, "occupied") else {}
-    checks = [*found.checks, at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
+    rival = at_most("weight of the next optimum beside the best, by the ELBO", _rival(found), MAX_RIVAL)
+    checks = [*found.checks, rival, at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
     return Outcome(sample, "coordinate ascent", checks, facts, optimization={"elbo": found.best.trace})
+
+
+def _rival(found: Search) -> float:
+    """Return exp(ELBO of the next optimum less that of the best): how much of the posterior may lie about it."""
+    others = found.distinct[1:]
+    return math.exp(others[0].objective - found.best.objective) if others else 0.0
 
 
 def climbs(

@@ -77,7 +77,7 @@ class GaussianMixture(GaussianMixtureModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.covariance not in STRUCTURES:
+        if not isinstance(self.covariance, str) or self.covariance not in STRUCTURES:
             raise InputError(f"there is no covariance {self.covariance!r}", hint=f"use one of {', '.join(STRUCTURES)}")
 
     @classmethod

@@ -173,3 +173,13 @@ def test_dirichlet_pieces_by_draws(alpha):
     assert abs(found.mean() - simplex.divergence(alpha, prior)) < 4.4 * found.std() / np.sqrt(len(found))
     logs = np.log(draws)
     assert np.all(abs(logs.mean(0) - simplex.expected_log(alpha)) < 4.4 * logs.std(0) / np.sqrt(len(logs)))
+
+
+def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
+    rows = np.concatenate([centre + np.linspace(-0.3, 0.3, 4) for centre in (-5, 0, 5)])[:, None]
+    data = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
+    tree = bz.fit(GAUSSIAN.weak_given(data, {"alpha": 5.0, "nu0": 12.0}), data, "vb", seed=1)
+    checks = json.loads(tree.attrs["gate"])["checks"]
+    assert checks["k_hat"]["passed"]  # which sees one mode only
+    assert not checks["weight of the next optimum beside the best, by the ELBO"]["passed"]
+    assert tree.attrs["status"] == "not converged"
