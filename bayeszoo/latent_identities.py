@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from bayeszoo import em, vb
+from bayeszoo.ascent import AscentError
 from bayeszoo.case import POINTS, Case
 from bayeszoo.density import Density
 from bayeszoo.enumeration import Enumeration
@@ -98,6 +99,8 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
         return at_most(name, 0.0, MAX_DISTANCE)
     try:
         state = em.climbs(model, case.data, case.rng, flat).best.state
+    except AscentError:
+        raise
     except NumericalError:  # of so few rows there may be none but degenerate ones
         return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
     target, simplexes = case.declared.likelihood if flat else case.declared.constrained_joint, _on_simplex(case)

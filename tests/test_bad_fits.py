@@ -293,14 +293,14 @@ def test_one_attempt_when_more_would_not_help_or_are_not_wanted(monkeypatch, edi
 
 def test_a_gate_without_checks_is_not_ok(monkeypatch):
     """Whatever a method forgets to check is not thereby trusted."""
-    monkeypatch.setattr(nuts, "gate", lambda _: [])
+    monkeypatch.setattr(nuts, "_judged", lambda *_: [])
     model = bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
     assert tree.attrs["status"] == "not converged"
 
 
 def test_a_failed_check_of_any_name_counts(monkeypatch):
-    monkeypatch.setattr(nuts, "gate", lambda _: [Check("a new one", False, None, "<= 0")])
+    monkeypatch.setattr(nuts, "_judged", lambda *_: [Check("a new one", False, None, "<= 0")])
     model = bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
     assert tree.attrs["status"] == "not converged"
