@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all lint format bench scorecards clean
+.PHONY: help env demo reports test test-all test-browser notebooks docs lint format bench scorecards clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -21,7 +21,7 @@ endif
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 env: $(READY) ## Make .venv with the pinned versions (with uv where it is installed, else venv and pip)
 
@@ -57,11 +57,19 @@ demo: $(READY) ## Fit and compare every method on 18th-century births; writes de
 	  status=$$?; cat demo/comparison.txt; exit $$status
 	@echo "Wrote demo/paris_births.nc (the draws, for ArviZ) and demo/comparison.txt"
 
-test: $(READY) ## The tests that take seconds each
-	$(BIN)/pytest $(PARALLEL) -m "not slow"
+reports: $(READY) ## A page about every model, fitted to its own data; writes demo/reports/
+	@mkdir -p demo/reports
+	$(BIN)/bayeszoo report --all -o demo/reports --overwrite
+	@echo "Wrote demo/reports/*.html"
 
-test-all: $(READY) ## Every test, the slow ones too
-	$(BIN)/pytest $(PARALLEL)
+test: $(READY) ## The tests that take seconds each
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser"
+
+test-all: $(READY) ## The slow ones too
+	$(BIN)/pytest $(PARALLEL) -m "not browser"
+
+test-browser: $(READY) ## The reports in a real browser; needs Chromium and its driver (Debian: chromium chromium-driver)
+	$(BIN)/pytest -m browser
 
 lint: $(READY) ## Style, formatting and types
 	$(BIN)/ruff check
@@ -71,6 +79,27 @@ lint: $(READY) ## Style, formatting and types
 format: $(READY) ## Put the code in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+# The notebooks need packages of the extra `docs`, which nothing else does.
+TOOLS := .venv/.docs
+NOTEBOOKS := $(patsubst notebooks/%.py,build/notebooks/%.ipynb,$(wildcard notebooks/*.py))
+
+$(TOOLS): $(READY)
+	@if command -v uv >/dev/null 2>&1; then install="uv pip install --python $(BIN)/python"; \
+	else install="$(BIN)/python -m pip install --disable-pip-version-check"; fi; \
+	echo "Installing what builds the notebooks and the site into .venv"; \
+	$$install --quiet -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
+notebooks: $(NOTEBOOKS) ## Run the notebooks; writes build/notebooks/ (BAYESZOO_NOTEBOOK_DRAWS=400 for a quick run)
+
+build/notebooks/%.ipynb: notebooks/%.py $(TOOLS)
+	@echo "Running $<"
+	@$(BIN)/python docs/execute.py $< $@
+
+docs: $(NOTEBOOKS) ## Build the site, with the notebooks; writes build/site/
+	$(BIN)/python docs/build.py
+	@echo "Wrote build/site/index.html"
 
 bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py

@@ -17,7 +17,7 @@ import scipy
 from bayeszoo.assign import flat, in_chunks
 from bayeszoo.errors import InputError
 from bayeszoo.inputs import Series
-from bayeszoo.latent import Values
+from bayeszoo.latent import Values, rows_have_parameters
 
 MAX_ROWS = 1000
 """Rows that are looked at; of more, as many are chosen."""
@@ -180,7 +180,7 @@ def _responsibilities(model: Any, params: Values, data: Values) -> np.ndarray:
     chosen = np.arange(total)
     if total > rows:  # at random, as evenly spaced rows may all be of one component
         chosen = np.sort(np.random.default_rng(0).choice(total, rows, replace=False, shuffle=False))
-    if not isinstance(inputs, Series):  # where rows depend on each other all are needed
+    if not isinstance(inputs, Series) and not rows_have_parameters(model):  # else all are needed
         data, chosen = inputs.reordered(data, chosen), np.arange(len(chosen))
     made = np.empty((len(next(iter(draws.values()))), model.K, len(chosen)))
     for some, values in in_chunks(model, draws, data):

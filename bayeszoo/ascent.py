@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.gate import Check, at_least, at_most
-from bayeszoo.latent import Expectation
+from bayeszoo.latent import Expectation, Values
 from bayeszoo.problem import Reporter
 
 MAX_FALL = 1e-9
@@ -32,12 +32,60 @@ NOISE = 1e-12
 MAX_STEPS = 20_000
 RESTARTS = 20
 MOST_RESTARTS = 200
+LARGE = 100_000
+"""Cost of a step from which climbs stop before rounding."""
+COARSE = 1e-5
+"""A climb of so costly steps is stopped when the gain that it has left is less than this share of its size."""
+BUDGET = 1e9
+"""Cost of all steps of a search, half a minute or so, after which no further climb is begun once there are two."""
+OVERHEAD = 15_000
+"""Cost of a step that costs nothing."""
 
 Begin = Callable[[np.random.Generator], Any]
 Evaluate = Callable[[Any], tuple[float, Expectation]]
 Update = Callable[[Any], Any]
 Suspect = Callable[[Any], str]
 Fingerprint = Callable[[Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far to climb, and how often.
+
+    Attributes
+    ----------
+    gain_left : float
+        Share of the objective's size that a climb may have left.
+    steps : int
+        Of one climb, at most.
+    budget : float
+        Steps of all climbs after which no further one is begun.
+    """
+
+    gain_left: float = GAIN_LEFT
+    steps: int = field(default_factory=lambda: MAX_STEPS)
+    budget: float = math.inf
+
+    @classmethod
+    def of(cls, model: Any, data: Values) -> Effort:
+        """Return what the size of the data allows, where the model says what a step costs."""
+        if not hasattr(model, "cost"):
+            return cls()
+        cost = model.cost(data)
+        total = max(BUDGET / (cost + OVERHEAD), 400.0)
+        return cls(budget=total) if cost < LARGE else cls(COARSE, min(MAX_STEPS, int(total / 2)), total)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether climbs stop before rounding: whether two reached one maximum can then not be told."""
+        return self.gain_left > GAIN_LEFT
+
+    def is_level(self, trace: list[float]) -> bool:
+        """Say whether to stop: where nothing but rounding is gained, or there is little left to gain."""
+        if not self.is_coarse or len(trace) < 10:
+            return _is_level(trace)
+        size = max(1.0, abs(trace[-1]))
+        return trace[-1] - trace[-2] <= self.gain_left / 10 * size and _gain_left(trace[-12:]) <= self.gain_left
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +106,8 @@ class Climb:
         What further steps would gain by Aitken's extrapolation, as a share of max(1, |objective|).
     degenerate : str
         Why it cannot be the answer, if it cannot.
+    may_stop : bool
+        Whether it may be the answer though it was stopped early.
     """
 
     state: Any
@@ -66,11 +116,12 @@ class Climb:
     trace: np.ndarray
     gain_left: float
     degenerate: str = ""
+    may_stop: bool = False
 
     @property
     def is_sound(self) -> bool:
         """Whether it converged, and to a point that may be the answer."""
-        return not self.degenerate and self.gain_left <= GAIN_LEFT
+        return not self.degenerate and (self.may_stop or self.gain_left <= GAIN_LEFT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +142,7 @@ class Search:
     climbs: list[Climb]
     collapsed: int
     fingerprint: Fingerprint | None = None
+    effort: Effort = field(default_factory=Effort)
 
     @property
     def sound(self) -> list[Climb]:
@@ -142,12 +194,12 @@ class Search:
     def checks(self) -> list[Check]:
         """Whether the best climb converged, and whether a second one found the same maximum."""
         return [
-            at_most("gain left by Aitken's extrapolation", self.best.gain_left, GAIN_LEFT),
+            at_most("gain left by Aitken's extrapolation", self.best.gain_left, self.effort.gain_left),
             at_least("restarts that reached the best", self.reached, 2),
         ]
 
 
-def climb(state: Any, evaluate: Evaluate, update: Update) -> Climb:
+def climb(state: Any, evaluate: Evaluate, update: Update, effort: Effort | None = None) -> Climb:
     """Alternate steps from ``state`` until nothing is left to gain.
 
     Parameters
@@ -158,22 +210,25 @@ def climb(state: Any, evaluate: Evaluate, update: Update) -> Climb:
         ``evaluate(state) -> (objective, expectation)``: the E-step.
     update : callable
         ``update(expectation.stats) -> state``: the M-step.
+    effort : Effort
+        How far to climb.
 
     Raises
     ------
     NumericalError
         When the objective falls, which is a bug in the steps, or is not finite.
     """
+    effort = effort or Effort()
     height, expectation = evaluate(state)
     trace = [height]
-    while math.isfinite(height) and len(trace) <= MAX_STEPS and not _is_level(trace):
+    while math.isfinite(height) and len(trace) <= effort.steps and not effort.is_level(trace):
         state = update(expectation.stats)
         height, expectation = evaluate(state)
         _require_no_fall(trace[-1], height, len(trace))
         trace.append(height)
     if not math.isfinite(height):
         raise NumericalError(f"the objective is not finite ({height}) after {len(trace) - 1} steps")
-    return Climb(state, height, expectation, np.array(trace), _gain_left(trace))
+    return Climb(state, height, expectation, np.array(trace), _gain_left(trace), may_stop=effort.is_coarse)
 
 
 def _require_no_fall(before: float, after: float, step: int) -> None:
@@ -215,6 +270,7 @@ def search(
     suspect: Suspect = lambda state: "",
     restarts: int = RESTARTS,
     fingerprint: Fingerprint | None = None,
+    effort: Effort | None = None,
 ) -> Search:
     """Climb from many starts, and from more of them until two have reached the best.
 
@@ -234,6 +290,9 @@ def search(
         How many starts at first; at most ``MOST_RESTARTS``, or as many as are asked for.
     fingerprint : callable, optional
         As of `Search`.
+    effort : Effort
+        How far to climb, and how often: where steps are costly two climbs are enough, unless more than 20 were asked
+        for, and no further ones are made in search of a second that reaches the best.
 
     Raises
     ------
@@ -241,14 +300,14 @@ def search(
         When no climb gave an answer.
     """
     climbs: list[Climb] = []
-    collapsed, reason = 0, ""
+    collapsed, reason, effort = 0, "", effort or Effort()
     while len(climbs) + collapsed < max(restarts, MOST_RESTARTS):
         done = len(climbs) + collapsed
-        if done >= restarts and _is_settled(climbs):
+        if (done >= restarts and (effort.is_coarse or _is_settled(climbs))) or _is_spent(climbs, restarts, effort):
             break
         reporter.progress("restarts", done, max(restarts, done))
         try:
-            found = climb(begin(rng), evaluate, update)
+            found = climb(begin(rng), evaluate, update, effort)
         except AscentError:
             raise
         except NumericalError as error:
@@ -258,7 +317,13 @@ def search(
     ordered = sorted(climbs, key=lambda one: (one.is_sound, one.objective), reverse=True)
     if not any(one.is_sound for one in climbs):
         raise NumericalError(_why_none(ordered, reason, done + 1))
-    return Search(ordered, collapsed, fingerprint)
+    return Search(ordered, collapsed, fingerprint, effort)
+
+
+def _is_spent(climbs: list[Climb], restarts: int, effort: Effort) -> bool:
+    """Say whether the budget has been used up, of two climbs at least and of all that were asked for by number."""
+    least = restarts if restarts > RESTARTS else 2
+    return len(climbs) >= least and sum(len(one.trace) for one in climbs) >= effort.budget
 
 
 def _is_settled(climbs: list[Climb]) -> bool:
@@ -268,12 +333,12 @@ def _is_settled(climbs: list[Climb]) -> bool:
 
 
 def _marked(found: Climb, reason: str) -> Climb:
-    return Climb(found.state, found.objective, found.expectation, found.trace, found.gain_left, reason)
+    return replace(found, degenerate=reason)
 
 
 def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:
     if climbs and climbs[0].degenerate:
         reason = climbs[0].degenerate
     elif climbs:
-        reason = f"no climb converged in {MAX_STEPS} steps"
+        reason = f"no climb converged in {len(climbs[0].trace) - 1} steps"
     return f"none of {starts} starts led to a maximum that can be the answer: {reason}"

@@ -34,7 +34,8 @@ class Assignments:
     Attributes
     ----------
     probability : ndarray of shape (rows, K)
-        The mean over the draws of the probability given the parameters.
+        The mean over the draws of the probability given the parameters; NaN where at some draw no component can give
+        the row.
     mcse : ndarray of shape (rows, K)
         Its Monte Carlo standard error; NaN of a point estimate.
     """
@@ -46,9 +47,14 @@ class Assignments:
     def label(self) -> np.ndarray:
         """The most probable component, counted from 0, shape (rows,): no other label has a smaller expected 0-1 loss.
 
-        Of equally probable ones the first.
+        Of equally probable ones the first; where the probabilities are NaN it means nothing.
         """
         return np.argmax(self.probability, axis=1)
+
+    @property
+    def impossible(self) -> np.ndarray:
+        """Which rows no component can give, shape (rows,)."""
+        return np.isnan(self.probability).any(axis=1)
 
     @property
     def expected_loss(self) -> np.ndarray:
@@ -58,8 +64,8 @@ class Assignments:
 
     @property
     def expected_errors(self) -> float:
-        """The expected number of rows with a wrong label."""
-        return float(self.expected_loss.sum())
+        """The expected number of rows with a wrong label, of those that can be."""
+        return float(self.expected_loss[~self.impossible].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +106,9 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
         One row a data row, counted from 1. ``component``: the label of the most probable component, which has the
         smallest expected 0-1 loss; ``expected_loss``: the probability that it is wrong; then ``p[1]``, ...: the
         probability of each component, and ``mcse[1]``, ...: its Monte Carlo standard error (NaN of a point estimate).
-        ``attrs["expected_errors"]`` is the expected number of rows with a wrong label. Of a latent variable that is a
+        ``attrs["expected_errors"]`` is the expected number of rows with a wrong label. All is NaN of a row that no
+        component can give at some draw, such as a document with a word that an estimate gives probability 0;
+        ``attrs["impossible"]`` lists these rows. Of a latent variable that is a
         number instead ``mean``, ``sd_of_means`` (over draws, of its mean given the parameters) and ``mcse_mean``.
 
     Notes
@@ -190,7 +198,8 @@ def in_chunks(model: Any, params: Values, data: Values) -> Iterator[tuple[slice,
     for first in range(0, total, size):
         some = slice(first, min(first + size, total))
         values = np.asarray(model.assign({name: draws[some] for name, draws in params.items()}, data))
-        if not np.isfinite(values).all():
+        impossible = np.isnan(values).all(axis=-1, keepdims=True) if values.ndim == 3 else False
+        if not (np.isfinite(values) | impossible).all():
             raise NumericalError(f"{model.name}.assign gives numbers that are not finite")
         yield some, values
 
@@ -231,14 +240,19 @@ def _frame(model: Any, data: Values, found: Assignments | Latents) -> pd.DataFra
     import pandas as pd
 
     columns: Mapping[str, Any]
+    attrs: dict[str, Any]
     if isinstance(found, Latents):
         columns, attrs = {"mean": found.mean, "sd_of_means": found.sd_of_means, "mcse_mean": found.mcse}, {}
     else:
         labels = _labels(model, data, found.probability.shape[1])
-        columns = {"component": labels[found.label], "expected_loss": found.expected_loss}
+        component = np.where(found.impossible, np.nan, labels[found.label]) if found.impossible.any() else None
+        columns = {"component": labels[found.label] if component is None else component}
+        columns |= {"expected_loss": found.expected_loss}
         columns |= {f"p[{label}]": p for label, p in zip(labels, found.probability.T, strict=True)}
         columns |= {f"mcse[{label}]": error for label, error in zip(labels, found.mcse.T, strict=True)}
         attrs = {"expected_errors": found.expected_errors}
+        if found.impossible.any():
+            attrs["impossible"] = (1 + np.flatnonzero(found.impossible)).tolist()
     frame = pd.DataFrame(columns, index=pd.RangeIndex(1, model.inputs.size(data) + 1, name="row"))
     frame.attrs.update(attrs)
     return frame

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo import files, terminal
 from bayeszoo.accumulated import like_of
 from bayeszoo.assign import assign
 from bayeszoo.errors import InputError
+from bayeszoo.files import write_text as write
 from bayeszoo.options import TableOptions
+from bayeszoo.table import listed
 from bayeszoo.tree import dumps, given_of, model_of
 
 if TYPE_CHECKING:
@@ -74,14 +75,18 @@ def assign_command(
 
 def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the rows, and how many of them are expected to have a wrong label."""
-    columns, console = ["row", *map(str, frame.columns)], terminal.out()
+    columns, console, kind = ["row", *map(str, frame.columns)], terminal.out(), terminal.kind_of(frame, whole["kind"])
     cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
-    terminal.show(terminal.table(columns, cells, title=f"{whole['model']}, {whole['method']} ({whole['kind']})"))
+    terminal.show(terminal.table(columns, cells, title=f"{whole['model']}, {whole['method']} ({kind})"))
     if len(frame) > MAX_ROWS:
         console.print(f"The first {MAX_ROWS} of {len(frame)} rows; all of them: --json or -o.")
+    impossible = whole.get("impossible", [])
     if "expected_errors" in whole:
         errors = terminal.number(whole["expected_errors"], 4)
-        console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame)}.")
+        console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame) - len(impossible)}.")
+    if impossible:
+        rows = listed(np.array(impossible) - 1)
+        console.print(f"Withheld: {rows}, which no component can give at the parameters of the fit.")
     if whole["kind"] == "point estimate":
         console.print("The estimate is plugged in: how uncertain the parameters are is not in the probabilities.")
 
@@ -100,11 +105,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULA) else value
     return "" if value != value else value  # NaN is not itself
-
-
-def write(text: str, path: Path) -> None:
-    """Write a text so that ``path`` holds either the old file or the whole new one."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        made = Path(folder) / "table.csv"
-        made.write_text(text, encoding="utf-8")
-        os.replace(made, path)

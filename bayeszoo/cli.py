@@ -13,25 +13,30 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
-from bayeszoo import files, terminal, zoo
+from bayeszoo import exits, figures, files, terminal, zoo
 from bayeszoo.assign_command import assign_command
 from bayeszoo.check_command import check_command
+from bayeszoo.compare_command import compare_command
 from bayeszoo.decode_command import decode_command
 from bayeszoo.describe import in_brief, in_full
 from bayeszoo.empirical_command import empirical_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit
+from bayeszoo.heldout_command import heldout_command
 from bayeszoo.options import FieldOptions, MethodOptions, PriorOptions, TableOptions
+from bayeszoo.predict_command import predict_command
+from bayeszoo.report_command import report_command
 from bayeszoo.residuals_command import residuals_command
 from bayeszoo.select_command import select_command
+from bayeszoo.topics_command import topics_command
 from bayeszoo.tree import dumps
 
 if TYPE_CHECKING:
@@ -50,17 +55,20 @@ app = App(
 )
 app.command(assign_command, name="assign")
 app.command(check_command, name="check")
+app.command(compare_command, name="compare")
 app.command(decode_command, name="decode")
 app.command(empirical_command, name="empirical")
+app.command(heldout_command, name="heldout")
+app.command(predict_command, name="predict")
+app.command(report_command, name="report")
 app.command(residuals_command, name="residuals")
 app.command(select_command, name="select")
+app.command(topics_command, name="topics")
 
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
 Flag = Annotated[bool, Parameter(negative=())]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
-
-_received: list[int] = []
 
 
 @app.command(name="list")
@@ -69,19 +77,40 @@ def list_models(*, as_json: Json = False) -> None:
     rows = [in_brief(zoo.find(name)) for name in zoo.builtin_names()]
     plugins = {name: point.value for name, point in zoo.plugins().items()}
     if as_json:
-        _print_json({"models": rows, "plugins": plugins})
+        exits.print_json({"models": rows, "plugins": plugins})
     else:
         terminal.show_models(rows, plugins)
 
 
 @app.command
-def show(name: str, /, *, as_json: Json = False) -> None:
-    """Show a model: its notation, fields, inputs, data and graph."""
-    described = in_full(zoo.find(name))
+def show(
+    name: str, /, *, as_json: Json = False, plot: Annotated[Path | None, Parameter()] = None, overwrite: Flag = False
+) -> None:
+    """Show a model: its notation, fields, inputs, data and graph.
+
+    Parameters
+    ----------
+    name
+        The model; see `bayeszoo list`.
+    as_json
+        One JSON document on stdout, and nothing else.
+    plot
+        Draw its graph here (.svg, .png or .pdf).
+    overwrite
+        Replace an existing file.
+    """
+    model = zoo.find(name)
+    if plot is not None:
+        figures.probe(plot, overwrite)
+    described = in_full(model)
     if as_json:
-        _print_json(described)
+        exits.print_json(described)
     else:
         terminal.show_model(described)
+    if plot is not None:
+        from bayeszoo.model_graph import write_graph
+
+        terminal.note(f"wrote {write_graph(model(), plot, overwrite)}")
 
 
 @app.command
@@ -149,7 +178,7 @@ def fit_command(
     data
         CSV, TSV or Parquet file; the model's own data without it.
     method
-        exact, enumerate, mle, map, em, vb, laplace, advi, fullrank_advi, nuts or smc.
+        exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc.
     seed
         Source of all randomness; one is drawn and reported without it.
     output
@@ -184,10 +213,10 @@ def fit_command(
         described["saved"] = _save(tree, output, overwrite)
     finally:  # a full disk must not take the printed result with it
         if as_json:
-            _print_json(described)
+            exits.print_json(described)
         else:
             terminal.show_fit(tree, described)
-    return _verdict([tree], described["warnings"])
+    return exits.verdict([tree], described["warnings"])
 
 
 def _model_and_data(
@@ -220,122 +249,9 @@ def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None
     return str(target)
 
 
-def _verdict(trees: Sequence[xr.DataTree], warnings: Sequence[str]) -> int:
-    """Print what a reader must know, and return the exit code."""
-    for warning in warnings:
-        terminal.note(f"warning: {warning}")
-    states = {tree.attrs["status"] for tree in trees}
-    if "interrupted" in states:
-        return _signal_code()
-    return 0 if states <= {"ok"} else Untrustworthy.exit_code
-
-
-@app.command(name="compare")
-def compare_command(
-    name: str,
-    data: str | None = None,
-    /,
-    *,
-    methods: str | None = None,
-    seed: Seed | None = None,
-    as_json: Json = False,
-    prior: PriorOptions | None = None,
-    table: TableOptions | None = None,
-) -> int:
-    """Fit by several methods and put them side by side.
-
-    Parameters
-    ----------
-    name
-        The model; see `bayeszoo list`.
-    data
-        CSV, TSV or Parquet file; the model's own data without it.
-    methods
-        Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, nuts, as
-        far as it has them.
-    seed
-        Source of all randomness; one is drawn and reported without it.
-    as_json
-        One JSON document on stdout, and nothing else.
-    """
-    from bayeszoo.compare import Withheld, compare, fit_each, named_methods
-    from bayeszoo.summary import document, failures_of
-
-    model = zoo.find(name)
-    chosen = named_methods(model, methods)
-    rows = (table or TableOptions()).read(model, data)
-    made = (prior or PriorOptions()).model(model, rows)
-    found = fit_each(made, rows, chosen, seed, terminal.TerminalReporter())
-    trees = [one for one in found if not isinstance(one, Withheld)]
-    frame = compare(found)
-    if as_json:
-        withheld = [asdict(one) for one in found if isinstance(one, Withheld)]
-        fits = [document(tree) for tree in trees]
-        _print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
-    else:
-        terminal.show_comparison(frame)
-    code = _verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
-    return code or (NumericalError.exit_code if len(trees) < len(found) else 0)
-
-
-@app.command(name="predict")
-def predict_command(
-    fit_file: Path,
-    data: str | None = None,
-    /,
-    *,
-    rows: int | None = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-    table: TableOptions | None = None,
-) -> None:
-    """Predict new rows from a saved fit, and score the prediction where their outcome is known.
-
-    Parameters
-    ----------
-    fit_file
-        A fit saved with -o.
-    data
-        Table of new rows.
-    rows
-        Without a table: how many further observations; one by default.
-    seed
-        Of the predictive draws.
-    as_json
-        One JSON document on stdout, and nothing else.
-    """
-    from bayeszoo.accumulated import like_of
-    from bayeszoo.predict import predict
-    from bayeszoo.tree import given_of, model_of
-
-    tree = files.load(fit_file)
-    table = table or TableOptions()
-    if data is None and table == TableOptions():
-        new: Any = 1 if rows is None else rows
-    elif rows is None:
-        new = table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
-    else:
-        raise InputError("--rows goes without a table")
-    frame = predict(tree, new, seed=seed).reset_index()
-    whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
-    score = float(frame.groupby("row")["log_score"].first().sum(skipna=False))
-    if as_json:
-        _print_json({**whole, "sum_of_log_scores": score, "rows": frame.to_dict("records")})
-    else:
-        terminal.show_prediction(frame, score, tree.attrs["kind"])
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(dumps(value) + "\n")
-
-
 def _on_signal(number: int, _: FrameType | None) -> None:
-    _received.append(number)
+    exits.received.append(number)
     raise KeyboardInterrupt
-
-
-def _signal_code() -> int:
-    return 128 + (_received[-1] if _received else signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -369,20 +285,20 @@ def _run(arguments: list[str], debug: bool) -> int:
         return code
     except KeyboardInterrupt:
         terminal.note("interrupted")
-        return _signal_code()
+        return exits.signal_code()
     except CycloptsError as error:
         return _fail(error, f"error: {str(error).strip()} See `bayeszoo --help`.", InputError.exit_code, debug)
     except (InputError, NumericalError, Untrustworthy) as error:
         return _fail(error, f"error: {error}", error.exit_code, debug)
     except Interrupted as error:
-        return _fail(error, f"error: {error}", _signal_code(), debug)
+        return _fail(error, f"error: {error}", exits.signal_code(), debug)
     except BrokenPipeError:
         return _reader_left()
     except OSError as error:
         return _fail(error, f"error: {error}", NumericalError.exit_code, debug)
     except Exception as error:  # the last resort, so that a bug ends in one line and code 1
-        if _received:  # compiled code may turn an interrupt into an error of its own
-            return _fail(error, "interrupted", _signal_code(), debug)
+        if exits.received:  # compiled code may turn an interrupt into an error of its own
+            return _fail(error, "interrupted", exits.signal_code(), debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
 
 

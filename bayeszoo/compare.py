@@ -17,7 +17,7 @@ from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.model import Model, label_of
 from bayeszoo.problem import Reporter
 from bayeszoo.signs import probability_positive
-from bayeszoo.summary import elements, errors, summarize
+from bayeszoo.summary import elements, errors, listed, summarize
 from bayeszoo.symmetry import matched
 from bayeszoo.tree import fact, given_of, model_of, nested
 from bayeszoo.zoo import find
@@ -193,7 +193,9 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
         "seconds": sum(nested(one, "seconds").values()),
         **(_evidence(one) | _loo(one) if one.attrs["status"] == "ok" else {}),
     }
-    return [{**whole, **row} for name, found in summarize(one).items() for row in _elements(one, name, found)]
+    return [
+        {**whole, **row} for name, found in summarize(one, listed(one)).items() for row in _elements(one, name, found)
+    ]
 
 
 def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, cast
@@ -14,31 +14,31 @@ from bayeszoo.ascent import Search
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.gate import MAX_K_HAT, at_most, failures
 from bayeszoo.latent import Enumerable, Latent, Values, Variational
-from bayeszoo.model import Exact, Model
+from bayeszoo.model import Exact, Model, Predictive, Sufficient
 
 NO_EVIDENCE = "no closed form: give a fit by smc"
 
 
 def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
-    """Make candidates for `select` of one mixture: several numbers of components K.
+    """Make candidates for `select` of one model: several numbers of components K, or of factors q.
 
     Parameters
     ----------
     model : Model
-        An instance with a field K; its own K does not matter. All other fields stay as they are: every candidate has
-        the same prior for each of its components.
+        An instance with a field K, or q; its own number does not matter. All other fields stay as they are: every
+        candidate has the same prior for each of its components.
     numbers : iterable of int
         Each >= 1.
 
     Returns
     -------
     dict of str to Model
-        ``{"K=1": ..., "K=2": ..., ...}``
+        ``{"K=1": ..., "K=2": ..., ...}``, or ``"q=1"`` and so on.
 
     Raises
     ------
     InputError
-        When the model has no K, or a number is not one or given twice.
+        When the model has neither, or a number is not one or given twice.
 
     Notes
     -----
@@ -52,21 +52,38 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
     >>> list(bz.components(bz.find("gaussian_mixture")(), range(1, 4)))
     ['K=1', 'K=2', 'K=3']
     """
-    if not isinstance(model, Model) or not has_components(type(model)):
+    name = number_of_components(type(model)) if isinstance(model, Model) else None
+    if name is None:
         what = f"the class {model.__name__}" if isinstance(model, type) else getattr(model, "name", repr(model))
-        raise InputError(f"only models with K components have several, got {what}", hint="see `bayeszoo list`")
+        raise InputError(
+            f"only models with K components have several, or those with q factors, got {what}",
+            hint="see `bayeszoo list`",
+        )
     given = list(numbers)
     if not given:
         raise InputError("there are no numbers of components", hint="give range(1, 6)")
-    made = {f"K={number}": cast(Model, replace(cast(Any, model), K=number)) for number in given}
+    made = {f"{name}={number}": cast(Model, replace(cast(Any, model), **{name: number})) for number in given}
     if len(made) < len(given):
-        raise InputError(f"K={max(given, key=given.count)} is given twice")
+        raise InputError(f"{name}={max(given, key=given.count)} is given twice")
     return made
 
 
-def has_components(model: type[Model]) -> bool:
-    """Say whether a model has a number of components to choose."""
-    return any(field.name == "K" for field in fields(cast(Any, model)))
+def number_of_components(model: type[Model]) -> str | None:
+    """Return the field that is the number of components or factors; None of a model that has none to choose."""
+    known = {field.name for field in fields(cast(Any, model))}
+    return next((name for name in ("K", "q") if name in known), None)
+
+
+def plug_in(model: Any) -> Callable[[Any, Any], Any] | None:
+    """Return how held-out rows are predicted by a model without closed forms: given the maximum of the likelihood.
+
+    None of models with closed forms, and of those whose maximum takes many climbs.
+    """
+    known = isinstance(model, Latent) and isinstance(model, Sufficient) and hasattr(model, "mle")
+    if isinstance(model, Predictive) or not known:
+        return None
+    of_model = cast(Any, model)
+    return lambda stats, rows: of_model.likelihood(of_model.mle(stats), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +112,7 @@ class Criteria:
         """Return the maximum of the log likelihood, by EM."""
         if not isinstance(self.model, Latent):
             raise NumericalError("no closed form")
-        found = em.climbs(self.model, self.data, self._rng(0), flat=True)
+        found = em.climbs(self.model, self._sample, self._rng(0), flat=True)
         return found.best.expectation.value, _reached("EM", found)
 
     def elbo(self) -> tuple[float, str]:
@@ -128,7 +145,12 @@ class Criteria:
 
     @cached_property
     def _climbed(self) -> Search:
-        return vb.climbs(self.model, self.data, self._rng(1))
+        return vb.climbs(self.model, self._sample, self._rng(1))
+
+    @cached_property
+    def _sample(self) -> Any:
+        """What EM and variational Bayes go by."""
+        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
 
     def _rng(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, purpose))

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.inputs import Arrays, Inputs, Parsed
-from bayeszoo.sources import read_table
+from bayeszoo.sources import PACKED, read_table, unpacked
 from bayeszoo.table import Table, shown
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -29,7 +29,7 @@ class Example:
     Parameters
     ----------
     file : str
-        Its file in the folder ``data`` next to the model, such as ``paris_births.csv``.
+        Its file in the folder ``data`` next to the model, such as ``paris_births.csv``; it may be packed by gzip.
     about : str
         What it is, in a sentence.
     source : str
@@ -40,7 +40,7 @@ class Example:
     Raises
     ------
     ValueError
-        When the file's name without its suffix is not of lower-case letters, digits, ``_`` and ``-``.
+        When the file's name without its suffixes is not of lower-case letters, digits, ``_`` and ``-``.
     """
 
     file: str
@@ -55,8 +55,8 @@ class Example:
 
     @property
     def name(self) -> str:
-        """The file's name without its suffix."""
-        return PurePath(self.file).stem
+        """The file's name without its suffixes."""
+        return PurePath(self.file.removesuffix(PACKED)).stem
 
 
 class HasInputs(Protocol):
@@ -136,7 +136,8 @@ class Data(Mapping[str, np.ndarray]):
     @property
     def rows(self) -> int:
         """The number of data rows."""
-        return len(next(iter(self.arrays.values()), ()))
+        names = self.checked_for[0].row_names if self.checked_for else None
+        return len(next(iter(self.arrays.values()), ()) if names is None else self.arrays[names])
 
     @cached_property
     def digest(self) -> str:
@@ -255,6 +256,8 @@ def _read(
     if source is None:
         table, defaults = _example(model, None)
         options = {**defaults, **options}
+        given = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
+        missing = given if missing == "refuse" else missing
     else:
         table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
     parsed = _parsed(inputs, table, new, like, missing=missing, **options)
@@ -267,8 +270,9 @@ def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **opti
 
 def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
     """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
+    labels = [name for name in inputs.coords if name != inputs.row_names]
     alike = like is None or (
-        all(np.array_equal(like[name], data.get(name, ())) for name in inputs.coords) and like.keys() == data.keys()
+        all(np.array_equal(like[name], data.get(name, ())) for name in labels) and like.keys() == data.keys()
     )
     if alike and data.checked_for == (inputs, new):
         return data
@@ -314,8 +318,8 @@ def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]
     found = model.examples[0] if name is None else known.get(name)
     if found is None:
         raise InputError(f"{title} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
-    with resources.as_file(_folder(model) / found.file) as path:
-        return read_table(path), dict(found.options)
+    with resources.as_file(_folder(model) / found.file) as path, unpacked(path) as plain:
+        return read_table(plain), dict(found.options)
 
 
 def _folder(model: HasInputs) -> Traversable:

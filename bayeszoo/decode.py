@@ -16,6 +16,7 @@ from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.inputs import starts
 from bayeszoo.model import Model, Values
+from bayeszoo.predict import log_mean
 from bayeszoo.summary import components_withheld
 from bayeszoo.tree import data_of, given_of, model_of
 
@@ -71,6 +72,14 @@ class Decodable:
         fitted = self.fitted
         rows = [hidden_markov.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
         return points[int(np.argmax(self.model.log_prior(every, fitted) + np.array(rows)))]
+
+    def score(self) -> dict[str, float]:
+        """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
+        shape = np.shape(next(iter(self.draws.values())))[:2]
+        if self.fitted is None or self.data is self.fitted or shape == (1, 1):
+            return {}
+        mean, error = log_mean(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*shape, 1)))
+        return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +190,8 @@ def decode(
 
         In ``attrs``: ``viterbi_log_joint``, the log joint density of the rows and the path given the parameters at its
         point; ``log_likelihood``, that of the rows there; ``expected_errors``, the expected number of rows whose state
-        is not ``state``.
+        is not ``state``; and of new rows by several draws ``log_predictive``, the log of their density averaged over
+        the draws, NaN where few draws carry it, and its Monte Carlo error ``mcse_log_predictive``.
 
     Raises
     ------
@@ -211,7 +221,7 @@ def decode(
     columns |= _by_state(smoothed, states, "smoothed", "mcse") | _by_state(
         filtered, states, "filtered", "mcse_filtered"
     )
-    about = {"viterbi_log_joint": value, "log_likelihood": hidden_markov.log_likelihood(*chain)}
+    about = {"viterbi_log_joint": value, "log_likelihood": hidden_markov.log_likelihood(*chain), **whole.score()}
     return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
 

@@ -93,15 +93,21 @@ def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the rows, without Monte Carlo errors where there are none, and what is known of them as a whole."""
     frame = frame.drop(columns=[c for c in frame if str(c).startswith("mcse") and frame[c].isna().all()])
     columns, console = [str(frame.index.name), *map(str, frame.columns)], terminal.out()
+    kind = terminal.kind_of(frame, whole["kind"])
     cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
-    terminal.show(terminal.table(columns, cells, title=f"{whole['model']}, {whole['method']} ({whole['kind']})"))
+    terminal.show(terminal.table(columns, cells, title=f"{whole['model']}, {whole['method']} ({kind})"))
     if len(frame) > MAX_ROWS:
         console.print(f"The first {MAX_ROWS} of {len(frame)} rows; all of them: --json or -o.")
     if "expected_errors" in whole:
         errors = terminal.number(whole["expected_errors"], 4)
         joint, rows = (terminal.number(whole[name], 10) for name in ("viterbi_log_joint", "log_likelihood"))
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
-        console.print(f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}.")
+        where = "" if kind in ("point estimate", "exact") else ", at the draw of highest density"
+        said = f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}"
+        console.print(f"{said}{where}.")
+    if "log_predictive" in whole:
+        score, error = (terminal.number(whole[name], 5) for name in ("log_predictive", "mcse_log_predictive"))
+        console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
     if whole["kind"] == "point estimate":

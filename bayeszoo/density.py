@@ -21,6 +21,7 @@ from bayeszoo.optimize import Gradient
 
 if TYPE_CHECKING:
     import pymc as pm
+    import xarray as xr
 
 
 def improper(model: pm.Model) -> list[str]:
@@ -135,6 +136,17 @@ class Density:
         """Parameters that can have one value only, as the weight of a single component: no sampler moves them."""
         sizes = {v.name: np.size(self._start[self.model.rvs_to_values[v].name]) for v in self.model.free_RVs}
         return [name for name, size in sizes.items() if size == 0]
+
+    def moving(self, posterior: xr.Dataset) -> xr.Dataset:
+        """Leave out of draws what can have one value only: such parameters, and entries that their transform fixes."""
+        transforms = {v.name: self.model.rvs_to_transforms[v] for v in self.model.free_RVs}
+        found = posterior.drop_vars(self.constant)
+        for name, transform in transforms.items():
+            fixed = getattr(transform, "fixed", None)
+            if fixed is not None and name in found:
+                values = found[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~fixed]
+                found = found.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
+        return found
 
     @property
     def _reported(self) -> list[Any]:

@@ -15,7 +15,7 @@ def in_brief(model: type[Model]) -> dict[str, Any]:
     """Return a model's name, first line, capabilities, methods and data sets."""
     return {
         "name": model.name,
-        "about": _notation(model).partition("\n")[0],
+        "about": notation(model).partition("\n")[0],
         "capabilities": list(capabilities(model)),
         "methods": methods_for(model),
         "data": [item.name for item in model.examples],
@@ -26,7 +26,7 @@ def in_full(model: type[Model]) -> dict[str, Any]:
     """Return also its notation, fields, inputs, data and graph."""
     return {
         **in_brief(model),
-        "notation": _notation(model),
+        "notation": notation(model),
         "fields": [_field(f, hyperparameters(model)) for f in fields(cast(Any, model))],
         "inputs": model.inputs.describe(),
         "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
@@ -41,7 +41,8 @@ def _field(f: Field[Any], known: dict[str, Hyperparameter]) -> dict[str, Any]:
     return {"field": f.name, "is": about.label + along if about else "", "default": text(f.default)}
 
 
-def _notation(model: type[Model]) -> str:
+def notation(model: type[Model]) -> str:
+    """Return the docstring of the model's file: the model in ~ notation, and its sources."""
     return (sys.modules[model.__module__].__doc__ or "").strip()
 
 

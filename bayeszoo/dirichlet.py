@@ -50,6 +50,23 @@ def log_multinomial(counts: Any) -> np.ndarray:
     return np.sum(log_binomial(np.cumsum(counts, axis=-1), counts), axis=-1)
 
 
+def draw_dirichlet(alpha: np.ndarray, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Draw Dirichlet vectors along the last axis, an array of shape ``(*size, *alpha.shape)``.
+
+    Notes
+    -----
+    A Gamma(a) variable is a Gamma(a + 1) variable times U ** (1 / a); in logarithms that never underflows. The
+    largest power is divided out before dividing by ``a``, for a power of 1e-310 is infinite.
+    """
+    shape = ((size,) if isinstance(size, int) else tuple(size)) + alpha.shape
+    log_gamma = np.log(rng.standard_gamma(alpha + 1, size=shape))
+    smallest = alpha.min(axis=-1, keepdims=True)
+    powers = rng.standard_exponential(size=shape) * (smallest / alpha)
+    with np.errstate(over="ignore"):
+        log_gamma -= (powers - powers.min(axis=-1, keepdims=True)) / smallest
+    return scipy.special.softmax(log_gamma, axis=-1)
+
+
 class Dirichlet:
     """Probabilities of K categories, or several independent rows of them.
 
@@ -77,20 +94,8 @@ class Dirichlet:
         )
 
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draw an array of shape ``(*size, *alpha.shape)``.
-
-        Notes
-        -----
-        A Gamma(a) variable is a Gamma(a + 1) variable times U ** (1 / a); in logarithms that never underflows. The
-        largest power is divided out before dividing by ``a``, for a power of 1e-310 is infinite.
-        """
-        shape = ((size,) if isinstance(size, int) else tuple(size)) + self.alpha.shape
-        log_gamma = np.log(rng.standard_gamma(self.alpha + 1, size=shape))
-        smallest = self.alpha.min(axis=-1, keepdims=True)
-        powers = rng.standard_exponential(size=shape) * (smallest / self.alpha)
-        with np.errstate(over="ignore"):
-            log_gamma -= (powers - powers.min(axis=-1, keepdims=True)) / smallest
-        return scipy.special.softmax(log_gamma, axis=-1)
+        """Draw an array of shape ``(*size, *alpha.shape)``."""
+        return draw_dirichlet(self.alpha, size, rng)
 
     def logpdf(self, p: Any) -> float:
         """Log density at ``p``, of the shape of ``alpha``: all rows together, with every constant.

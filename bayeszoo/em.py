@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.ascent import RESTARTS, Climb, Search, search
+from bayeszoo.ascent import RESTARTS, Climb, Effort, Evaluate, Search, Update, search
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.latent import Expectation, Values
 from bayeszoo.problem import Outcome, Problem, Reporter
+from bayeszoo.squarem import Accelerated
 
 SPACE = "constrained (no Jacobian)"
 ESTIMATES = ("map", "mle")
@@ -41,10 +42,12 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
         raise InputError(f"there is no estimate {estimate!r}", hint="use map or mle")
     flat = estimate == "mle"
     model: Any = problem.model
-    if not flat and hasattr(model, "unbounded") and (reason := model.unbounded(problem.data)):
+    if not flat and hasattr(model, "unbounded") and (reason := model.unbounded(problem.sample)):
         raise NumericalError(f"the posterior density has no maximum: {reason}")
     with problem.clock.phase("run"):
-        found = climbs(model, problem.data, problem.rng, flat, restarts, problem.reporter)
+        found = climbs(model, problem.sample, problem.rng, flat, restarts, problem.reporter)
+        if hasattr(model, "undetermined") and (why := model.undetermined(found.best.state, problem.data, flat)):
+            raise NumericalError(f"the maximum is not a single point: {why}")
         facts = {"mode_space": SPACE, **_heights(problem, found.best), **found.facts}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in found.best.state.items()}
     return Outcome(draws, "EM", found.checks, facts, optimization={"objective": found.best.trace})
@@ -52,13 +55,15 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
 
 def climbs(
     model: Any,
-    data: Values,
+    data: Any,
     rng: np.random.Generator,
     flat: bool,
     restarts: int = RESTARTS,
     reporter: Reporter | None = None,
 ) -> Search:
     """Climb from many starts; ``flat`` leaves the prior out.
+
+    The steps are given ``data``: the rows, or the statistics of a model that is `Sufficient`.
 
     Raises
     ------
@@ -74,19 +79,29 @@ def climbs(
         # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
         return model.degenerate(params, data) if flat and hasattr(model, "degenerate") else ""
 
+    def update(stats: Any) -> Any:
+        return model.m_step(stats, flat)
+
+    steps: tuple[Evaluate, Update] = evaluate, update
+    if hasattr(model, "to_vector"):
+        faster = Accelerated(evaluate, update, model.to_vector, model.from_vector)
+        steps = faster.evaluate, faster.update
     return search(
         lambda rng: model.start(data, rng),
-        evaluate,
-        lambda stats: model.m_step(stats, flat),
+        *steps,
         rng,
         reporter or Reporter(),
         suspect,
         restarts,
         (lambda params: model.row_terms(params, data)) if hasattr(model, "row_terms") else None,
+        Effort.of(model, data),
     )
 
 
 def _heights(problem: Problem, best: Climb) -> dict[str, float]:
     model: Any = problem.model
     likelihood = best.expectation.value
-    return {"log_likelihood": likelihood, "log_joint": likelihood + float(model.log_prior(best.state, problem.data))}
+    return {
+        "log_likelihood": likelihood,
+        "log_joint": likelihood + float(model.log_prior(best.state, problem.sample)),
+    }

@@ -108,7 +108,8 @@ def empirical_bayes(
     success lies, and the evidence is then largest for a prior that holds nothing else, at the boundary.
 
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
-    of NUTS: see `bayeszoo.empirical_draws.by_draws`.
+    of NUTS: see `bayeszoo.empirical_draws.by_draws`. A model that is not `Exact` may choose them by variational Bayes,
+    so that the lower bound of the evidence is largest: see `bayeszoo.empirical_vb.by_vb`.
 
     Parameters
     ----------
@@ -163,6 +164,10 @@ def empirical_bayes(
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 2:
         raise InputError(f"starts must be a whole number >= 2, got {starts!r}", hint="one climb cannot be checked")
     data = read(model, data)
+    if not isinstance(model, Exact):
+        from bayeszoo.empirical_vb import by_vb
+
+        return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
     for name in names:
         require_same_statistics(model, data, [_moved(model, name)])
     if why := no_closed_form(model, data):
@@ -185,7 +190,7 @@ def empirical_bayes(
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or say what is wrong with them."""
-    if not isinstance(model, Exact):
+    if not isinstance(model, Exact) and not hasattr(model, "vb_choose"):
         raise InputError(f"{model.name} has no closed-form evidence to maximize", hint="see `bayeszoo list`")
     known = hyperparameters(model)
     names = (over,) if isinstance(over, str) else tuple(over or ())

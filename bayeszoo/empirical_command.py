@@ -14,6 +14,8 @@ from bayeszoo import terminal, zoo
 from bayeszoo.data import Data
 from bayeszoo.empirical import ENVELOPE, EmpiricalBayes, empirical_bayes, no_closed_form
 from bayeszoo.empirical_draws import WITHHELD, EmpiricalBayesByDraws
+from bayeszoo.empirical_vb import WITHHELD as ONLY_A_BOUND
+from bayeszoo.empirical_vb import EmpiricalBayesByVB
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.fields import text
 from bayeszoo.full_bayes import FullBayes, full_bayes
@@ -112,15 +114,17 @@ def document(
         The posterior with the fields integrated out.
     """
     ok, by_draws = found.status == "ok", isinstance(found, EmpiricalBayesByDraws)
+    unknown = by_draws or isinstance(found, EmpiricalBayesByVB)
     return {
         "model": found.model.name,
         "status": found.status,
         "over": list(found.over),
         "fields_before": fields_of(found.before),
         "fields": fields_of(found.model) if ok else None,
-        "log_evidence_before": None if by_draws else found.log_evidence_before,
-        "log_evidence": found.log_evidence if ok and not by_draws else None,
+        "log_evidence_before": None if unknown else found.log_evidence_before,
+        "log_evidence": found.log_evidence if ok and not unknown else None,
         "draws": _of_draws(found) if by_draws else None,
+        "bound": _of_bound(found) if isinstance(found, EmpiricalBayesByVB) else None,
         "figures": _figures(found.model, rows) if ok else None,
         "boundary": found.boundary,
         "starts": found.starts,
@@ -143,6 +147,12 @@ def _of_draws(found: EmpiricalBayes) -> dict[str, Any]:
         "fits": made.fits,
         "log_evidence": WITHHELD,
     }
+
+
+def _of_bound(found: EmpiricalBayesByVB) -> dict[str, Any]:
+    """Return the ELBO before and after, of fields that were chosen by it."""
+    after = found.elbo if found.status == "ok" else None
+    return {"elbo_before": found.elbo_before, "elbo": after, "log_evidence": ONLY_A_BOUND}
 
 
 def _figures(model: Any, rows: Data) -> dict[str, float]:
@@ -232,7 +242,12 @@ def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
 
 def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
     """Yield lines on the evidence: before and after, or its gain and the Monte Carlo errors of the fields."""
-    ok, draws = described["status"] == "ok", described["draws"]
+    ok, draws, bound = described["status"] == "ok", described["draws"], described["bound"]
+    if bound:
+        before, after = (terminal.number(bound[key], 10) for key in ("elbo_before", "elbo"))
+        yield f"ELBO {before} before, {after if ok else 'withheld'} after"
+        yield bound["log_evidence"]
+        return
     if not draws:
         before, after = (terminal.number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
         yield f"log evidence {before} before, {after if ok else 'withheld'} after"

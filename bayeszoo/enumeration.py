@@ -87,10 +87,15 @@ def require_few(model: Any, data: Values) -> None:
     """Raise `InputError` unless every assignment of the rows can be gone through."""
     if not isinstance(model, Enumerable):
         raise InputError(f"{getattr(model, 'name', model)} cannot be enumerated", hint="see `bayeszoo list`")
-    rows, K = model.inputs.size(data), model.K  # type: ignore[attr-defined]
+    rows, K, what = latents(model, data), model.K, "word" if hasattr(model, "latents") else "row"  # type: ignore[attr-defined]
     if K > 1 and rows > most_rows(K):
-        hint = f"give at most {most_rows(K)} row{'s' * (most_rows(K) != 1)}, or use another method"
-        raise InputError(f"{rows} rows have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
+        hint = f"give at most {most_rows(K)} {what}{'s' * (most_rows(K) != 1)}, or use another method"
+        raise InputError(f"{rows} {what}s have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
+
+
+def latents(model: Any, data: Values) -> int:
+    """Return how many latent variables the data have: one a row, unless the model says otherwise."""
+    return int(model.latents(data) if hasattr(model, "latents") else model.inputs.size(data))
 
 
 def most_rows(K: int) -> int:
@@ -127,8 +132,8 @@ class Enumeration:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
-        return int(self.model.inputs.size(self.data))
+        """The number of rows; of a model of words in documents, that of the words."""
+        return latents(self.model, self.data)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -175,7 +180,8 @@ class Enumeration:
         Parameters
         ----------
         new_data : Data or anything that `read` takes
-            Rows with their outcome. Each is appended to the data, so that K times as many assignments are summed over.
+            Rows with their outcome. Each is appended to the data, so that K times as many assignments are summed over;
+            of observations in order it is the next one of the last sequence.
         **options
             Of `read`.
 
@@ -223,9 +229,14 @@ class Enumeration:
 
     def _with(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Append a row to the data; labels of the other axes are the same."""
-        coords = self.model.inputs.coords
+        inputs = self.model.inputs
+        row = inputs.following(self.data, row) if hasattr(inputs, "following") else row
+        labels, codes = [name for name in inputs.coords if name != inputs.row_names], inputs.coded
+        shifts = {name: inputs.size(self.data) for name in codes if codes[name] == inputs.row_names}
         longer = {
-            name: values if name in coords else np.concatenate([values, row[name]])
+            name: values
+            if name in labels
+            else np.concatenate([values, row[name] + shifts[name] if name in shifts else row[name]])
             for name, values in self.data.items()
         }
         require_few(self.model, longer)
@@ -234,7 +245,7 @@ class Enumeration:
 
 def _log_joint(model: Any, data: Values, reporter: Reporter) -> np.ndarray:
     """Return log p(y, z) of every assignment; some may be impossible, but none undefined."""
-    rows = model.inputs.size(data)
+    rows = latents(model, data)
     made = np.empty(model.K**rows)
     for some in _chunks(len(made), rows):
         made[some] = model.log_joint(_digits(some, model.K, rows), data)

@@ -136,6 +136,14 @@ def _same(tree: xr.DataTree, path: Path) -> None:
         raise OSError(f"{path.parent}: what was read back is not what was written")
 
 
+def write_text(text: str, path: Path) -> None:
+    """Write a text so that ``path`` holds either the old file or the whole new one."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
+        made = Path(folder) / "text"
+        made.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(made, path)
+
+
 def load(path: str | Path) -> xr.DataTree:
     """Read a fit that `save` wrote.
 

@@ -37,10 +37,12 @@ METHODS: dict[str, Method] = {
     "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
     "em": Method("em:run", "Latent", "point estimate", "expectation-maximization, for either mode"),
     "vb": Method("vb:run", "Variational", "approximate", "variational Bayes by coordinate ascent, with its ELBO"),
+    "online_vb": Method("online_vb:run", "Stochastic", "approximate", "variational Bayes by minibatches of rows"),
     "laplace": Method("laplace:run", None, "approximate", "Gaussian at the mode, unconstrained space"),
     "advi": Method("advi:mean_field", None, "approximate", "best independent Gaussians, unconstrained space"),
     "fullrank_advi": Method("advi:full_rank", None, "approximate", "best Gaussian, unconstrained space"),
     "nuts": Method("nuts:run", None, "sampled", "No-U-Turn sampler"),
+    "gibbs": Method("gibbs:run", "Collapsed", "sampled", "collapsed Gibbs sampler, parameters integrated out"),
     "smc": Method("smc:run", None, "sampled", "sequential Monte Carlo, with log evidence"),
 }
 
@@ -63,15 +65,17 @@ def fit(
     data : Data, Accumulated or anything that `read` takes, optional
         By default the model's own first real data set. What `accumulate` made of a file in chunks has no rows: the fit
         then has no leave-one-out scores.
-    method : {"exact", "enumerate", "mle", "map", "em", "vb", "laplace", "advi", "fullrank_advi", "nuts", "smc"}
-        How to fit.
+    method : str
+        How to fit, one of `METHODS`: "exact", "enumerate", "mle", "map", "em", "vb", "online_vb", "laplace",
+        "advi", "fullrank_advi", "nuts", "gibbs", "smc".
     seed : int or numpy.random.Generator, optional
         Source of all randomness. Without one a seed is drawn; either way the tree records it.
     reporter : Reporter, optional
         Takes progress; silent by default.
     **options
-        Of the method: ``draws`` and ``chains`` of all that draw; ``tune``, ``target_accept``, ``sampler`` and
-        ``extend`` of NUTS; ``threshold`` of SMC; ``restarts`` of EM and VB, ``estimate`` of EM.
+        Of the method: ``draws`` and ``chains`` of all that draw; ``tune`` and ``extend`` of NUTS and Gibbs,
+        ``target_accept`` and ``sampler`` of NUTS, ``thin`` of Gibbs; ``threshold`` of SMC; ``restarts`` of EM and VB,
+        ``estimate`` of EM.
 
     Returns
     -------
@@ -132,7 +136,11 @@ def check_method(model: type[Model], method: str) -> None:
 def _find(model: Model, method: str) -> Callable[..., Outcome]:
     if not isinstance(model, Model):
         raise InputError(f"fit needs a model instance, got {type(model).__name__}", hint="write bz.find(name)()")
-    check_method(type(model), method)
+    return _function(type(model), method)
+
+
+def _function(model: type[Model], method: str) -> Callable[..., Outcome]:
+    check_method(model, method)
     module, function = METHODS[method].where.split(":")
     found: Callable[..., Outcome] = getattr(importlib.import_module(f"bayeszoo.{module}"), function)
     return found
@@ -140,13 +148,22 @@ def _find(model: Model, method: str) -> Callable[..., Outcome]:
 
 def _with_defaults(run: Callable[..., Outcome], method: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Check the options given, and return them with the defaults of the others."""
-    accepted = {name: p.default for name, p in inspect.signature(run).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    accepted = _defaults(run)
     for name, value in options.items():
         if name not in accepted:
             hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
             raise InputError(f"method {method!r} has no option {name!r}", hint=hint)
         _check_option(name, value, accepted[name])
     return {**accepted, **options}
+
+
+def _defaults(run: Callable[..., Outcome]) -> dict[str, Any]:
+    return {name: p.default for name, p in inspect.signature(run).parameters.items() if p.kind is p.KEYWORD_ONLY}
+
+
+def defaults_of(model: type[Model], method: str) -> dict[str, Any]:
+    """Return the options of a method, with their defaults."""
+    return _defaults(_function(model, method))
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:

@@ -1,4 +1,8 @@
-"""Poisson counts as the emissions of hidden Markov models, with Gamma priors."""
+"""Poisson counts as the emissions of hidden Markov models, with Gamma priors.
+
+Densities are written as distances from their largest value: of a count of 1e12 the terms of k log(rate) - rate -
+log(k!) are near 3e13, and their sum would be off by hundredths.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ import scipy
 from scipy.special import digamma, gammaln
 
 from bayeszoo import kmeans
+from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_rising
+from bayeszoo.families import Posterior
 from bayeszoo.hmm_emissions import Emissions, Sums, table_sums
 from bayeszoo.hmm_tables import Pair
 from bayeszoo.model import Values
@@ -42,21 +47,17 @@ class Counts(Emissions):
         """Say which counts are no masks."""
         return np.asarray(y) >= 0
 
-    def _log_mass(self, log_rates: np.ndarray, rates: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Log mass, with the expectations of the logarithm and of the rate."""
-        k = np.maximum(y, 0).astype(np.float64)[:, None]
-        log_power = np.where(k > 0, k * log_rates, 0.0)
-        return np.where(self.seen(y)[:, None], log_power - rates - gammaln(k + 1), 0.0)
-
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log Poisson mass."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._log_mass(np.log(params["rates"]), np.asarray(params["rates"]), y)
+        k = np.maximum(y, 0).astype(np.float64)[:, None]
+        return np.where(self.seen(y)[:, None], log_peak(k) - deviance(k, np.asarray(params["rates"])), 0.0)
 
     def expected_log_density(self, hyper: tuple[np.ndarray, np.ndarray], y: np.ndarray) -> np.ndarray:
         """Return its expectation under Gamma distributions."""
         shape, rate = hyper
-        return self._log_mass(digamma(shape) - np.log(rate), shape / rate, y)
+        k = np.maximum(y, 0).astype(np.float64)[:, None]
+        of_means = log_peak(k) - deviance(k, shape / rate)
+        return np.where(self.seen(y)[:, None], of_means + k * digamma_less_log(shape), 0.0)
 
     def sums(self, tables: Pair, params: Values, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Add up in one compiled pass over the distinct counts."""
@@ -98,8 +99,9 @@ class Counts(Emissions):
     def divergence(self, hyper: tuple[np.ndarray, np.ndarray]) -> float:
         """Return that of Gamma distributions."""
         shape, rate = hyper
-        of_shapes = (shape - self.a) * digamma(shape) - gammaln(shape) + gammaln(self.a)
-        return float(np.sum(of_shapes + self.a * np.log(rate / self.b) + shape * (self.b - rate) / rate))
+        events = self.b * shape / rate
+        of_shapes = (shape - self.a) * digamma_less_log(shape) + np.log(shape) + log_peak(shape) + gammaln(self.a)
+        return float(np.sum(of_shapes - self.a * np.log(events) + events))
 
     def posterior(self, hyper: tuple[np.ndarray, np.ndarray]) -> list[Posterior]:
         """Return Gamma distributions."""
@@ -107,16 +109,17 @@ class Counts(Emissions):
 
     def log_pairs(self, hyper: tuple[np.ndarray, np.ndarray], params: Values) -> np.ndarray:
         """Log Gamma densities."""
-        rates = np.asarray(params["rates"])[..., None, :]
-        return np.asarray(scipy.stats.gamma.logpdf(rates, hyper[0][:, None], scale=1 / hyper[1][:, None]))
+        return log_gamma(np.asarray(params["rates"])[..., None, :], hyper[0][:, None], hyper[1][:, None])
 
     def log_evidence(self, paths: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Log mass of the counts: negative binomial."""
-        seen = self.seen(y)
-        k, each = y[seen].astype(np.float64), paths[:, seen] == np.arange(self.K)[:, None, None]
-        total, rows = each @ k, each.sum(axis=-1)
-        of_states = log_rising(self.a, total) - self.a * np.log1p(rows / self.b) - total * np.log(self.b + rows)
-        return np.asarray(of_states.sum(axis=0) - gammaln(k + 1).sum())
+        """Log mass of the counts: at the posterior mean of a rate, likelihood times prior over posterior."""
+        k, each = y[self.seen(y)].astype(np.float64), paths[:, self.seen(y)] == np.arange(self.K)[:, None, None]
+        shape, rate = self.a + each @ k, self.b + each.sum(axis=-1)
+        mean = shape / rate
+        means, which = np.unique(mean, return_inverse=True)  # few paths differ in them
+        of_rows = np.sum(deviance(k, means[:, None])[which.reshape(mean.shape)], axis=-1, where=each)
+        of_states = log_gamma(mean, self.a, self.b) - log_gamma(mean, shape, rate) - of_rows
+        return np.asarray(of_states.sum(axis=0) + log_peak(k).sum())
 
     def next_mean(self, params: Values, next_state: np.ndarray) -> np.ndarray:
         """Return the mean."""
@@ -138,3 +141,19 @@ def distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     codes = np.full(len(y), -1, dtype=np.int64)
     codes[seen] = where
     return values, codes
+
+
+def log_gamma(x: Any, shape: Any, rate: Any) -> np.ndarray:
+    """Log Gamma density at x > 0."""
+    return np.asarray(log_peak(shape) + np.log(shape / x) - deviance(shape, rate * x))
+
+
+def digamma_less_log(x: Any) -> np.ndarray:
+    """Return digamma(x) - log(x): the expected logarithm under Gamma(x, rate) less that of the mean.
+
+    From 16 on by its series (Abramowitz and Stegun 1964, 6.3.18), as both are large and alike.
+    """
+    large = np.maximum(np.asarray(x, dtype=np.float64), 16.0)
+    inverse = large**-2
+    terms = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
+    return np.where(np.asarray(x) < 16.0, digamma(x) - np.log(x), -0.5 / large - terms)

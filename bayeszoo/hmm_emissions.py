@@ -7,6 +7,7 @@ log density is 0 in every state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,6 +128,46 @@ class Emissions(ABC):
     def degenerate(self, params: Values, y: np.ndarray) -> str:
         """Say why a fitted point is a degenerate maximum; nothing where it is not."""
         return ""
+
+
+@dataclass(frozen=True, eq=False)
+class PathStatistics:
+    """Expected counts of the states, and what they emitted.
+
+    Attributes
+    ----------
+    initial, transition : ndarray of shape (K,), (K, K)
+        Expected numbers of first states, and of transitions.
+    emitted : Any
+        Expected statistics of the observations.
+    emissions : Emissions
+        Their prior.
+    """
+
+    initial: np.ndarray
+    transition: np.ndarray
+    emitted: Any
+    emissions: Emissions
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """q(theta): independent posteriors of the tables and of the emissions.
+
+    Attributes
+    ----------
+    initial, transition : ndarray of shape (K,), (K, K)
+        Concentrations of Dirichlet distributions.
+    hyper : Any
+        Of the emissions.
+    emissions : Emissions
+        Their prior.
+    """
+
+    initial: np.ndarray
+    transition: np.ndarray
+    hyper: Any
+    emissions: Emissions
 
 
 def table_sums(tables: Pair, log_table: np.ndarray, codes: np.ndarray, starts: np.ndarray) -> Sums:

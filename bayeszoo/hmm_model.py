@@ -8,64 +8,27 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo import hidden_markov
 from bayeszoo.errors import InputError
 from bayeszoo.families import Posterior
-from bayeszoo.hmm_emissions import Emissions, Sums
-from bayeszoo.hmm_tables import Chain, Pair, known_table, path_counts
+from bayeszoo.hmm_emissions import Approximation, Emissions, PathStatistics, Sums
+from bayeszoo.hmm_tables import ALIKE, LEAST_LOG, Chain, Pair, known_table, never_left, path_counts
 from bayeszoo.inputs import starts
 from bayeszoo.latent import Expectation
 from bayeszoo.mixture import spread_out
 from bayeszoo.model import Model, Values
 
+state_paths = lazy_loader.load("bayeszoo.state_paths", suppress_warning=True)
+
 MOST_ORDERS = 720
 """Orders of the labels, 6!, up to which q(theta) is averaged over them."""
-
-
-@dataclass(frozen=True, eq=False)
-class PathStatistics:
-    """Expected counts of the states, and what they emitted.
-
-    Attributes
-    ----------
-    initial, transition : ndarray of shape (K,), (K, K)
-        Expected numbers of first states, and of transitions.
-    emitted : Any
-        Expected statistics of the observations.
-    emissions : Emissions
-        Their prior.
-    """
-
-    initial: np.ndarray
-    transition: np.ndarray
-    emitted: Any
-    emissions: Emissions
-
-
-@dataclass(frozen=True, eq=False)
-class Approximation:
-    """q(theta): independent posteriors of the tables and of the emissions.
-
-    Attributes
-    ----------
-    initial, transition : ndarray of shape (K,), (K, K)
-        Concentrations of Dirichlet distributions.
-    hyper : Any
-        Of the emissions.
-    emissions : Emissions
-        Their prior.
-    """
-
-    initial: np.ndarray
-    transition: np.ndarray
-    hyper: Any
-    emissions: Emissions
 
 
 class HiddenMarkovModel(Model):
@@ -92,6 +55,10 @@ class HiddenMarkovModel(Model):
     transition: Any
     known: ClassVar[tuple[str, ...]] = ("initial", "transition")
     """The fields that hold known tables."""
+    instead_of_predict: ClassVar[str] = (
+        "`bayeszoo decode FIT --steps 3` predicts rows, `bayeszoo decode FIT NEW` scores them"
+    )
+    """What predicts rows that depend on those before."""
 
     @abstractmethod
     def emissions(self, data: Values) -> Emissions:
@@ -221,6 +188,24 @@ class HiddenMarkovModel(Model):
         """Say why a fitted point is a degenerate maximum; nothing where it is not."""
         return self.emissions(data).degenerate(params, data["y"])
 
+    def undetermined(self, params: Values, data: Values, flat: bool) -> str:
+        """Say why a fitted point is one of many that are as high; nothing where it is not.
+
+        Where the prior of a table is flat, or left out, its rows may be anything if no state can be told from another
+        by what it emits, or if it is never left.
+        """
+        chain, log_b = self.chain, self.emissions(data).log_density(params, data["y"])
+        if self.K == 1 or not any(table.is_flat(flat) for table in chain.tables):
+            return ""
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(log_b - log_b[:, :1])
+        if np.nanmax(apart, initial=0.0) < ALIKE:
+            return "all states emit alike, and their probabilities may be anything: use a smaller K"
+        left = self.e_step(params, data).stats.transition.sum(axis=1)
+        if chain.transition.is_flat(flat) and left.min() < ALIKE:
+            return never_left(int(np.argmin(left)))
+        return ""
+
     # Variational Bayes
 
     def vb_e_step(self, q: Approximation, data: Values) -> Expectation:
@@ -255,19 +240,16 @@ class HiddenMarkovModel(Model):
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
         k-hat judges, are of one copy of the posterior among K!.
         """
-        chain, pairs = self.chain, q.emissions.log_pairs(q.hyper, params)
-        total, orders = np.float64(-np.inf), list(self._orders())
-        for order in orders:
-            moved = q.initial[order], q.transition[np.ix_(order, order)]
-            of_tables = [t.log_density(alpha, params) for t, alpha in zip(chain.tables, moved, strict=True)]
-            of_rows = pairs[..., order, np.arange(self.K)].sum(axis=-1)
-            total = np.logaddexp(total, sum(of_tables) + of_rows)
-        return np.asarray(total - math.log(len(orders)))
-
-    def _orders(self) -> Iterator[np.ndarray]:
+        pairs = np.maximum(q.emissions.log_pairs(q.hyper, params), LEAST_LOG)
         every = self.exchangeable() is not None and math.factorial(self.K) <= MOST_ORDERS
-        found = itertools.permutations(range(self.K)) if every else iter([tuple(range(self.K))])
-        return (np.array(order) for order in found)
+        orders = np.array(list(itertools.permutations(range(self.K))) if every else [range(self.K)])
+        total = np.float64(-np.inf)
+        for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
+            found = np.stack([pairs[..., order, np.arange(self.K)].sum(axis=-1) for order in some], axis=-1)
+            found = found + self.chain.initial.log_densities(q.initial[some], params)
+            found = found + self.chain.transition.log_densities(q.transition[some[:, :, None], some[:, None]], params)
+            total = np.logaddexp(total, np.logaddexp.reduce(found, axis=-1))
+        return np.asarray(total - math.log(len(orders)))
 
     def vb_row_terms(self, q: Approximation, data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
@@ -310,6 +292,22 @@ class HiddenMarkovModel(Model):
             at = {name: values[i] for name, values in own.items()}
             found.append(function(chain.at(at), emissions.log_density(at, data["y"])))
         return np.reshape(found, (*leading, *np.shape(found[0])))
+
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Approximation:
+        """Draw a path at one point; return the posterior given it, where a state and a transition count so much."""
+        emissions = self.emissions(data)
+        chain = *self.chain.at(params), emissions.log_density(params, data["y"]), starts(data["sequence"])
+        path = state_paths.sample_paths(*chain, rng=rng)[0]
+        initial, transition = path_counts(path[None], chain[-1], self.K)
+        emitted = emissions.moments(count * np.eye(self.K)[path], data["y"])
+        return self.vb_m_step(PathStatistics(count * initial[0], count * transition[0], emitted, emissions))
+
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log likelihood at each draw."""
+        first = starts(data["sequence"])
+        return self._of_draws(
+            lambda tables, log_b: np.float64(hidden_markov.log_likelihood(*tables, log_b, first)), params, data
+        )
 
     # Sums over paths
 

@@ -9,6 +9,7 @@ import scipy
 
 from bayeszoo import hidden_markov, kmeans
 from bayeszoo.component_moments import ComponentMoments, Hyper
+from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior
 from bayeszoo.gaussian_components import GaussianComponents
 from bayeszoo.hmm_emissions import Emissions, Sums
@@ -78,7 +79,12 @@ class Normals(Emissions):
 
     def mode(self, stats: ComponentMoments, flat: bool) -> dict[str, np.ndarray]:
         """Return the joint mode, or with ``flat`` weighted means and variances."""
-        found = self.components.flat_mode(stats) if flat else self.components.mode(self.components.updated(stats))
+        try:
+            found = self.components.flat_mode(stats) if flat else self.components.mode(self.components.updated(stats))
+        except NumericalError:
+            raise NumericalError(
+                "a state has no rows, or only equal ones: as its variance goes to 0 the likelihood grows without bound"
+            ) from None
         return {"means": found["means"][:, 0], "variances": found["covariances"]}
 
     def middle(self, hyper: Hyper) -> dict[str, np.ndarray]:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy
+from scipy.special import gammaln
 
 from bayeszoo import simplex
 from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families import Posterior
 from bayeszoo.model import Values
 
@@ -23,6 +24,10 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 SUM_ERROR = 1e-8
 """How far the sum of a row of a known table may be from 1."""
+ALIKE = 1e-9
+"""Nats between states that cannot be told apart, and expected rows below which there are none."""
+LEAST_LOG = -1e300
+"""Stands for the logarithm of 0 where it may be multiplied or added up."""
 
 
 def known_table(value: Any, label: str, axes: int) -> Any:
@@ -98,14 +103,22 @@ class Table:
 
     def log_prior(self, params: Values) -> Any:
         """Log density of the prior, (...,)."""
-        return self.log_density(self.prior, params)
-
-    def log_density(self, alpha: np.ndarray, params: Values) -> Any:
-        """Log density under Dirichlet distributions of the rows, (...,)."""
         if not self.is_free:
             return 0.0
-        each = simplex.log_density(params[self.name], alpha)
+        each = simplex.log_density(params[self.name], self.prior)
         return each.sum(axis=-1) if self.prior.ndim > 1 else each
+
+    def log_densities(self, alphas: np.ndarray, params: Values) -> Any:
+        """Log density under each of several Dirichlet distributions of the rows, (..., M) for ``alphas`` (M, *shape).
+
+        A probability that has underflowed counts as the least number: its logarithm is finite.
+        """
+        if not self.is_free:
+            return 0.0
+        p, count = np.asarray(params[self.name], dtype=np.float64), len(alphas)
+        logs = np.log(np.maximum(p, np.finfo(np.float64).tiny)).reshape(*p.shape[: p.ndim - self.prior.ndim], -1)
+        of_rows = gammaln(alphas.sum(axis=-1)) - gammaln(alphas).sum(axis=-1)
+        return logs @ (alphas - 1).reshape(count, -1).T + of_rows.reshape(count, -1).sum(axis=1)
 
     def mode(self, counts: np.ndarray, flat: bool) -> dict[str, np.ndarray]:
         """Return the mode given expected counts; of probabilities of one outcome there is only one value."""
@@ -113,7 +126,13 @@ class Table:
             return {}
         if self.prior.shape[-1] == 1:
             return {self.name: np.ones_like(self.prior)}
+        if self.name == "transition" and self.is_flat(flat) and not np.all(counts.sum(axis=-1) > 0):
+            raise NumericalError(never_left(int(np.argmin(counts.sum(axis=-1)))))
         return {self.name: simplex.mode(counts, 1.0 if flat else self.prior, f"a row of {self.name}")}
+
+    def is_flat(self, flat: bool) -> bool:
+        """Say whether it is a parameter whose density is its likelihood, with ``flat`` or by its own prior."""
+        return self.is_free and (flat or bool(np.all(self.prior == 1)))
 
     def updated(self, counts: np.ndarray) -> np.ndarray:
         """Return the concentrations of the posterior given expected counts; of a known table they mean nothing."""
@@ -190,6 +209,11 @@ class Chain:
             if table.is_free and K > 1 and np.any(table.prior < 1):
                 return f"a concentration < 1: it grows without bound as {what} probability goes to 0"
         return ""
+
+
+def never_left(state: int) -> str:
+    """Say why nothing tells where a state, counted from 0, goes."""
+    return f"state {state + 1} is never left, and its row of transition may be anything: use a smaller K, or beta > 1"
 
 
 def path_counts(paths: np.ndarray, starts: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """Models with latent variables: what each must have for EM, variational Bayes, enumeration and relabelling.
 
-The engines (`em`, `vb`, `enumeration`, `align`) are written once; a model supplies the steps. Discrete latent variables
-are summed out in ``declare``; ``assign`` brings them back.
+The engines (`em`, `vb`, `enumeration`, `gibbs`, `align`) are written once; a model supplies the steps. Discrete latent
+variables are summed out in ``declare``; ``assign`` brings them back.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from bayeszoo.families import Posterior
 
 Values = Mapping[str, Any]
+
+
+def rows_have_parameters(model: Any) -> bool:
+    """Say whether some parameters are of single rows, as the proportions of a document: rows are then not left out."""
+    names = model.inputs.row_names
+    return names is not None and any(names in axes for axes in model.dims.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +96,20 @@ class Variational(Protocol):
 
 
 @runtime_checkable
+class Stochastic(Variational, Protocol):
+    """Each row has parameters of its own, and q of all others is learned from some rows at a time (online_vb)."""
+
+    def vb_local(self, q: Any, data: Values) -> Any:
+        """Return q with the best factors of these rows' own parameters, the others held."""
+
+    def vb_scaled(self, stats: Any, factor: float) -> Any:
+        """Return expected statistics of ``factor`` times as many rows; those of single rows stay."""
+
+    def vb_mixed(self, q: Any, other: Any, share: float) -> Any:
+        """Return q with ``share`` of the other's natural parameters and the rest its own, for what rows share."""
+
+
+@runtime_checkable
 class Hidden(Protocol):
     """Each row has a latent variable, whose distribution given the parameters is known."""
 
@@ -109,6 +129,39 @@ class Enumerable(Protocol):
 
     def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
         """Return the posterior of the parameters given one assignment, shape (rows,)."""
+
+
+class Chain(Protocol):
+    """A Markov chain over latent variables, parameters integrated out."""
+
+    def sweep(self, times: int, power: float = 1.0) -> None:
+        """Draw every latent variable given all others, so many times over, from probabilities to a power of at most 1.
+
+        Powers below 1 flatten the posterior, for warmup.
+        """
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """Draw the parameters given the latent variables."""
+
+    @property
+    def log_joint(self) -> float:
+        """Log p(y, z) of the ordered rows and their latent variables, with every constant."""
+
+
+@runtime_checkable
+class Collapsed(Protocol):
+    """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
+
+    def gibbs(self, data: Values, rng: np.random.Generator) -> Chain:
+        """Return a chain, started at random; everything that it draws is from ``rng``."""
+
+
+@runtime_checkable
+class FoldIn(Protocol):
+    """Each document has proportions of its own: those of documents that the fit has not seen are drawn given topics."""
+
+    def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw the proportions of other documents once for each draw of the parameters, shape (..., documents, K)."""
 
 
 @runtime_checkable

@@ -15,16 +15,19 @@ from bayeszoo import em, vb
 from bayeszoo.ascent import AscentError
 from bayeszoo.case import POINTS, Case
 from bayeszoo.density import Density
-from bayeszoo.enumeration import Enumeration
+from bayeszoo.enumeration import Enumeration, latents, most_rows
 from bayeszoo.errors import NumericalError
 from bayeszoo.gate import Check, at_least, at_most
 from bayeszoo.identities import relative
-from bayeszoo.model import Values
+from bayeszoo.latent import Variational, rows_have_parameters
+from bayeszoo.model import Sufficient, Values
 from bayeszoo.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.ranks import lowest_ks
 
 FEW = 5
 """Rows of which all assignments are summed over."""
+FEW_WORDS = 12
+"""Words, where each has a latent variable."""
 SIMULATIONS = 100
 EDGE = 1e-9
 """A probability below it is taken for one of 0."""
@@ -34,16 +37,34 @@ _BOTH = ("joint", "constrained_joint")
 def points(case: Case) -> list[dict[str, Any]]:
     """Return parameter values, half from the prior and half from a variational posterior, or near the prior again."""
     rng = np.random.default_rng(case.seed)
-    found = [case.model.simulate(rng, 1)[0] for _ in range(POINTS)] if _fits_simulation(case) else []
+    rows = case.size if rows_have_parameters(case.model) else 1
+    found = [case.model.simulate(rng, rows)[0] for _ in range(POINTS)] if _fits_simulation(case) else []
+    if not isinstance(case.model, Variational):
+        return [*found, *_near_the_mode(case, rng)]
     q = vb.climbs(case.model, case.data, rng, restarts=2).best.state
     draws = case.model.vb_posterior(q).rvs(POINTS, rng)
     return [*found, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
 
 
+def _near_the_mode(case: Case, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return points about EM's mode of the posterior, each number off by a tenth of itself or so."""
+    mode = em.climbs(case.model, _sample(case), rng, False, restarts=2).best.state
+    return [
+        {name: np.asarray(value * np.exp(0.1 * rng.standard_normal(np.shape(value)))) for name, value in mode.items()}
+        for _ in range(POINTS)
+    ]
+
+
+def _sample(case: Case) -> Any:
+    """Return what the steps of EM are given: statistics where the model has them."""
+    return case.stats if isinstance(case.model, Sufficient) else case.data
+
+
 def _fits_simulation(case: Case) -> bool:
     """Say whether parameters drawn from the prior are of the shape that the data need."""
-    simulated = case.model.simulate(np.random.default_rng(0), 1)[1]
-    return all(len(simulated[axis]) == len(case.data[axis]) for axis in case.model.inputs.coords)
+    simulated, inputs = case.model.simulate(np.random.default_rng(0), 1)[1], case.model.inputs
+    labels = [name for name in inputs.coords if name != inputs.row_names]
+    return all(len(simulated[axis]) == len(case.data[axis]) for axis in labels)
 
 
 def _coefficient(case: Case) -> float:
@@ -67,20 +88,36 @@ def em_objective(case: Case) -> Check:
 
 def compiled_density(case: Case) -> Check:
     """L1a: the density on the compiled likelihood equals the textbook declaration's, with Jacobian and without."""
-    compiled, coefficient = Density(case.model.compiled(case.data)), _coefficient(case)
-    flat = [case.declared.unconstrain(point) for point in points(case)]
+    return _same_density("compiled equals declared", case, Density(case.model.compiled(case.data)))
+
+
+def _same_density(name: str, case: Case, compiled: Density) -> Check:
+    coefficient, flat = _coefficient(case), [case.declared.unconstrain(point) for point in points(case)]
     found = np.array([[getattr(compiled, name)(x)[0] for x in flat] for name in _BOTH])
     expected = np.array([[getattr(case.declared, name)(x)[0] - coefficient for x in flat] for name in _BOTH])
-    return at_most("compiled equals declared", relative(found, expected), 1e-10)
+    return at_most(name, relative(found, expected), 1e-10)
+
+
+def statistics_density(case: Case) -> Check:
+    """L1a: the density from sufficient statistics equals the textbook declaration's, with Jacobian and without."""
+    return _same_density("statistics equal declared", case, case.compressed)
+
+
+def statistics_gradient(case: Case) -> Check:
+    """L1e: the gradient of the density from statistics is that which PyTensor derives from the declaration."""
+    return _same_gradient("gradient from statistics", case, case.compressed)
 
 
 def compiled_gradient(case: Case) -> Check:
     """L1e: the gradient of the compiled density is that which PyTensor derives from the textbook declaration."""
-    compiled = Density(case.model.compiled(case.data))
+    return _same_gradient("compiled gradient", case, Density(case.model.compiled(case.data)))
+
+
+def _same_gradient(name: str, case: Case, compiled: Density) -> Check:
     flat = [case.declared.unconstrain(point) for point in points(case)[::5]]
     pairs = [(compiled.joint(x)[1], case.declared.joint(x)[1]) for x in flat]
     found = max(float(np.max(np.abs(one - other)) / (1 + np.max(np.abs(other)))) for one, other in pairs)
-    return at_most("compiled gradient", found, 1e-8)
+    return at_most(name, found, 1e-8)
 
 
 def em_map_is_stationary(case: Case) -> Check:
@@ -98,7 +135,7 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
     if not flat and hasattr(model, "unbounded") and model.unbounded(case.data):
         return at_most(name, 0.0, MAX_DISTANCE)
     try:
-        state = em.climbs(model, case.data, case.rng, flat).best.state
+        state = em.climbs(model, _sample(case), case.rng, flat).best.state
     except AscentError:
         raise
     except NumericalError:  # of so few rows there may be none but degenerate ones
@@ -128,7 +165,11 @@ def _on_simplex(case: Case) -> set[str]:
 
 
 def few(case: Case) -> Case:
-    """Return the case with the first few of its rows, of which all assignments can be counted."""
+    """Return the case with the first few of its rows, or of their words: all assignments can be counted."""
+    if hasattr(case.model, "shortened"):
+        return Case(
+            case.model, case.model.shortened(case.data, min(FEW_WORDS, most_rows(max(2, case.model.K)))), case.seed
+        )
     head = case.model.inputs.split(case.data, max(FEW, case.model.K))[0]
     return Case(case.model, cast(Any, head), case.seed)
 
@@ -152,8 +193,9 @@ def one_component(case: Case) -> Check:
 
 def enumerated_candidate(case: Case) -> Check:
     """L1b: of any assignment and at any point, log joint less log posterior given it is its log p(y, z)."""
-    head, at = few(case), points(case)[::5]
-    every = case.rng.integers(0, case.model.K, (len(at), head.size))
+    head = few(case)
+    at = points(head if rows_have_parameters(case.model) else case)[::5]
+    every = case.rng.integers(0, case.model.K, (len(at), latents(case.model, head.data)))
     expected = case.model.log_joint(every, head.data)
     found: list[float] = []
     for z, point in zip(every, at, strict=True):
@@ -197,9 +239,10 @@ def labels_mean_nothing(case: Case) -> Check:
     """L1g: components in another order have the same log joint and the same label-free quantities."""
     from bayeszoo.align import permute
 
-    draws = _stacked(points(case))
-    order = np.roll(np.arange(case.model.K), 1)
+    draws, axis = _stacked(points(case)), case.model.exchangeable()
+    order = np.roll(np.arange(case.model.K if axis is None else len(case.model.coords(case.data)[axis])), 1)
     moved = permute(case.model, draws, np.broadcast_to(order, (len(draws[next(iter(draws))]), len(order))))
+    moved |= {name: moved[name] * np.resize([-1.0, 1.0], len(order)) for name in getattr(case.model, "signed", ())}
     pairs = [
         (_value(case, {k: v[i] for k, v in moved.items()}), _value(case, {k: v[i] for k, v in draws.items()}))
         for i in range(len(next(iter(draws.values()))))
@@ -248,8 +291,8 @@ def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
     head = few(case_of(model, data, seed))
     tree = fit(head.model, dict(head.data), "nuts", seed=seed)
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
-    found = {str(name): values.to_numpy() for name, values in tree["invariants"].data_vars.items()}
     reference = head.model.invariants(exact, head.data)
+    found = _invariants(head, tree)
     failed = [name for name, check in nested(tree, "gate")["checks"].items() if not check["passed"]]
     distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
     return [
@@ -257,6 +300,14 @@ def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
         at_most("NUTS against enumeration: largest |z|", _largest_z(found, reference), MAX_Z),
         at_least("power: |z| of label-free quantities + 0.2 sd", _largest_z(distorted, reference), MAX_Z),
     ]
+
+
+def _invariants(case: Case, tree: Any) -> dict[str, np.ndarray]:
+    """Return the label-free quantities of a fit; where labels have a meaning it has not computed them."""
+    if "invariants" in tree.children:
+        return {str(name): values.to_numpy() for name, values in tree["invariants"].data_vars.items()}
+    draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
+    return dict(case.model.invariants(draws, case.data))
 
 
 def _largest_z(found: Values, reference: Values) -> float:

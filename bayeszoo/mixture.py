@@ -71,6 +71,16 @@ class MixtureModel(Model):
         """Return the posterior of the parameters given the component of each row."""
         return self.vb_posterior(self.vb_m_step(self.moments(np.eye(self.K)[assignment], data)))
 
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Any:
+        """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
+        ends = np.cumsum(self.assign(params, data), axis=-1)[:, :-1]
+        z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
+        return self.vb_m_step(self.moments(count * np.eye(self.K)[z], data))
+
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log likelihood at each draw."""
+        return np.asarray(self.row_terms(params, data).sum(axis=-1))
+
     def occupied(self, q: Any) -> int:
         """Return how many components hold a row or more, in expectation under q(z)."""
         return int(np.sum(q["weights"] - self.alpha >= 1))
@@ -99,8 +109,9 @@ class MixtureModel(Model):
         return responsibilities(self.expected_log_terms(q, data))[1]
 
     def assign(self, params: Values, data: Values) -> np.ndarray:
-        """Return the probability of each component for each row, of shape (..., rows, K)."""
-        return responsibilities(self.log_terms(params, data))[0]
+        """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
+        each, log_total = responsibilities(self.log_terms(params, data))
+        return np.where(np.isneginf(log_total)[..., None], np.nan, each)
 
     def exchangeable(self) -> str | None:
         """Return the axis whose labels mean nothing."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayeszoo import em
 from bayeszoo.errors import NumericalError
-from bayeszoo.gate import at_most
+from bayeszoo.gate import Check, at_most
 from bayeszoo.latent import Latent
 from bayeszoo.model import Exact, PointEstimates, Values
 from bayeszoo.optimize import Gradient, distance_checks, maximize
@@ -29,11 +29,11 @@ MAX_ROWS = 10_000
 
 def run_map(problem: Problem) -> Outcome:
     """Find the maximum a posteriori point."""
-    model = problem.model
+    model: Any = problem.model
     if isinstance(model, Latent):
         return em.run(problem)
     if hasattr(model, "certificate"):
-        return _certified(problem, model)
+        return _certified(problem, model.map, model.certificate, "coordinate descent")
     if isinstance(model, PointEstimates) and isinstance(model, Exact):
         posterior = model.posterior(problem.stats)
         return _closed_form(problem, model.map, posterior.logpdf)
@@ -42,7 +42,10 @@ def run_map(problem: Problem) -> Outcome:
 
 def run_mle(problem: Problem) -> Outcome:
     """Find the maximum-likelihood point; the prior plays no part."""
-    if isinstance(problem.model, Latent):
+    model: Any = problem.model
+    if hasattr(model, "mle_certificate") and model.has_closed_mle(problem.stats):
+        return _certified(problem, model.mle, model.mle_certificate, "closed form")
+    if isinstance(model, Latent):
         return em.run(problem, estimate="mle")
     if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Exact):
         return _closed_form(problem, problem.model.mle, _likelihood(problem))
@@ -68,13 +71,15 @@ def _closed_form(problem: Problem, estimate: Callable[[Any], Values], objective:
     return Outcome(_as_draws(params), "closed form", checks, facts)
 
 
-def _certified(problem: Problem, model: Any) -> Outcome:
+def _certified(
+    problem: Problem, estimate: Callable[[Any], Values], certificate: Callable[..., list[Check]], sampler: str
+) -> Outcome:
     """Take the model's own mode, whose optimality the model can check."""
     with problem.clock.phase("run"):
-        params = model.map(problem.stats)
+        params = estimate(problem.stats)
         facts = {"mode_space": em.SPACE, **_heights(problem, params)}
-        checks = model.certificate(problem.stats, params)
-    return Outcome(_as_draws(params), "coordinate descent", checks, facts)
+        checks = certificate(problem.stats, params)
+    return Outcome(_as_draws(params), sampler, checks, facts)
 
 
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
@@ -115,6 +120,8 @@ def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
     """Return log likelihood and log joint density of the ordered data at a point, each None when not at hand."""
     model = problem.model
     likelihood = log_likelihood(model, params, problem.data) if problem.has_rows else _by_bayes(problem, params)
+    if likelihood is not None and isinstance(model, Latent):
+        return {"log_likelihood": likelihood, "log_joint": likelihood + float(model.log_prior(params, problem.sample))}
     if likelihood is None or not isinstance(model, Exact):
         return {"log_likelihood": likelihood, "log_joint": None}
     return {"log_likelihood": likelihood, "log_joint": likelihood + prior(model, problem.like).logpdf(params)}

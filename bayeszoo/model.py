@@ -17,7 +17,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.fields import hyperparameters, relabelled, text
-from bayeszoo.latent import Compiled, Enumerable, Hidden, Latent, Symmetric, Variational
+from bayeszoo.latent import Collapsed, Compiled, Enumerable, FoldIn, Hidden, Latent, Stochastic, Symmetric, Variational
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -257,8 +257,11 @@ CAPABILITIES: dict[str, type] = {
     "Compiled": Compiled,
     "Latent": Latent,
     "Variational": Variational,
+    "Stochastic": Stochastic,
     "Hidden": Hidden,
     "Enumerable": Enumerable,
+    "Collapsed": Collapsed,
+    "FoldIn": FoldIn,
     "Symmetric": Symmetric,
 }
 """The optional capabilities in the order in which ``bayeszoo list`` prints them."""

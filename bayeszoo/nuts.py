@@ -122,7 +122,7 @@ def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
     draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
     free = label_free(problem.model, draws, problem.given)
     known = _of_known_modes(problem, draws) if free is None else []
-    moving = tree["posterior"].to_dataset().drop_vars(problem.density.constant) if free is None else free
+    moving = problem.density.moving(tree["posterior"].to_dataset()) if free is None else free
     return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *known]
 
 

@@ -55,6 +55,20 @@ class TableOptions:
         The symbols in order, with commas between.
     order
         How many symbols before the next one matter.
+    text
+        Column of raw text, each row a document.
+    document
+        Column of the names of documents.
+    word
+        Column of words; goes with --document, and perhaps with --count.
+    stop_words
+        Which words of raw text or triplets to leave out: english.
+    min_documents
+        Leave out words in fewer documents.
+    max_share
+        Leave out words in a larger share of the documents.
+    vocabulary
+        The words in order, with commas between; others are left out.
     delimiter
         Character between cells.
     decimal
@@ -82,6 +96,13 @@ class TableOptions:
     features: str | None = None
     symbols: str | None = None
     order: int | None = None
+    text: str | None = None
+    document: str | None = None
+    word: str | None = None
+    stop_words: str | None = None
+    min_documents: int | None = None
+    max_share: float | None = None
+    vocabulary: str | None = None
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
@@ -91,6 +112,12 @@ class TableOptions:
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         """Read the user's table, or one of the model's own, and say what was done to it."""
         return _noted(self._read(model, path, **more))
+
+    def of_reading(self, path: str | None) -> dict[str, Any]:
+        """Return the options that were given, for a function that reads the table itself."""
+        if path is None and self != TableOptions():
+            raise InputError("the options of a table go with DATA")
+        return self._given if path is not None else {}
 
     def first_chunk(self, model: type[Model], path: str | None, rows: int) -> tuple[Data, str]:
         """Read the first rows of the user's table that say anything, and name them."""
@@ -153,7 +180,9 @@ class FieldOptions:
             try:
                 given[name] = json.loads(value)
             except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
-                raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
+                if not isinstance(getattr(model, name, None), str):
+                    raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
+                given[name] = value  # text needs no quotes
         return given
 
 
@@ -200,17 +229,19 @@ class MethodOptions:
     chains
         Chains.
     tune
-        Warmup draws of each chain (nuts).
+        Warmup draws of each chain (nuts); sweeps before its first draw (gibbs).
     target_accept
         Target acceptance statistic (nuts).
     sampler
         Which sampler (nuts).
     extend
-        Whether to run longer when the gate fails (nuts, smc).
+        Whether to run longer when the gate fails (nuts, gibbs, smc).
     density
         Which compiled density nutpie calls (nuts).
     threshold
         Effective share of particles that a tempering step keeps (smc).
+    thin
+        Sweeps between the draws of a chain (gibbs).
     """
 
     draws: int | None = None
@@ -221,6 +252,7 @@ class MethodOptions:
     extend: bool | None = None
     density: Literal["auto", "shared", "nutpie"] | None = None
     threshold: float | None = None
+    thin: int | None = None
 
     @property
     def given(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from bayeszoo.assign import assign
 from bayeszoo.data import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.gate import k_hat_limit
-from bayeszoo.latent import Hidden
+from bayeszoo.latent import FoldIn, Hidden
 from bayeszoo.model import Model, Observable
 from bayeszoo.model import Predictive as HasPredictive
 from bayeszoo.score import log_density
@@ -71,7 +71,7 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
         `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each of its numbers.
         Of a model with components, where the outcome is known, also ``component``, the most probable one of each row
         by its outcome, and ``probability``, that of it, averaged over the draws; both NaN where single components are
-        withheld.
+        withheld. Of a topic model instead the share of each topic in each document, as of `proportions`.
 
     Notes
     -----
@@ -90,6 +90,8 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     if tree.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
     model = model_of(tree)
+    if isinstance(model, FoldIn):
+        return _topics(model, tree, new_data, seed, options)
     fitted_to = given_of(tree)
     data, observed = _new_rows(model, like_of(fitted_to), new_data, options)
     found = (
@@ -110,6 +112,15 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
         each = _components(model, tree, data).items()
         columns |= {name: np.broadcast_to(v.reshape(-1, *[1] * (len(shape) - 1)), shape) for name, v in each}
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
+
+
+def _topics(model: Model, tree: xr.DataTree, new_data: Any, seed: int, options: dict[str, Any]) -> pd.DataFrame:
+    """Return the share of each topic in new documents."""
+    from bayeszoo.topics import proportions
+
+    if new_data is None or isinstance(new_data, int | np.integer):
+        raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
+    return proportions(tree, new_data, seed=seed, **options)
 
 
 def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -183,7 +194,8 @@ def _averaged(
 ) -> Predictive:
     """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
     if not isinstance(model, Observable):
-        raise InputError(f"{model.name} does not say how its observations are distributed", hint="see `bayeszoo list`")
+        hint = getattr(model, "instead_of_predict", "see `bayeszoo list`")
+        raise InputError(f"{model.name} does not say how its observations are distributed", hint=hint)
     posterior = {
         str(name): v.transpose("chain", "draw", ...).to_numpy() for name, v in tree["posterior"].data_vars.items()
     }
@@ -197,7 +209,7 @@ def _averaged(
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
     unknown = np.full(len(mean), np.nan)
-    scores = (unknown, unknown) if observed is None else _log_mean(log_density(given, observed))
+    scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
     return Predictive(mean, sd, quantiles, mcse, *scores)
 
 
@@ -207,7 +219,7 @@ def _mcse(conditional: np.ndarray) -> np.ndarray:
     return np.asarray(array_stats.mcse(conditional, method="mean", chain_axis=0, draw_axis=1))
 
 
-def _log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the log of the mean over draws and its Monte Carlo error; both NaN where few draws carry the mean.
 
     Parameters

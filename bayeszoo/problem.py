@@ -94,6 +94,11 @@ class Problem:
         """Sufficient statistics of the data, or None when the model has none."""
         return stats_of(self.model, self.given) if isinstance(self.model, Sufficient) else None
 
+    @property
+    def sample(self) -> Any:
+        """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
+        return self.stats if isinstance(self.model, Sufficient) else self.data
+
     @cached_property
     def declared(self) -> pm.Model:
         """The PyMC model that is sampled: on sufficient statistics where there are any, else on the rows."""

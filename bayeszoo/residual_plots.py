@@ -242,11 +242,18 @@ def plot_predictive_check(
     Untrustworthy, InputError
         As `predictive_check`.
     """
-    from matplotlib.figure import Figure
-
     from bayeszoo.predictive_check import replicate
 
     found = replicate(tree, statistics, replicates=replicates, seed=seed)
+    figure = draw_replicates(found)
+    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize=10)
+    return figure
+
+
+def draw_replicates(found: Replicates) -> Figure:
+    """Draw each quantity of replicated data sets beside the observed one, and the outcome beside replicates of it."""
+    from matplotlib.figure import Figure
+
     columns = min(len(found.replicated) + 1, 4)
     rows = math.ceil((len(found.replicated) + 1) / columns)
     figure = Figure(figsize=(3.6 * columns, 3.0 * rows), layout="constrained")
@@ -256,7 +263,6 @@ def plot_predictive_check(
     _draw_outcomes(panels[len(found.replicated)], found)
     for axes in panels[len(found.replicated) + 1 :]:
         axes.set_axis_off()
-    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize=10)
     return figure
 
 

@@ -170,7 +170,9 @@ def _statistics(model: Any, data: Values, rows: np.ndarray) -> Any:
     return model.statistics(model.inputs.reordered(data, rows))
 
 
-def k_fold(model: Model, data: Values, folds: int = 10, seed: int = 0) -> Score:
+def k_fold(
+    model: Model, data: Values, folds: int = 10, seed: int = 0, predictive: Callable[[Any, Values], Any] | None = None
+) -> Score:
     """Log predictive densities of the observations of each fold given those of the others, in closed form.
 
     Parameters
@@ -183,6 +185,8 @@ def k_fold(model: Model, data: Values, folds: int = 10, seed: int = 0) -> Score:
         How many, >= 2.
     seed : int
         Of the deal: the folds depend on it and on the number of observations, not on the model.
+    predictive : callable, optional
+        ``predictive(stats, rows)``, the distribution of rows given the statistics of others; by default the model's.
 
     Returns
     -------
@@ -198,8 +202,10 @@ def k_fold(model: Model, data: Values, folds: int = 10, seed: int = 0) -> Score:
     ----------
     Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3.
     """
-    if not isinstance(model, Predictive):
-        raise NoScore("no closed form")
+    if predictive is None:
+        if not isinstance(model, Predictive):
+            raise NoScore("no closed form")
+        predictive = model.predictive
     rows, weights = model.inputs.observations(_kept(data))
     weights = weights.astype(np.int64)
     held = dealt(weights, folds, seed)
@@ -210,7 +216,7 @@ def k_fold(model: Model, data: Values, folds: int = 10, seed: int = 0) -> Score:
         rest = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held[:, k]))
         try:
             # refitted: what is left by subtraction has lost digits
-            distribution = model.predictive(model.statistics(rest), new)
+            distribution = predictive(cast(Any, model).statistics(rest), new)
         except NumericalError as error:
             raise NoScore(str(error)) from error
         terms[seen, k] = log_density(distribution, model.inputs.outcome(new))

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo import score
 from bayeszoo.candidates import Candidate, Settings, gather, require_comparable
-from bayeszoo.components import Criteria
+from bayeszoo.components import Criteria, number_of_components, plug_in
 from bayeszoo.errors import NumericalError
 from bayeszoo.model import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.problem import Reporter
@@ -99,11 +99,11 @@ def select(
         in nats.
 
         ``model``, ``components``
-            The candidate's name; and its K, NaN where it has none.
+            The candidate's name; and its K or q, NaN where it has neither.
         ``log_evidence``, ``evidence_se``, ``evidence_from``
             Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"``,
-            ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures, see `dual_importance`) or
-            ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
+            ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures and hidden Markov models, see
+            `dual_importance`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
             Log evidence less the highest, and its Monte Carlo error.
         ``probability``
@@ -125,7 +125,8 @@ def select(
             squared error of least squares; prior and noise of the model do not matter.
         ``kfold``, ``kfold_se``, ``kfold_from``
             Sum over observations of the log predictive density given the other folds, its standard error over
-            observations, and ``"exact"`` or ``"withheld: ..."``; more is better.
+            observations, and ``"exact"``, ``"plug-in of the MLE"`` where factors are hidden, which is given the maximum
+            of the likelihood of the other folds and no average over parameters, or ``"withheld: ..."``; more is better.
         ``kfold_difference``, ``kfold_difference_se``
             ``kfold`` less the highest, and its standard error, paired over observations.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
@@ -189,13 +190,18 @@ def select(
 
 def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScore]) -> dict[str, Any]:
     latent = Criteria.of(one.model, one.data, how.seed)
-    row = {"model": one.name, "components": getattr(one.model, "K", math.nan), **_evidence(one, latent)}
+    row = {"model": one.name, "components": _components(one.model), **_evidence(one, latent)}
     row |= {**_bound(one, latent), **_likelihood(one, latent), **_description(one, how.keep_probability)}
-    row |= _prediction("kfold", predictions["kfold"], "exact")
+    row |= _prediction("kfold", predictions["kfold"], "plug-in of the MLE" if plug_in(one.model) else "exact")
     loo = predictions["loo"]
     row |= _prediction("loo", loo, "PSIS" if one.has_draws else "exact")
     row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
     return row | {"k_hat": loo.k_hat, "observations": int(one.observations[1].sum()), "status": one.status}
+
+
+def _components(model: Any) -> float:
+    name = number_of_components(type(model))
+    return math.nan if name is None else getattr(model, name)
 
 
 # Evidence
@@ -360,7 +366,7 @@ def _k_fold(one: Candidate, how: Settings) -> Score:
         raise NoScore(f"the fit is {one.status}")
     if one.kind != "exact" and isinstance(one.model, Predictive):
         raise NoScore(f"{one.method} would have to run for each fold: give the model itself")
-    return score.k_fold(one.model, one.data, how.folds, how.seed)
+    return score.k_fold(one.model, one.data, how.folds, how.seed, plug_in(one.model))
 
 
 def _leave_one_out(one: Candidate) -> Score:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from bayeszoo import figures, files, select_plot, terminal, zoo
 from bayeszoo.candidates import Settings, label, unique
-from bayeszoo.components import components, has_components
+from bayeszoo.components import components, number_of_components
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model import Model, fields_of
@@ -153,6 +153,9 @@ def _numbers(option: str, text: str) -> list[int]:
     bounds = [(first, last if dash else first) for first, dash, last in parts]
     if not all(bound.isascii() and bound.isdigit() and len(bound) < 4 for pair in bounds for bound in pair):
         raise InputError(f"--{option} {text!r} is not a list of {option}", hint="write 0-9 or 1,2,5")
+    if empty := next((f"{first}-{last}" for first, last in bounds if int(last) < int(first)), ""):
+        hint = f"write {'-'.join(reversed(empty.split('-')))}"
+        raise InputError(f"--{option} {text!r}: {empty} holds no number", hint=hint)
     return [number for first, last in bounds for number in range(int(first), int(last) + 1)]
 
 
@@ -197,7 +200,7 @@ def select_command(
     Settings(**options)  # refuses before anything is read
     if plot is not None:
         figures.probe(plot, overwrite)
-    parsed = [_parse(text) for text in candidates]
+    parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
     rows = _rows(kinds, data, table or TableOptions())
@@ -230,10 +233,10 @@ def _candidates(
     """Make the candidates that one -c stands for: without a name where it is one."""
     if isinstance(kind, Path):
         return {"": files.load(kind)}
-    if terms.components is not None and has_components(kind):
-        if "K" in given:
-            raise InputError("give K or --components, not both")
-        given = {**given, "K": 1}  # so that a weak prior is that of K = 1, the same for all
+    if terms.components is not None and (name := number_of_components(kind)):
+        if name in given:
+            raise InputError(f"give {name} or --components, not both")
+        given = {**given, name: 1}  # so that a weak prior is that of one, the same for all
     return terms.candidates(_model(kind, given, rows, prior), cast(Data, rows))
 
 
@@ -280,7 +283,7 @@ def _require_one_kind_of_data(kinds: Sequence[type[Model]]) -> None:
             raise InputError(f"the candidates are for different data: {names}")
 
 
-def _parse(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
+def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
     """Read a candidate: a model with the fields that were given, or the file of a fit."""
     try:
         name, *sets = shlex.split(text)

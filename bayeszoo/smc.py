@@ -91,7 +91,7 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
         {name: posterior[name].to_numpy() for name in names},
         f"PyMC SMC {version('pymc')}",
         [
-            *check_draws(posterior[names] if free is None else free),
+            *check_draws(problem.density.moving(posterior[names]) if free is None else free),
             at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD),
             at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
         ],

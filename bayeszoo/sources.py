@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,11 @@ import numpy as np
 from bayeszoo.delimited import delimited_parts, delimiter_of, read_delimited, regular
 from bayeszoo.errors import InputError
 from bayeszoo.table import Column, Table, escaped, refuse_duplicates, shown
+
+PACKED = ".gz"
+
+MOST_UNPACKED = 50_000_000
+"""Bytes that a packed file is unpacked to, at most."""
 
 
 def read_table(
@@ -185,6 +193,28 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Iterator[Table
         if isinstance(error, InputError):  # one of ours is a ValueError too
             raise
         raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Give the path of a file, or if it is packed by gzip, of a copy that is not and is removed afterwards.
+
+    Raises
+    ------
+    InputError
+        When the file would be larger than `MOST_UNPACKED` bytes.
+    """
+    if path.suffix != PACKED:
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        plain = Path(folder) / path.name.removesuffix(PACKED)
+        with gzip.open(path) as packed, plain.open("wb") as file:
+            while block := packed.read(1 << 20):
+                if file.tell() + len(block) > MOST_UNPACKED:
+                    raise InputError(f"{escaped(path.name)} holds more than {MOST_UNPACKED} bytes")
+                file.write(block)
+        yield plain
 
 
 def is_frame(source: Any) -> bool:

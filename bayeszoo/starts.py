@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 import scipy
 
-from bayeszoo.em import climbs
+from bayeszoo import em, vb
 from bayeszoo.errors import NumericalError
 from bayeszoo.laplace import gaussian
-from bayeszoo.latent import Latent
+from bayeszoo.latent import Latent, Variational
 from bayeszoo.optimize import Gradient, maximize
 from bayeszoo.problem import Problem
 
@@ -25,6 +25,8 @@ MOST = 5
 """Maxima of EM that are looked at."""
 SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
+SAME = 1e-4
+"""Nats by which places differ if they are not one: a hundredth of a standard deviation apart."""
 EDGE = 1e-6
 """Least probability to begin from."""
 LEAST_SHARE = 0.005
@@ -57,6 +59,11 @@ class Start:
         scale = cast(np.ndarray, self.scale)
         z = scipy.linalg.solve_triangular(scale, (points - self.x).T, lower=True)
         return -np.sum(z * z, axis=0) / 2 - np.sum(np.log(np.diag(scale)))
+
+    @property
+    def height(self) -> float:
+        """What `log_density` is at the place itself."""
+        return -float(np.sum(np.log(np.diag(cast(np.ndarray, self.scale)))))
 
     def near(self, seed: int, joint: Gradient) -> np.ndarray:
         """Return a point nearby at which the density is finite, as long as a hundred trials find one."""
@@ -101,13 +108,27 @@ def starts(problem: Problem) -> list[Start]:
     found = [_described(density.joint, x) for x in points]
     if any(one.scale is None for one in found):  # of which only the height is known
         found = [replace(one, log_mass=density.joint(one.x)[0]) for one in found]
-    found = sorted(found, key=lambda one: -one.log_mass)
+    found = _distinct(sorted(found, key=lambda one: -one.log_mass))
     return [one for one in found if one.log_mass >= found[0].log_mass - SHARE]
 
 
+def _distinct(found: list[Start]) -> list[Start]:
+    """Leave out places that another climb has reached as well, as from an edge that is no mode inside."""
+    kept: list[Start] = []
+    for one in found:
+        if all(other.scale is None or other.log_density(one.x[None])[0] < other.height - SAME for other in kept):
+            kept.append(one)
+    return kept
+
+
 def _modes(problem: Problem) -> list[Any]:
-    """Return parameters at the distinct maxima of EM; the prior may have no mode, but these are stationary points."""
-    found = climbs(problem.model, problem.data, problem.rng, flat=False, reporter=problem.reporter)
+    """Return parameters at the distinct maxima of EM; where the density has none, means at the optima of the ELBO."""
+    model: Any = problem.model
+    if isinstance(model, Variational) and hasattr(model, "unbounded") and model.unbounded(problem.data):
+        found = vb.climbs(model, problem.data, problem.rng, reporter=problem.reporter)
+        each = (model.vb_posterior(climb.state) for climb in found.distinct[:MOST])
+        return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in each]
+    found = em.climbs(model, problem.sample, problem.rng, flat=False, reporter=problem.reporter)
     return [climb.state for climb in found.distinct[:MOST]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +17,21 @@ MCSE = ("mcse_mean", "mcse_sd", *(f"mcse_{name}" for name in QUANTILES))
 MEASURED = ("error_sd", "sd_ratio", "error_mcse")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
 _EMPTY: dict[str, np.ndarray | None] = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
+MOST_LISTED = 2000
+"""Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
 """Numbers about a fit as a whole, withheld together with its estimates."""
 
 
-def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
+def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[str, dict[str, np.ndarray | None]]:
     """Summarize each parameter of a fit.
 
     Parameters
     ----------
     tree : xarray.DataTree
         What `fit` returned.
+    names : collection of str, optional
+        Of which parameters; all by default. Errors and diagnostics of ten thousand entries take some ten seconds.
 
     Returns
     -------
@@ -38,25 +42,45 @@ def summarize(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
         closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
         headline numbers are withheld (None) and the diagnostics remain.
     """
-    return _summarized(tree, "posterior")
+    return _summarized(tree, "posterior", names)
 
 
-def summarize_derived(tree: xr.DataTree) -> dict[str, dict[str, np.ndarray | None]]:
+def summarize_derived(
+    tree: xr.DataTree, names: Collection[str] | None = None
+) -> dict[str, dict[str, np.ndarray | None]]:
     """Summarize the quantities derived from the parameters, as `summarize`.
 
     Of an exact fit they are closed forms where the model has them, else from independent draws, which have Monte Carlo
     errors and no diagnostics.
     """
-    return _summarized(tree, "derived")
+    return _summarized(tree, "derived", names)
 
 
-def _summarized(tree: xr.DataTree, group: str) -> dict[str, dict[str, np.ndarray | None]]:
+def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
+    """Name the quantities whose entries are listed: closed forms cost nothing, of others there must be few."""
+    closed = tree.attrs["kind"] == "exact"
+    return [name for name, values in _draws(tree, group) if closed or values[0, 0].size <= MOST_LISTED]
+
+
+def not_listed(tree: xr.DataTree) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the quantities whose entries are not listed."""
+    groups = ("posterior", "derived")
+    kept = {name for group in groups for name in listed(tree, group)}
+    return {name: v.shape[2:] for group in groups for name, v in _draws(tree, group) if name not in kept}
+
+
+def _summarized(
+    tree: xr.DataTree, group: str, names: Collection[str] | None
+) -> dict[str, dict[str, np.ndarray | None]]:
     kind, summaries = tree.attrs["kind"], {}
     exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
     for name, values in _draws(tree, group):
+        if names is not None and name not in names:
+            continue
         closed = _closed_form(exact[name]) if name in exact else None
         found = closed if closed and kind == "exact" else _moments_that_exist(_of_draws(values, kind), closed)
-        shown = tree.attrs["status"] == "ok" and not (group == "posterior" and components_withheld(tree))
+        hidden = group == "posterior" and components_withheld(tree) and not _is_label_free(tree, name)
+        shown = tree.attrs["status"] == "ok" and not hidden
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
 
@@ -64,6 +88,11 @@ def _summarized(tree: xr.DataTree, group: str) -> dict[str, dict[str, np.ndarray
 def components_withheld(tree: xr.DataTree) -> str:
     """Say why the parameters of single components are not to be shown, if they are not."""
     return str(nested(tree, "facts").get("components_withheld") or "")
+
+
+def _is_label_free(tree: xr.DataTree, name: str) -> bool:
+    """Say whether a parameter is among the quantities by which the gate judged the chains, whatever the labels."""
+    return "invariants" in tree.children and name in tree["invariants"].data_vars
 
 
 def _moments_that_exist(
@@ -176,8 +205,9 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         **single,
         "facts": _facts(tree),
         "exact": _exact_evidence(tree),
-        "parameters": {name: _described(tree, "posterior", name, found) for name, found in summarize(tree).items()},
-        "derived": {name: _described(tree, "derived", name, found) for name, found in summarize_derived(tree).items()},
+        "parameters": _all_described(tree, "posterior"),
+        "derived": _all_described(tree, "derived"),
+        "not_listed": {name: list(shape) for name, shape in not_listed(tree).items()},
         "warnings": failures_of(tree),
         "notes": nested(tree, "notes"),
     }
@@ -187,6 +217,11 @@ def _facts(tree: xr.DataTree) -> dict[str, Any]:
     """Return the facts of a fit that may be shown."""
     withheld = () if tree.attrs["status"] == "ok" else FIGURES
     return {name: value for name, value in nested(tree, "facts").items() if name not in withheld}
+
+
+def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:
+    found = _summarized(tree, group, listed(tree, group))
+    return {name: _described(tree, group, name, one) for name, one in found.items()}
 
 
 def _described(tree: xr.DataTree, group: str, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:

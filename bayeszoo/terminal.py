@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,8 +134,15 @@ def show_model(described: Mapping[str, Any]) -> None:
     console.print(f"\n{described['graph']}")
 
 
+def kind_of(frame: pd.DataFrame, kind: str) -> str:
+    """Say what the numbers are: those of an exact fit that have Monte Carlo errors are averages over its draws."""
+    errors = [column for column in frame if str(column).startswith("mcse")]
+    return "draws of the exact posterior" if kind == "exact" and frame[errors].notna().any(axis=None) else kind
+
+
 def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
     """Print the predictive of each new row."""
+    kind = kind_of(frame, kind)
     columns = [str(name) for name in frame.columns]
     labels = columns[1 : columns.index("mean")]  # of a row's several numbers
     show(table(columns, [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)], words=labels))
@@ -167,7 +174,12 @@ _PARTS = {"posterior": "parameters", "derived": "derived"}
 
 
 def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
-    """Return the table of estimates, one row a scalar; withheld cells say so."""
+    """Return the table of estimates."""
+    return table(*estimate_rows(tree, document))
+
+
+def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns of the table of estimates, and one row a scalar; withheld cells say so."""
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
@@ -179,7 +191,9 @@ def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
     more = len(rows) - MAX_ROWS
     if more > 0:
         rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
-    return table(["parameter", *(heads[i] for i in used)], rows)
+    large = (f"{name}: {' x '.join(map(str, shape))} numbers, see -o" for name, shape in document["not_listed"].items())
+    rows += [[line, *(None for _ in used)] for line in large]
+    return ["parameter", *(heads[i] for i in used)], rows
 
 
 def _used(document: Mapping[str, Any], key: str) -> bool:
@@ -191,6 +205,9 @@ def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], status: st
     if found[key] is None:
         return "withheld" if status != "ok" and key in ("mean", "sd") else None
     return float(np.asarray(found[key])[index])
+
+
+_WITHHELD = {"k_hat_withheld": "k-hat", "draws_withheld": "a part of the draws"}
 
 
 def figures(document: Mapping[str, Any]) -> list[str]:
@@ -207,7 +224,8 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error = f"+- {number(facts['elbo_se'], 2)}"
-        lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {number(facts['k_hat'], 3)}")
+        lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {_k_hat(facts['k_hat'])}")
+    lines += [f"{name} is withheld: {facts[key]}" for key, name in _WITHHELD.items() if key in facts]
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)
         lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
@@ -217,6 +235,11 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if "mode_space" in facts:
         lines.append(f"mode taken in the {facts['mode_space']} space")
     return lines
+
+
+def _k_hat(value: float) -> str:
+    """Write the Pareto shape of importance weights; weights that are all equal have no tail, and no shape."""
+    return "none, as all weights are equal" if value == -math.inf else number(value, 3)
 
 
 def _of_restarts(facts: Mapping[str, Any]) -> list[str]:
@@ -229,7 +252,8 @@ def _of_restarts(facts: Mapping[str, Any]) -> list[str]:
         highest = f"the highest {number(facts['highest_degenerate'], 9)}, {facts['degenerate_because']}"
         lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")
     if "occupied_components" in facts:
-        lines.append(f"components that hold a row or more: {facts['occupied_components']}")
+        what = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
+        lines.append(f"{what}: {facts['occupied_components']}")
     return lines
 
 
@@ -238,15 +262,16 @@ def _of_labels(facts: Mapping[str, Any]) -> list[str]:
     if "label_stability" not in facts:
         return []
     stability = ", ".join(number(value, 3) for value in facts["label_stability"])
-    lines = [f"components are numbered by weight; agreement of the draws about each: {stability}"]
+    what, by = ("factors", "length") if "labelled" in facts else ("components", "weight")
+    lines = [f"{what} are numbered by {by}; agreement of the draws about each: {stability}"]
     if facts.get("components_withheld"):
-        lines.append(f"single components are withheld: {facts['components_withheld']}")
+        lines.append(f"single {what} are withheld: {facts['components_withheld']}")
     return lines
 
 
 def _own_figures(facts: Mapping[str, Any]) -> list[str]:
     """Return a line for each number that the model has of its own, all facts of an exact fit but those said above."""
-    said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld")
+    said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled")
     own = {name: value for name, value in facts.items() if name not in said}
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
@@ -300,8 +325,23 @@ _COMPARISON = {
 """The tables of a comparison: columns of the frame, and what heads them."""
 
 
+ABOUT_COMPARISON = (
+    "LOO score: mean leave-one-out log predictive density of one observation, in nats;",
+    "of a point estimate it is plugged in, else the parameters are integrated out.",
+    "A dash: it does not apply, or is withheld; so is a LOO score from draws with a k-hat above its limit.",
+)
+
+
 def show_comparison(frame: pd.DataFrame) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
+    for title, columns, cells, words in comparison_tables(frame):
+        show(table(columns, cells, title=title, words=words))
+    for line in ABOUT_COMPARISON:
+        out().print(line)
+
+
+def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[Any]], list[str]]]:
+    """Yield title, columns, rows and the columns of words of each table of a comparison."""
     both_signs = ((frame["p_positive"] > 0) & (frame["p_positive"] < 1)).any()
     of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # all of one sign, which is no probability
     words = frame["p_positive"].map({0.0: "no draw", 1.0: "all draws"})
@@ -310,13 +350,7 @@ def show_comparison(frame: pd.DataFrame) -> None:
         heads = {key: head for key, head in all_heads.items() if key != "p_positive" or both_signs}
         keys = ["fit", "parameter"] if title == "Estimates" else ["fit"]
         cells = _cells(frame[[*keys, *heads]].drop_duplicates(keys))
-        show(table([*keys, *heads.values()], cells, title=title, words=["parameter", "kind", "status"]))
-    console = out()
-    console.print("LOO score: mean leave-one-out log predictive density of one observation, in nats;")
-    console.print("of a point estimate it is plugged in, else the parameters are integrated out.")
-    console.print(
-        "A dash: it does not apply, or is withheld; so is a LOO score from draws with a k-hat above its limit."
-    )
+        yield title, [*keys, *heads.values()], cells, ["parameter", "kind", "status"]
 
 
 def _cells(frame: pd.DataFrame) -> list[list[Any]]:

@@ -48,7 +48,9 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     groups = {} if found is None else _of_labels(model, outcome.draws, problem.given, found)
     outcome = outcome if found is None else _relabelled(outcome, found)
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
-    axes = dims if found is None else {**dims, "permutation": (str(cast(Any, model).exchangeable()),)}
+    axes = dims
+    if found is not None:
+        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(cast(Any, model).exchangeable()),))}
     groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in groups.items()}
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
@@ -75,13 +77,13 @@ def _of_labels(model: Any, draws: Mapping[str, np.ndarray], data: Any, found: La
     """Return the groups of a model whose labels mean nothing: draws as they came, the permutations, what is free."""
     return {
         "unaligned": draws,
-        "labels": {"permutation": found.permutations},
+        "labels": {"permutation": found.permutations, **({} if found.signs is None else {"sign": found.signs})},
         "invariants": model.invariants(found.draws, data),
     }
 
 
 def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
-    facts = dict(outcome.facts)
+    facts = {**outcome.facts, **({} if found.signs is None else {"labelled": "factors"})}
     if found.stability is not None:
         facts |= {"label_stability": found.stability.tolist(), "components_withheld": found.withheld}
     return replace(outcome, draws=found.draws, facts=facts)

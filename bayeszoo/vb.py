@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 
 from bayeszoo.approximation import pareto_k
-from bayeszoo.ascent import RESTARTS, Search, search
+from bayeszoo.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.gate import MAX_K_HAT, at_most
-from bayeszoo.latent import Expectation, Values
-from bayeszoo.model import Observable
+from bayeszoo.latent import Expectation, Values, rows_have_parameters
+from bayeszoo.model import Observable, Sufficient
 from bayeszoo.problem import Outcome, Problem, Reporter
 from bayeszoo.score import log_density
 
@@ -27,6 +27,11 @@ WEIGHTS = 4000
 MAX_DRAWS = 64_000
 """Draws at which a k-hat above its limit is believed, as of `approximation`."""
 CELLS = 2**18
+"""Rows times draws of which likelihoods are computed at a time."""
+HELD = 2**24
+"""Numbers of which draws are kept, or drawn at a time."""
+MOST_COORDINATES = 200
+"""Numbers in the parameters up to which k-hat is computed, where rows have parameters of their own."""
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int = RESTARTS) -> Outcome:
@@ -43,15 +48,45 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
     """
     model: Any = problem.model
     with problem.clock.phase("run"):
-        found = climbs(model, problem.data, problem.rng, restarts, problem.reporter)
-        posterior = model.vb_posterior(found.best.state)
-        sample = posterior.rvs((chains, draws), problem.rng)
+        found = climbs(model, problem.sample, problem.rng, restarts, problem.reporter)
         facts = {**found.facts, "elbo": found.best.objective, "elbo_se": 0.0}
-        facts |= coverage(model, found.best.state, problem.data, problem.rng)
         facts |= {"occupied_components": model.occupied(found.best.state)} if hasattr(model, "occupied") else {}
+        sample, about = described(problem, found.best.state, (chains, draws))
     rival = at_most("weight of the next optimum beside the best, by the ELBO", _rival(found), MAX_RIVAL)
-    checks = [*found.checks, rival, at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
-    return Outcome(sample, "coordinate ascent", checks, facts, optimization={"elbo": found.best.trace})
+    checks = [*found.checks, rival, at_most("k_hat", about["k_hat"], MAX_K_HAT)]
+    return Outcome(sample, "coordinate ascent", checks, facts | about, optimization={"elbo": found.best.trace})
+
+
+def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Draw from q(theta), as many as memory allows, and say how well it covers the posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+    q : Any
+        The end of a climb.
+    shape : tuple of int
+        Chains and draws of each that were asked for.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The draws; fewer of so many coordinates that they would have more than 2 ** 24 numbers.
+    dict
+        ``k_hat`` and ``k_hat_draws``; of many coordinates k-hat is None, and ``k_hat_withheld`` says why.
+    """
+    model: Any = problem.model
+    posterior = model.vb_posterior(q)
+    size = sum(np.size(marginal.mean()) for marginal in posterior.values())
+    chains, draws = shape
+    kept = min(draws, max(1, HELD // (chains * size)))
+    facts: dict[str, Any] = {"draws_withheld": f"{kept} draws a chain instead of {draws}: they are of {size} numbers"}
+    sample = posterior.rvs((chains, kept), problem.rng)
+    facts = facts if kept < draws else {}
+    if rows_have_parameters(model) and size > MOST_COORDINATES:
+        why = f"of {size} coordinates importance weights are too unequal to say how well q covers the posterior"
+        return sample, {**facts, "k_hat": None, "k_hat_withheld": why}
+    return sample, {**facts, **coverage(model, q, problem.sample, problem.rng)}
 
 
 def _rival(found: Search) -> float:
@@ -77,6 +112,7 @@ def climbs(
         reporter or Reporter(),
         restarts=restarts,
         fingerprint=(lambda q: model.vb_row_terms(q, data)) if hasattr(model, "vb_row_terms") else None,
+        effort=Effort.of(model, data),
     )
 
 
@@ -112,7 +148,14 @@ def coverage(model: Any, q: Any, data: Values, rng: np.random.Generator) -> dict
 
 
 def _log_weights(model: Any, q: Any, data: Values, draws: int, rng: np.random.Generator) -> np.ndarray:
-    drawn = model.vb_posterior(q).rvs(draws, rng)
+    """Return log p(y, theta) - log q(theta) at draws, some at a time so that little memory is needed."""
+    posterior = model.vb_posterior(q)
+    some = max(1, HELD // sum(np.size(marginal.mean()) for marginal in posterior.values()))
+    sizes = [min(some, draws - i) for i in range(0, draws, some)]
+    return np.concatenate([_weights_of(model, q, data, posterior.rvs(size, rng)) for size in sizes])
+
+
+def _weights_of(model: Any, q: Any, data: Values, drawn: Values) -> np.ndarray:
     # a probability that underflowed has no logarithm, and is made the least number
     sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
     return _log_joint(model, sample, data) - np.asarray(model.vb_log_density(q, sample))
@@ -120,6 +163,8 @@ def _log_weights(model: Any, q: Any, data: Values, draws: int, rng: np.random.Ge
 
 def _log_joint(model: Any, sample: Values, data: Values) -> np.ndarray:
     """Return log p(y, theta) at draws with one leading axis, some at a time so that little memory is needed."""
+    if isinstance(model, Sufficient):
+        return np.asarray(cast(Any, model).log_likelihood(data, sample) + cast(Any, model).log_prior(sample, data))
     size, outcome = len(next(iter(sample.values()))), model.inputs.outcome(data)
     some = max(1, CELLS // max(1, outcome.size))
     parts = [{name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some)]

@@ -13,6 +13,9 @@ from bayeszoo.check import IDENTITIES, run_identity
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 DOCUMENTS = bz.read(UNIGRAMS, {"counts": [[3, 1, 0], [4, 0, 1], [0, 2, 5], [1, 1, 6], [2, 2, 2]], "word": list("abc")})
 ROWS = bz.read(GAUSSIAN, {"Y": np.array([-2.0, -1.5, 0.3, 1.2, 2.2])[:, None], "column": ["y"]})
+FACTORS = bz.find("ppca")
+MEASURED = bz.read(FACTORS, {"Y": np.random.default_rng(0).normal(size=(9, 4)), "column": list("abcd")})
+DATA = {GAUSSIAN: ROWS, UNIGRAMS: DOCUMENTS, FACTORS: MEASURED}
 
 
 def bug(family, **methods):
@@ -31,6 +34,10 @@ BUGS = {
     "em_mle_is_stationary": bug(GAUSSIAN, m_step=lambda self, stats, flat=False: GAUSSIAN.m_step(self, stats, False)),
     "compiled_density": bug(UNIGRAMS, compiled=lambda self, data: UNIGRAMS.compiled(replace(self, eta=2.0), data)),
     "compiled_gradient": bug(UNIGRAMS, compiled=lambda self, data: UNIGRAMS.compiled(replace(self, eta=2.0), data)),
+    "statistics_density": bug(FACTORS, compressed=lambda self, stats: FACTORS.compressed(replace(self, w0=1.1), stats)),
+    "statistics_gradient": bug(
+        FACTORS, compressed=lambda self, stats: FACTORS.compressed(replace(self, w0=1.1), stats)
+    ),
     "likelihood_of_rows": bug(
         UNIGRAMS,
         likelihood=lambda self, params, data: UNIGRAMS.likelihood(
@@ -56,7 +63,7 @@ BUGS = {
 @pytest.mark.parametrize("function", BUGS)
 def test_the_identity_sees_the_bug(function):
     kind = BUGS[function]
-    data = ROWS if issubclass(kind, GAUSSIAN) else DOCUMENTS
+    data = next(data for family, data in DATA.items() if issubclass(kind, family))
     identity = next(one for one in IDENTITIES if one.function == function)
     try:
         seen = not run_identity(identity, Case(kind(), data)).passed

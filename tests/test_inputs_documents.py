@@ -65,7 +65,8 @@ def test_titles_and_authors_are_left_out_by_naming_the_words(tmp_path):
     with pytest.raises(InputError) as caught:
         read(Topics, path)
     expected = "column 'title', row 1: 'No. 10' is not a number (and 1 more: row 2)"
-    assert str(caught.value) == f"{expected}; choose columns of numbers: --columns upon,whilst"
+    hint = "choose columns of numbers: --columns upon,whilst; of raw text, --text title"
+    assert str(caught.value) == f"{expected}; {hint}"
     assert read(Topics, path, columns="upon,whilst")["counts"].tolist() == [[3, 0], [0, 2]]
 
 
@@ -85,17 +86,19 @@ def test_rows_are_numbered_as_in_the_table_though_others_were_dropped():
 
 
 CHOOSE = "; choose columns of numbers: --columns a"
+TEXT = "; of raw text, --text b"
 ALL = "; give a column a word"
+ACCEPTED = "columns, count, document, max_share, min_documents, stop_words, text, vocabulary, word"
 LARGE = "is too large; counts must be <= 2**53"
 REFUSED = {
-    "text": ({"a": [1, 2], "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE),
+    "text": ({"a": [1, 2], "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + TEXT),
     "bool": ({"a": [1], "b": [True]}, {}, "column 'b' holds true/false, not numbers" + CHOOSE),
     "chosen text": (
         {"a": [1], "b": ["x"]},
         {"columns": "a,b"},
         "column 'b', row 1: 'x' is not a number",
     ),
-    "only text": ({"b": ["once upon a time"]}, {}, "only the word 'b', at least two are needed" + ALL),
+    "no text": ({"b": ["I"]}, {}, "the counts add up to 0: there are no words in the documents"),
     "fraction": ({"a": [1], "b": [1.5]}, {}, "column 'b', row 1: 1.5 is not a whole number"),
     "negative": ({"a": [1], "b": [-1]}, {}, "column 'b', row 1: -1 is negative; counts must be >= 0"),
     "infinite": ({"a": [1], "b": [np.inf]}, {}, "column 'b', row 1: inf is too large"),
@@ -113,9 +116,13 @@ REFUSED = {
     "one word": ([5, 6], {}, "only the word 'y', at least two are needed" + ALL),
     "unknown": ({"a": [1]}, {"columns": "a,z"}, "the table has no column 'z'; its columns are 'a'"),
     "twice": ({"a": [1]}, {"columns": "a,a"}, "columns: 'a' appears twice"),
-    "option": ({"a": [1]}, {"column": "a"}, "unknown option 'column'; accepted are columns"),
+    "option": ({"a": [1]}, {"column": "a"}, "unknown option 'column'; accepted are " + ACCEPTED),
     "no rows": (np.zeros((0, 2)), {}, "no data rows"),
-    "sparse": (scipy.sparse.eye_array(2), {}, "column 'y' is a sparse matrix; pass its .toarray()"),
+    "sparse": (
+        scipy.sparse.csr_array([[0, 0.5]]),
+        {},
+        "counts, document '1', word '2': 0.5 is no count; counts are whole numbers from 0 to 2**53",
+    ),
 }
 
 

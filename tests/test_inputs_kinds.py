@@ -14,6 +14,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.inputs import (
     Binary,
     Categories,
+    Corpus,
     Counts,
     CountSeries,
     Documents,
@@ -30,6 +31,13 @@ ABC = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}
 TWO = np.array([0, 0, 1])
 PAIRS = np.array(["a b", "b c"])
+CORPUS = {
+    "counts": np.array([2, 5]),
+    "doc": np.array([0, 2]),
+    "term": np.array([1, 1]),
+    "document": np.array(["e", "d", "f"]),
+    "word": ABC,
+}
 
 CASES = {
     "zeros and ones": (Binary(), {"y": np.array([0, 1, 1])}),
@@ -47,6 +55,9 @@ CASES = {
     "misleading labels": (Categories(), {"counts": np.array([[1, 2]]), "category": np.array(["count", "y"])}),
     "documents": (Documents(), {"counts": np.array([[1, 0, 2], [0, 4, 0]]), "word": ABC[::-1]}),
     "other documents": (Documents("n", "species"), {"n": np.array([[1, 0, 2]]), "species": ABC}),
+    "misleading words": (Documents(), {"counts": np.array([[1, 2]]), "word": np.array(["document", "word"])}),
+    "corpus": (Corpus(), CORPUS),
+    "corpus in other order": (Corpus(), {**CORPUS, "word": ABC[::-1]}),
     "matrix": (Matrix(), {"Y": np.array([[0.1, 2.0], [3.0, 4.0]]), "column": np.array(["b", "a"])}),
     "one column": (Matrix("X", "feature"), {"X": np.array([[0.1], [0.2]]), "feature": np.array(["a"])}),
     "chain": (Transitions(), CHAIN),
@@ -88,8 +99,8 @@ def test_a_table_there_and_back(inputs, arrays):
 
 
 NEED_OPTIONS = {
-    "missing labels", "other order", "misleading labels", "chain in other order", "chain with more",
-    "chain of order two", "contexts of one word", "other symbols",
+    "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
+    "chain in other order", "chain with more", "chain of order two", "contexts of one word", "other symbols",
 }  # fmt: skip
 
 
@@ -134,11 +145,15 @@ def test_data_made_elsewhere_are_checked_again(inputs, arrays):
 def test_rows_are_split_and_labels_are_not(inputs, arrays):
     first, rest = inputs.split(arrays, 1)
     assert (inputs.size(first), inputs.size(rest)) == (1, inputs.size(arrays) - 1)
-    for name in inputs.coords:
+    labels = [name for name in inputs.coords if name != inputs.row_names]
+    for name in labels:
         assert first[name] is rest[name] is arrays[name]
     again = inputs.reordered(arrays, np.arange(inputs.size(arrays))[::-1])
     assert inputs.outcome(again).tolist() == inputs.outcome(arrays)[::-1].tolist()
-    assert all(again[name] is arrays[name] for name in inputs.coords)
+    assert all(again[name] is arrays[name] for name in labels)
+    if inputs.row_names:
+        assert again[inputs.row_names].tolist() == arrays[inputs.row_names][::-1].tolist()
+        assert first[inputs.row_names].tolist() + rest[inputs.row_names].tolist() == arrays[inputs.row_names].tolist()
 
 
 @KINDS
@@ -159,6 +174,9 @@ def test_relabelled_data_are_the_same_table(inputs, arrays):
         assert other[axis].tolist() == arrays[axis][order].tolist()
         assert all(other[name] is arrays[name] for name in inputs.coords if name != axis)
         assert set(other) == set(arrays)
+        if axis == inputs.row_names:
+            same(other, inputs.reordered(arrays, order))
+            continue
         before, after = inputs.table(arrays), inputs.table(other)
         assert {name: v.tolist() for name, v in after.items()} == {name: v.tolist() for name, v in before.items()}
 
@@ -174,7 +192,7 @@ def test_dims_name_the_axes_after_the_rows(inputs, arrays):
 def test_new_rows_from_data_with_other_codes(inputs, arrays):
     """Data read on their own have codes of their own: the fit's take their place."""
     model, like = model_of(inputs), dict(arrays)
-    for axis in inputs.coords:
+    for axis in set(inputs.coords) - {inputs.row_names}:
         like = inputs.relabelled(like, axis, np.arange(len(arrays[axis]))[::-1])
     data = read(model, Data(arrays), new=True, like=like)
     same(data, like)
@@ -185,7 +203,7 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Real | RealSeries | Matrix | Documents)
+    assert (every is None) == isinstance(inputs, Real | RealSeries | Matrix | Documents | Corpus)
     assert hasattr(inputs, "in_units") == isinstance(inputs, Real | RealSeries | Matrix)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:

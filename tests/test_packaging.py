@@ -85,7 +85,22 @@ def test_python_version_is_the_one_uv_and_pyenv_should_take():
 
 def test_make_has_its_targets_and_help_lists_each():
     targets = re.findall(r"^([a-z-]+):.* ## \w", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert set(targets) == {"help", "env", "demo", "test", "test-all", "lint", "format", "bench", "scorecards", "clean"}
+    assert set(targets) == {
+        "help",
+        "env",
+        "demo",
+        "docs",
+        "notebooks",
+        "reports",
+        "test",
+        "test-all",
+        "test-browser",
+        "lint",
+        "format",
+        "bench",
+        "scorecards",
+        "clean",
+    }
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=named)

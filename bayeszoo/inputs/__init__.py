@@ -3,6 +3,7 @@
 from bayeszoo.inputs.base import Arrays, Inputs, Parsed
 from bayeszoo.inputs.binary import Binary
 from bayeszoo.inputs.categories import Categories
+from bayeszoo.inputs.corpus import Corpus
 from bayeszoo.inputs.counts import Counts
 from bayeszoo.inputs.documents import Documents
 from bayeszoo.inputs.matrix import Matrix
@@ -16,6 +17,7 @@ __all__ = [
     "Arrays",
     "Binary",
     "Categories",
+    "Corpus",
     "CountSeries",
     "Counts",
     "Documents",

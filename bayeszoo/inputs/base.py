@@ -47,7 +47,8 @@ class Inputs(ABC):
     """What the table of a model must hold.
 
     Its canonical arrays are indexed by data row along their first axis, but for the coordinates: arrays of text that
-    label another axis. Every method is a pure function.
+    label another axis. (Where a row has several entries, as a document has words, the kind says how.) Every method is a
+    pure function.
     """
 
     options: frozenset[str]
@@ -58,6 +59,9 @@ class Inputs(ABC):
 
     treatments: tuple[str, ...] = ("refuse", "drop")
     """What `missing` may be."""
+
+    row_names: str | None = None
+    """The coordinate that names the rows, if there is one; all others label other axes."""
 
     @property
     def coords(self) -> tuple[str, ...]:

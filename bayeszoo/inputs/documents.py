@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bayeszoo.errors import InputError
+from bayeszoo.inputs import vocabulary
 from bayeszoo.inputs.base import Arrays, Inputs, Parsed, columns_of
+from bayeszoo.inputs.cells import DOCUMENT, dense_columns, found_in, is_dense, matrix_table
 from bayeszoo.inputs.labels import checked_labels, joined, label_array
-from bayeszoo.inputs.matrix import in_order_of, refuse_text
+from bayeszoo.inputs.matrix import in_order_of
 from bayeszoo.numeric import LARGEST_COUNT, complete, to_counts
 from bayeszoo.table import Column, Table, listed, shown
+
+MOST_CELLS = 20_000_000
+"""Counts, zeros and all, that a sparse table is expanded to, at most."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,9 @@ class Documents(Inputs):
     The canonical arrays are the counts `name`, shape (documents, words), and the coordinate `axis` of words. The order
     of the words within a document is not kept, and the density that a model gives is that of the words in an order: the
     density of the counts times the multinomial coefficient.
+
+    The table has a column for each word; or it is anything that a `Corpus` may be, with the same options, of which the
+    zeros are then held too, and the names of the documents are not.
 
     Parameters
     ----------
@@ -34,8 +42,8 @@ class Documents(Inputs):
 
     name: str = "counts"
     axis: str = "word"
-    options = frozenset({"columns"})
-    lists = frozenset({"columns"})
+    options = vocabulary.OPTIONS | {"columns", "text", DOCUMENT, "word", "count"}
+    lists = frozenset({"columns", "vocabulary"})
 
     @property
     def coords(self) -> tuple[str, ...]:
@@ -52,11 +60,17 @@ class Documents(Inputs):
         """The counts and the words."""
         return (frozenset({self.name, self.axis}),)
 
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a sparse matrix, or a matrix with its labels."""
+        return matrix_table(source, self.name, self.axis)
+
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        same = like is not None and not options and table.columns.keys() == set(like[self.axis].tolist())
+        if not (same or is_dense(table, options)):
+            return self._as_corpus(table, missing, options, like)
         names, notes = options.get("columns"), table.notes
         if names is None:
-            refuse_text(table)
-            names = list(table.columns)
+            names = [column.name for column in dense_columns(table, options)]
             notes = (*notes, f"every column is a word: {joined(names)}") if like is None else notes
         if like is not None:
             names = in_order_of(like[self.axis].tolist(), names)
@@ -65,10 +79,23 @@ class Documents(Inputs):
         counts, about = _counted([table[name] for name in names], missing, like is None)
         return Parsed({self.name: counts, self.axis: label_array(names)}, {self.name: ", ".join(names)}, notes + about)
 
+    def _as_corpus(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Read what a `Corpus` may be, and fill in the zeros."""
+        fitted = None if like is None else like[self.axis]
+        cells, columns, notes = vocabulary.chosen(found_in(table, options, missing, self.name), options, fitted)
+        size = len(cells.document) * len(cells.word)
+        if size > MOST_CELLS:
+            shape = f"{len(cells.document)} documents x {len(cells.word)} words"
+            hint = "leave words out, as with --min-documents"
+            raise InputError(f"{shape} are {size} counts, at most {MOST_CELLS} are held with their zeros", hint=hint)
+        return Parsed({self.name: cells.dense(), self.axis: label_array(cells.word)}, columns, notes)
+
     def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
         """Check counts and the words that they are of as strictly as a file; without words, check them as a table."""
         if not self.is_canonical(arrays):
             return super().canonical(arrays, missing)
+        if hasattr(arrays[self.name], "tocoo"):
+            return self.parse(cast(Table, self.own_table(arrays, ".")), missing)
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
         counts, about = _counted(columns_of(self.name, arrays[self.name], labels), missing, True)
         return Parsed({self.name: counts, self.axis: labels}, {}, about)
@@ -76,6 +103,11 @@ class Documents(Inputs):
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return a column of counts for each word."""
         return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the columns where they might be taken for those of triplets or raw text."""
+        columns = {name: Column(name, values) for name, values in self.table(arrays).items()}
+        return {} if is_dense(Table("", columns), {}) else {"columns": list(columns)}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return further documents."""
@@ -92,7 +124,10 @@ class Documents(Inputs):
 
     def describe(self) -> str:
         """Say in one line what the table must hold."""
-        return "columns of counts, one a word, with a document a row: all those of the table or some (--columns)"
+        return (
+            "columns of counts, one a word, with a document a row: all those of the table or some (--columns); "
+            "or columns document, word and count, or raw text (--text)"
+        )
 
 
 def _counted(columns: list[Column], missing: str, fitted: bool) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -110,7 +145,7 @@ def _counted(columns: list[Column], missing: str, fitted: bool) -> tuple[np.ndar
     notes = (*dropped, *_empty(np.flatnonzero(sum(arrays) == 0), before or 0))
     if whole:
         used = values.any(axis=0)
-        notes = (*notes, *_never([column.name for column, one in zip(columns, used, strict=True) if not one]))
+        notes = (*notes, *vocabulary.never([column.name for column, one in zip(columns, used, strict=True) if not one]))
     return values.astype(np.int64), notes
 
 
@@ -127,10 +162,3 @@ def _empty(rows: np.ndarray, before: int) -> tuple[str, ...]:
     if not len(rows):
         return ()
     return (f"{len(rows)} empty document{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})",)
-
-
-def _never(words: list[str]) -> tuple[str, ...]:
-    """Name the words that no document has."""
-    if not words:
-        return ()
-    return (f"words {joined(words)} never occur" if len(words) > 1 else f"word {joined(words)} never occurs",)

@@ -13,7 +13,7 @@ from bayeszoo.inputs.base import Arrays, Parsed, columns_of, listing
 from bayeszoo.inputs.labels import checked_labels, label_array
 from bayeszoo.inputs.real import Measured
 from bayeszoo.numeric import are_numbers, stacked, subnormal, to_numbers, to_reals
-from bayeszoo.table import Column, Table, shown
+from bayeszoo.table import Column, Table, listed, shown
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,21 @@ class Matrix(Measured):
         The model's name of the outcome.
     axis : str
         The model's name of the axis of columns.
+    maskable : bool
+        Whether the model takes rows of which some numbers are missing: with ``missing="mask"`` they are kept, and what
+        is missing is NaN.
     """
 
     name: str = "Y"
     axis: str = "column"
+    maskable: bool = False
     options = frozenset({"columns"})
     lists = frozenset({"columns"})
+
+    @property
+    def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may be done about missing values."""
+        return ("refuse", "drop", "mask") if self.maskable else ("refuse", "drop")
 
     @property
     def coords(self) -> tuple[str, ...]:
@@ -58,18 +67,38 @@ class Matrix(Measured):
         if like is not None:
             names = in_order_of(like[self.axis].tolist(), names)
         columns = [table[name] for name in names]
-        values, dropped = stacked(columns, to_reals, missing)
-        notes = (*table.notes, *dropped, *_subnormal(columns, values))
+        values, holes = self._values(columns, missing, new=like is not None)
+        notes = (*table.notes, *holes, *_subnormal(columns, values))
         return Parsed({self.name: values, self.axis: label_array(names)}, {self.name: ", ".join(names)}, notes)
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
-        """Check numbers and the names of their columns as strictly as a file; without names, check them as a table."""
+    def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
+        if missing == "mask":
+            return _with_holes(columns, new)
+        try:
+            return stacked(columns, to_reals, missing)
+        except InputError as error:
+            if not self.maskable or error.hint != "use --missing drop":
+                raise
+            text = str(error).removesuffix(f"; {error.hint}")
+            hint = "use --missing mask, which integrates them out, or drop"
+            raise InputError(text, column=error.column, rows=error.rows, hint=hint) from None
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "") -> Parsed:
+        """Check numbers and the names of their columns as strictly as a file; without names, check them as a table.
+
+        By default NaN are taken where the model takes them, as they are this kind's own.
+        """
+        missing = missing or ("mask" if self.maskable else "refuse")
         if not self.is_canonical(arrays):
             return super().canonical(arrays, missing)
         labels = checked_labels(self.axis, arrays[self.axis], least=1)
         columns = columns_of(self.name, arrays[self.name], labels)
-        values, dropped = stacked(columns, to_reals, missing)
-        return Parsed({self.name: values, self.axis: labels}, {}, (*dropped, *_subnormal(columns, values)))
+        values, holes = self._values(columns, missing)
+        return Parsed({self.name: values, self.axis: labels}, {}, (*holes, *_subnormal(columns, values)))
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Ask for masks where there are any."""
+        return {"missing": "mask"} if np.isnan(arrays[self.name]).any() else {}
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names."""
@@ -84,8 +113,8 @@ class Matrix(Measured):
         return "columns of real numbers, all those of the table or some of them (--columns)"
 
 
-def refuse_text(table: Table, option: str = "columns") -> None:
-    """Refuse a column that is not numbers, and say which are, to be chosen by `option`."""
+def refuse_text(table: Table, option: str = "columns", or_text: bool = False) -> None:
+    """Refuse a column that is not numbers, and say which are, to be chosen by `option`, `or_text` how to read text."""
     usable = [column.name for column in table.columns.values() if are_numbers(column)]
     if not usable or len(usable) == len(table.columns):
         return
@@ -97,6 +126,7 @@ def refuse_text(table: Table, option: str = "columns") -> None:
         if error.hint:
             raise
         hint = f"choose columns of numbers: --{option} {listing(usable)}"
+        hint += f"; of raw text, --text {listing([other.name])}" if or_text and isinstance(other.values, list) else ""
         raise InputError(str(error), column=error.column, rows=error.rows, hint=hint) from None
 
 
@@ -113,5 +143,34 @@ def in_order_of(fitted: list[str], names: list[str], option: str = "columns") ->
     return fitted
 
 
+def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Convert columns to an array of shape (rows, columns), NaN where a value is missing, and say how many are.
+
+    Every column must have a value; but for `new` rows, which are to be predicted.
+    """
+    values = np.column_stack([to_reals(column) for column in columns])
+    holes, before = np.isnan(values), columns[0].before
+    empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
+    if empty and before is None and not new:
+        raise InputError(f"{empty[0]} has no values", column=empty[0].name)
+    return np.where(holes, np.nan, values), _masked(holes, before or 0)
+
+
+def _masked(holes: np.ndarray, before: int) -> tuple[str, ...]:
+    """Say how many values are missing, and which rows have none at all."""
+    if not holes.any():
+        return ()
+    count, rows, none = int(holes.sum()), int(holes.any(axis=1).sum()), np.flatnonzero(holes.all(axis=1))
+    notes = [f"{count} missing value{'s' * (count > 1)} in {rows} row{'s' * (rows > 1)} integrated out, none imputed"]
+    if len(none):
+        several, places = len(none) > 1, listed(none, before=before)
+        notes.append(f"{len(none)} row{'s' * several} ({places}) ha{'ve' if several else 's'} no values and no part")
+    return tuple(notes)
+
+
 def _subnormal(columns: Iterable[Column], values: np.ndarray) -> tuple[str, ...]:
-    return tuple(note for column, cells in zip(columns, values.T, strict=True) for note in subnormal(column, cells))
+    return tuple(
+        note
+        for column, cells in zip(columns, values.T, strict=True)
+        for note in subnormal(column, cells[cells == cells])
+    )

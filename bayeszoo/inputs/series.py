@@ -130,6 +130,11 @@ class Series(Inputs):
         of_rows = {self.name: self._stored(np.full(rows, np.nan)), SEQUENCE: np.zeros(rows, dtype=np.int64)}
         return {**of_rows, **{axis: arrays[axis] for axis in self.coords}}
 
+    def following(self, arrays: Arrays, rows: Arrays) -> dict[str, np.ndarray]:
+        """Return rows as the next ones of the last sequence."""
+        last = arrays[SEQUENCE][-1] if len(arrays[SEQUENCE]) else 0
+        return {**rows, SEQUENCE: np.full(self.size(rows), last)}
+
     def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Split the rows before index `at` from the rest; a sequence that is cut becomes two, which share nothing."""
         first, rest = super().split(arrays, at)

@@ -251,6 +251,24 @@ def hmm_poisson_log_likelihood(initial: Any, transition: Any, rates: Any, counts
     codes : variable of shape (T,)
         Index of the count of each row, -1 where it is missing.
     """
-    counts = pt.cast(counts, "float64")
-    log_table = counts * pt.log(rates)[:, None] - rates[:, None] - pt.gammaln(counts + np.float64(1))
+    counts, rates = pt.cast(counts, "float64"), pt.as_tensor_variable(rates)[:, None]
+    some = pt.maximum(counts, np.float64(1))
+    log_table = pt.switch(counts > np.float64(0), _log_peak(some) - _excess(rates, some), -rates)
     return hmm_table_log_likelihood(initial, transition, log_table, codes, starts)
+
+
+def _excess(rates: Any, counts: Any) -> Any:
+    """Return rates - counts - counts log(rates / counts), which is 0 where they are equal, without cancellation."""
+    away = (rates - counts) / counts
+    near = pt.abs(away) < np.float64(0.5)
+    inside = pt.switch(near, away, np.float64(0))
+    return counts * pt.switch(near, inside - pt.log1p(inside), away - pt.log(rates / counts))
+
+
+def _log_peak(counts: Any) -> Any:
+    """Return the log Poisson mass of counts > 0 at rates equal to them: from 16 on by Stirling's series."""
+    low, high = pt.minimum(counts, np.float64(16)), pt.maximum(counts, np.float64(16))
+    direct = low * pt.log(low) - low - pt.gammaln(low + np.float64(1))
+    terms = [np.float64(one) for one in (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)]
+    series = sum(term * high ** np.float64(-1 - 2 * i) for i, term in enumerate(terms))
+    return pt.switch(counts < np.float64(16), direct, np.float64(-0.5) * pt.log(np.float64(2 * np.pi) * high) - series)

@@ -23,7 +23,7 @@ import numpy as np
 from bayeszoo.likelihoods.vectors import copied, exponentials, with_entry
 
 BLOCK = 256
-"""Rows at a time whose densities are held: few enough for the first-level cache."""
+"""Rows at a time whose densities are computed and used: few enough for the first-level cache."""
 
 RESCALE = 1e-50
 """Sum of the forward probabilities below which they are made to sum to one."""
@@ -259,22 +259,22 @@ def _fill(b, first, log_b, y, means, sigmas):  # type: ignore[no-untyped-def]
 
 
 @_loops
-def _block(buffer, iota, opens, pred, first, size):  # type: ignore[no-untyped-def]
-    """Return the part of each array for ``size`` rows."""
+def _block(held, iota, opens, pred, first, size):  # type: ignore[no-untyped-def]
+    """Return the part of each array for ``size`` rows; the densities of a block are together, (K, size)."""
     states, last = pred.shape[1], first + size
-    return buffer[: states * size].reshape(states, size), iota[:size], opens[first:last], pred[first:last]
+    return held[states * first : states * last].reshape(states, size), iota[:size], opens[first:last], pred[first:last]
 
 
 @_loops
-def _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, pred):  # type: ignore[no-untyped-def]
-    """Fill in pred; return the log likelihood, and whether no state was lost that may matter."""
+def _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, pred, held):  # type: ignore[no-untyped-def]
+    """Fill in pred and densities; return the log likelihood, and whether no state was lost that may matter."""
     length, states = pred.shape
-    buffer, work, largest, iota = np.empty(BLOCK * states), np.empty(BLOCK * states), np.empty(BLOCK), np.arange(BLOCK)
+    work, largest, iota = np.empty(BLOCK * states), np.empty(BLOCK), np.arange(BLOCK)
     w, s, value = copied(zeros), 1.0, 0.0
     closed, safe = _may_lose(initial, transition)
     for first in range(0, length if safe else 0, BLOCK):
         size = min(BLOCK, length - first)
-        b, rows, opening, mine = _block(buffer, iota, opens, pred, first, size)
+        b, rows, opening, mine = _block(held, iota, opens, pred, first, size)
         _fill(b, first, log_b, y, means, sigmas)
         least_density = _densities(b, largest, work, closed)
         gain, least, w, s = _forward(zeros, initial, transition, b, rows, opening, mine, w, s)
@@ -284,16 +284,13 @@ def _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, 
 
 
 @_loops
-def _scaled_backward(zeros, transition, log_b, y, means, sigmas, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
+def _scaled_backward(zeros, transition, opens, pred, held, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Replace pred by p(z_t | all rows)."""
-    length, states = pred.shape
-    buffer, work, largest, iota = np.empty(BLOCK * states), np.empty(BLOCK * states), np.empty(BLOCK), np.arange(BLOCK)
+    (length, states), iota = pred.shape, np.arange(BLOCK)
     u, ends = copied(zeros), True
     for first in range((length - 1) // BLOCK * BLOCK, -1, -BLOCK):
         size = min(BLOCK, length - first)
-        b, rows, opening, mine = _block(buffer, iota, opens, pred, first, size)
-        _fill(b, first, log_b, y, means, sigmas)
-        _densities(b, largest, work, False)
+        b, rows, opening, mine = _block(held, iota, opens, pred, first, size)
         u, ends = _backward(zeros, transition, b, rows, opening, mine, u, ends, d_initial, d_transition)
         for t in range(size):
             for j in range(states):
@@ -304,9 +301,10 @@ def _scaled_backward(zeros, transition, log_b, y, means, sigmas, opens, pred, d_
 def _posterior(zeros, initial, transition, log_b, y, means, sigmas, opens):  # type: ignore[no-untyped-def]
     length, states = len(opens), len(initial)
     pred, d_initial, d_transition = np.empty((length, states)), np.zeros(states), np.zeros((states, states))
-    value, safe = _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, pred)
+    held = np.empty(length * states)
+    value, safe = _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, pred, held)
     if safe:
-        _scaled_backward(zeros, transition, log_b, y, means, sigmas, opens, pred, d_initial, d_transition)
+        _scaled_backward(zeros, transition, opens, pred, held, d_initial, d_transition)
         # of a state that cannot be, beta may overflow: infinity times 0
         if math.isfinite(d_initial.sum() + d_transition.sum() + pred.sum()):
             return value, d_initial, d_transition, pred

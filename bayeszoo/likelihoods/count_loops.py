@@ -1,0 +1,242 @@
+"""Passes over the non-zero cells of a corpus whose documents mix topics: likelihoods and expected counts. Numba.
+
+No PyTensor here. Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); beside parameters
+and gradients nothing larger than a document is held. Every function that a compiled one calls is in this file, because
+numba's cache of compiled code looks at the time of one file.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+# Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+
+LEAST = 1e-280
+"""A sum of products below it may have lost terms, and is taken in logarithms."""
+HALF_LOG_2PI = 0.9189385332046727
+
+
+@_loops
+def _product(one: np.ndarray, other: np.ndarray, each: np.ndarray) -> float:
+    """Write the products of the entries to ``each`` and return their sum."""
+    total = 0.0
+    for k in range(len(one)):
+        each[k] = one[k] * other[k]
+        total += each[k]
+    return total
+
+
+@_loops
+def _add(to: np.ndarray, times: float, what: np.ndarray) -> None:
+    """Add a multiple of one array to another."""
+    for k in range(len(to)):
+        to[k] += times * what[k]
+
+
+@_loops
+def _belongs(doc: int, term: int, D: int, V: int) -> bool:
+    return 0 <= doc < D and 0 <= term < V
+
+
+@_loops
+def cell_sums(proportions: Any, words: Any, counts: Any, doc: Any, term: Any) -> Any:
+    """Return sum c log p, p = theta_d . phi_w, and its derivatives in ``proportions`` (D, K) and ``words`` (V, K).
+
+    A word of probability 0 makes the value -inf and has no derivative; a cell outside the tables makes it NaN.
+    """
+    (D, K), V = proportions.shape, len(words)
+    of_documents, of_words, each, value = np.zeros((D, K)), np.zeros((V, K)), np.empty(K), 0.0
+    for cell in range(len(counts)):
+        d, w, count = doc[cell], term[cell], counts[cell]
+        if not _belongs(d, w, D, V):
+            return np.nan, of_documents, of_words
+        if count == 0.0:  # 0 times log 0 is 0
+            continue
+        p = _product(proportions[d], words[w], each)
+        value += count * math.log(p)
+        if p != 0.0:
+            _add(of_documents[d], count / p, words[w])
+            _add(of_words[w], count / p, proportions[d])
+    return value, of_documents, of_words
+
+
+@_loops
+def log_documents(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -> Any:
+    """Return the log density of the ordered words of each document, (S, D), for S draws of the parameters."""
+    S, D, K = proportions.shape
+    V, made, each = topics.shape[2], np.zeros((S, D)), np.empty(K)
+    for s in range(S):
+        words = topics[s].T.copy()
+        for cell in range(len(counts)):
+            if not _belongs(doc[cell], term[cell], D, V):
+                made[:] = np.nan
+                return made
+            p = _product(proportions[s, doc[cell]], words[term[cell]], each)
+            made[s, doc[cell]] += counts[cell] * math.log(p)
+    return made
+
+
+@_loops
+def gamma_functions(x: float) -> Any:
+    """Return log Gamma(x) and its derivative, for x > 0.
+
+    Stirling's series at 10 or more; below, the recurrence takes it there, its ten factors in pairs.
+    """
+    product, derivative, y = 1.0, 0.0, x
+    if x < 10.0:
+        y, q = x + 10.0, x * (x + 9.0)
+        for add in (0.0, 8.0, 14.0, 18.0, 20.0):
+            derivative = derivative * (q + add) + product
+            product *= q + add
+        derivative *= 2.0 * x + 9.0
+    r = 1.0 / (y * y)
+    log_y = math.log(y)
+    series = 1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360)))))
+    slope = 1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (1 / 132 - r * (691 / 32760)))))
+    log_gamma = (y - 0.5) * log_y - y + HALF_LOG_2PI + series / y - math.log(product)
+    return log_gamma, log_y - 0.5 / y - slope * r - derivative / product
+
+
+@_loops
+def dirichlet_table(concentration: Any, prior: Any) -> Any:
+    """Return exp(E[log phi]) of K Dirichlet distributions over V words, (V, K), and their divergences from the prior.
+
+    Parameters
+    ----------
+    concentration : ndarray of shape (V, K)
+    prior : ndarray of shape (V,)
+    """
+    V, K = concentration.shape
+    made, totals, kl = np.empty((V, K)), np.zeros(K), np.zeros(K)
+    for v in range(V):
+        _add(totals, 1.0, concentration[v])
+    own, digamma = gamma_functions(prior.sum())[0], np.empty(K)
+    for k in range(K):
+        total = gamma_functions(totals[k])
+        kl[k], digamma[k] = total[0] - own, total[1]
+    for v in range(V):
+        own = gamma_functions(prior[v])[0]
+        for k in range(K):
+            here = gamma_functions(concentration[v, k])
+            expected = here[1] - digamma[k]
+            made[v, k] = math.exp(expected)
+            kl[k] += own - here[0] + (concentration[v, k] - prior[v]) * expected
+    return made, kl.sum()
+
+
+@_loops
+def _expected_log(concentration: np.ndarray, to: np.ndarray) -> None:
+    """Write E[log p] under a Dirichlet distribution to an array."""
+    total = 0.0
+    for k in range(len(to)):
+        total += concentration[k]
+    digamma = gamma_functions(total)[1]
+    for k in range(len(to)):
+        to[k] = gamma_functions(concentration[k])[1] - digamma
+
+
+@_loops
+def _in_logarithms(logs: np.ndarray, concentration: np.ndarray, totals: np.ndarray, each: np.ndarray) -> float:
+    """Write exp(log theta + log phi) of one cell to ``each``, the largest being 1, and return the largest log."""
+    largest = -np.inf
+    for k in range(len(each)):
+        each[k] = logs[k] + gamma_functions(concentration[k])[1] - gamma_functions(totals[k])[1]
+        largest = max(largest, each[k])
+    for k in range(len(each)):
+        each[k] = math.exp(each[k] - largest)
+    return largest
+
+
+@_loops
+def _dot(one: np.ndarray, other: np.ndarray) -> float:
+    total = 0.0
+    for k in range(len(one)):
+        total += one[k] * other[k]
+    return total
+
+
+@_loops
+def _cell_in_logarithms(logs: Any, concentration: Any, totals: Any, each: Any) -> Any:
+    """Write the unnormalized probabilities of the topics of one cell to ``each``; return their sum and a log factor."""
+    factor, total = _in_logarithms(logs, concentration, totals, each), 0.0
+    for k in range(len(each)):
+        total += each[k]
+    return total, factor
+
+
+@_loops
+def variational_pass(
+    alpha: Any,
+    documents: Any,
+    concentration: Any,
+    table: Any,
+    counts: Any,
+    doc: Any,
+    term: Any,
+    passes: int,
+    least: float,
+) -> Any:
+    """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after some more passes.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (K,)
+        Prior of the proportions.
+    documents : ndarray of shape (D, K)
+        Concentrations of the proportions.
+    concentration, table : ndarray of shape (V, K)
+        Concentrations of the topics, and exp(E[log phi]).
+    counts, doc, term : ndarray of shape (cells,)
+        By document.
+    passes : int
+        At most so many steps of q(z) and q(theta) of each document, its topics held, after the first.
+    least : float
+        A document whose expected counts of topics change by less, as a share of its length, is left.
+    """
+    (D, K), V = documents.shape, len(table)
+    by_document, by_word, totals = np.zeros((D, K)), np.zeros((V, K)), np.zeros(K)
+    logs, weights, shares, each, before = np.empty(K), np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    value = 0.0
+    for v in range(V):
+        _add(totals, 1.0, concentration[v])
+    first = 0
+    while first < len(counts):
+        d, last, length = doc[first], first, 0.0
+        while last < len(counts) and doc[last] == d:
+            if not _belongs(d, term[last], D, V):
+                return np.nan, by_document, by_word
+            length += counts[last]
+            last += 1
+        own = by_document[d]
+        for i in range(passes + 1):
+            before[:] = own
+            _expected_log(documents[d] if i == 0 else alpha + own, logs)
+            for k in range(K):
+                weights[k], own[k], shares[k] = math.exp(logs[k]), 0.0, 0.0
+            for cell in range(first, last):
+                w = term[cell]
+                total, factor = _dot(weights, table[w]), 0.0
+                if total >= LEAST:
+                    _add(shares, counts[cell] / total, table[w])
+                else:
+                    total, factor = _cell_in_logarithms(logs, concentration[w], totals, each)
+                    _add(own, counts[cell] / total, each)
+                if i == 0:
+                    value += counts[cell] * (math.log(total) + factor)
+            for k in range(K):
+                own[k] += weights[k] * shares[k]
+            if i > 0 and np.abs(own - before).sum() <= least * length:
+                break
+        for cell in range(first, last):
+            w = term[cell]
+            total = _product(weights, table[w], each)
+            if total < LEAST:
+                total, _ = _cell_in_logarithms(logs, concentration[w], totals, each)
+            _add(by_word[w], counts[cell] / total, each)
+        first = last
+    return value, by_document, by_word

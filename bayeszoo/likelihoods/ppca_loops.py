@@ -1,0 +1,203 @@
+"""Log likelihood of rows N(mean, W W' + sigma2 I), some of their numbers missing, from statistics by pattern. Numba.
+
+No PyTensor here. Cost O(D^2 q) a pattern, whatever the number of rows. Only matrices of size q x q are inverted
+(Woodbury): with M = W'W + sigma2 I and G = W M^-1, the inverse of C = W W' + sigma2 I is (I - G W') / sigma2, C^-1 W is
+G, and log |C| = (D - q) log sigma2 + log |M|. Every function that a compiled one calls is in this file, because numba's
+cache of compiled code looks at the time of one file.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+_NATS = math.log(2 * math.pi)
+
+
+@_loops
+def _invert(M: np.ndarray, inverse: np.ndarray) -> float:
+    """Replace M by its Cholesky factor, fill in its inverse, and return log |M|; NaN where it is not positive definite.
+
+    A factor of q columns takes q^3 steps, which is little.
+    """
+    q, log_det = len(M), 0.0
+    for j in range(q):
+        for k in range(j):
+            M[j, j] -= M[j, k] ** 2
+        if not M[j, j] > 0:
+            return np.nan
+        log_det += math.log(M[j, j])
+        M[j, j] = math.sqrt(M[j, j])
+        for i in range(j + 1, q):
+            for k in range(j):
+                M[i, j] -= M[i, k] * M[j, k]
+            M[i, j] /= M[j, j]
+    for column in range(q):
+        for i in range(q):
+            total = 1.0 if i == column else 0.0
+            for k in range(i):
+                total -= M[i, k] * inverse[k, column]
+            inverse[i, column] = total / M[i, i]
+        for i in range(q - 1, -1, -1):
+            total = inverse[i, column]
+            for k in range(i + 1, q):
+                total -= M[k, i] * inverse[k, column]
+            inverse[i, column] = total / M[i, i]
+    return log_det
+
+
+@_loops
+def _product(A: np.ndarray, B: np.ndarray, to: np.ndarray) -> None:
+    """Write A B."""
+    for i in range(A.shape[0]):
+        for a in range(B.shape[1]):
+            to[i, a] = 0.0
+        for j in range(A.shape[1]):
+            for a in range(B.shape[1]):
+                to[i, a] += A[i, j] * B[j, a]
+
+
+@_loops
+def _gram(A: np.ndarray, B: np.ndarray, to: np.ndarray) -> None:
+    """Write A' B."""
+    for a in range(A.shape[1]):
+        for b in range(B.shape[1]):
+            to[a, b] = 0.0
+    for i in range(A.shape[0]):
+        for a in range(A.shape[1]):
+            for b in range(B.shape[1]):
+                to[a, b] += A[i, a] * B[i, b]
+
+
+@_loops
+def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any, of_shift: Any, of_W: Any) -> Any:
+    """Return log likelihood and derivative in the variance of n rows; write those in their shift and in the loadings.
+
+    `scatter` (d, d) is about the mean of the rows, `shift` (d,) their mean less that of the distribution.
+    """
+    d, q = W.shape
+    M, inverse, G, B = np.empty((q, q)), np.empty((q, q)), np.empty((d, q)), np.empty((d, q))
+    _gram(W, W, M)
+    for a in range(q):
+        M[a, a] += variance
+    log_det = (d - q) * math.log(variance) + _invert(M, inverse)
+    _product(W, inverse, G)
+    _product(scatter, G, B)  # with the next loop, S G: S is the scatter about the mean of the distribution
+    for a in range(q):
+        along = 0.0
+        for i in range(d):
+            along += shift[i] * G[i, a]
+        for i in range(d):
+            B[i, a] += n * shift[i] * along
+    _gram(W, B, inverse)
+    traces = np.zeros(3)  # of S and of G W', and of C^-1 S G W'
+    for i in range(d):
+        traces[0] += scatter[i, i] + n * shift[i] ** 2
+        along = 0.0
+        for a in range(q):
+            traces[0] -= W[i, a] * B[i, a]
+            traces[1] += G[i, a] * W[i, a]
+            inner = B[i, a]
+            for b in range(q):
+                inner -= G[i, b] * inverse[b, a]
+            of_W[i, a] = inner / variance - n * G[i, a]
+            traces[2] += inner / variance * W[i, a]
+    for i in range(d):
+        of_shift[i] = n * shift[i]
+        for a in range(q):
+            along = 0.0
+            for j in range(d):
+                along += W[j, a] * shift[j]
+            of_shift[i] -= n * G[i, a] * along
+        of_shift[i] /= variance
+    explained = traces[0] / variance  # the trace of C^-1 S
+    value = -0.5 * (n * (d * _NATS + log_det) + explained)
+    return value, -0.5 * (n * (d - traces[1]) - (explained - traces[2])) / variance
+
+
+@_loops
+def ppca_value_and_gradient(
+    mean: Any, loadings: Any, variance: float, observed: Any, n: Any, means: Any, scatters: Any
+) -> Any:
+    """Return log likelihood and its derivatives in mean (D,), loadings (D, q) and variance; NaN at a variance <= 0."""
+    D, q = loadings.shape
+    if mean.shape != (D,) or observed.shape != (len(n), D) or means.shape != (len(n), D):
+        raise ValueError("mean, loadings, patterns and their means differ in D, or in how many there are")
+    if scatters.shape != (len(n), D, D):
+        raise ValueError("the scatter matrices differ in D or in how many there are")
+    value, of_variance, of_mean, of_loadings = 0.0, 0.0, np.zeros(D), np.zeros((D, q))
+    if not variance > 0:
+        return np.nan, of_mean, of_loadings, np.nan
+    W, of_W, shift, of_shift, at = np.empty((D, q)), np.empty((D, q)), np.empty(D), np.empty(D), np.empty(D, np.int64)
+    scatter = np.empty((D, D))
+    for p in range(len(n)):
+        d = 0
+        for j in range(D):
+            if observed[p, j] != 0.0:
+                at[d] = j
+                d += 1
+        for i in range(d):
+            shift[i] = means[p, at[i]] - mean[at[i]]
+            for a in range(q):
+                W[i, a] = loadings[at[i], a]
+            for j in range(d):
+                scatter[i, j] = scatters[p, at[i], at[j]]
+        found, slope = _of_pattern(W[:d], variance, n[p], shift[:d], scatter[:d, :d], of_shift, of_W)
+        value += found
+        of_variance += slope
+        for i in range(d):
+            of_mean[at[i]] += of_shift[i]
+            for a in range(q):
+                of_loadings[at[i], a] += of_W[i, a]
+    return value, of_mean, of_loadings, of_variance
+
+
+@_loops
+def ppca_expected_sums(
+    mean: Any, loadings: Any, variance: float, observed: Any, n: Any, means: Any, scatters: Any
+) -> Any:
+    """Return sums over the rows in which each column was observed: of E[x x'], of E[x] y and of y^2, with x = (1, z).
+
+    z are the factors given what was observed of a row, and y are about `mean`; shapes (D, q + 1, q + 1), (D, q + 1) and
+    (D,). NaN at a variance <= 0.
+    """
+    D, q = loadings.shape
+    gram, cross, squares = np.zeros((D, q + 1, q + 1)), np.zeros((D, q + 1)), np.zeros(D)
+    M, inverse, z, zz = np.empty((q, q)), np.empty((q, q)), np.empty(q), np.empty((q, q))
+    W, slopes, spread, shift = np.empty((D, q)), np.empty((D, q)), np.empty((D, q)), np.empty(D)
+    for p in range(len(n)):
+        for i in range(D):
+            seen = observed[p, i] != 0.0
+            shift[i] = means[p, i] - mean[i] if seen else 0.0
+            for a in range(q):
+                W[i, a] = loadings[i, a] if seen else 0.0
+        _gram(W, W, M)
+        for a in range(q):
+            M[a, a] += variance
+        if not variance > 0 or (q > 0 and np.isnan(_invert(M, inverse))):
+            gram[:] = np.nan
+            return gram, cross, squares
+        _product(W, inverse, slopes)  # z given y has mean slopes' y and covariance variance * inverse
+        _product(scatters[p], slopes, spread)
+        _gram(slopes, spread, zz)
+        for a in range(q):
+            z[a] = 0.0
+            for i in range(D):
+                z[a] += slopes[i, a] * shift[i]
+        for i in range(D):
+            if observed[p, i] == 0.0:
+                continue
+            gram[i, 0, 0] += n[p]
+            cross[i, 0] += n[p] * shift[i]
+            squares[i] += scatters[p, i, i] + n[p] * shift[i] ** 2
+            for a in range(q):
+                gram[i, 0, a + 1] += n[p] * z[a]
+                gram[i, a + 1, 0] += n[p] * z[a]
+                cross[i, a + 1] += spread[i, a] + n[p] * shift[i] * z[a]
+                for b in range(q):
+                    gram[i, a + 1, b + 1] += zz[a, b] + n[p] * (z[a] * z[b] + variance * inverse[a, b])
+    return gram, cross, squares

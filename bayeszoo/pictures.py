@@ -1,0 +1,112 @@
+"""Pictures for a page: SVG in one style, the same bytes each time, as data URIs."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ["#1f5a92", "#d9822b", "#5b9a3c", "#7a5ea8", "#c0392b", "#2a8f8a", "#8a6d3b", "#5d636d"]
+"""What is told apart by colour, in order."""
+_INK, _PALE = "#30343b", "#c9ced6"
+STYLE: dict[str, Any] = {
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 100.0,
+    "figure.facecolor": "white",  # from which ArviZ takes the colour of its text
+    "savefig.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.edgecolor": "#8a8f98",
+    "axes.labelcolor": _INK,
+    "axes.labelsize": 9.0,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "normal",
+    "axes.axisbelow": True,
+    "font.size": 9.0,
+    "figure.titlesize": 10.0,
+    "grid.color": _PALE,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.solid_capstyle": "round",
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "text.color": _INK,
+    "xtick.color": "#5d636d",
+    "ytick.color": "#5d636d",
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "svg.fonttype": "path",  # the same on every machine, and no text of a user's is markup
+    "svg.hashsalt": "bayeszoo",  # else the names of clips differ from run to run
+    "text.parse_math": False,  # a column may be called $x_1
+    "text.usetex": False,
+}
+"""Settings of Matplotlib: no background, ink for both a light and an inverted page."""
+
+
+@contextmanager
+def styled(background: str = "none") -> Iterator[None]:
+    """Draw in the style of the report; a file that is looked at by itself needs a ``background``."""
+    import matplotlib
+
+    settings: Any = {
+        **STYLE,
+        "savefig.facecolor": background,
+        "axes.prop_cycle": matplotlib.rcsetup.cycler(color=COLOURS),
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def svg(make: Callable[[], Any]) -> bytes:
+    """Return what ``make`` draws, a `Figure` or a `PlotCollection`, as SVG without dates."""
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    with styled():
+        try:
+            return _written(_figure(make()))
+        finally:
+            for number in set(plt.get_fignums()) - set(before):
+                plt.close(number)
+
+
+def _figure(made: Any) -> Figure:
+    figure: Figure = made if hasattr(made, "savefig") and hasattr(made, "axes") else made.viz["figure"].item()
+    return figure
+
+
+def _written(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    plain_powers(figure)
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.04)
+    return buffer.getvalue()
+
+
+def plain_powers(figure: Figure) -> None:
+    """Write the ticks of logarithmic axes as plain numbers: Matplotlib writes formulas, which are not read here."""
+    from matplotlib.ticker import FuncFormatter, LogFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+
+
+def data_uri(make: Callable[[], Any]) -> str:
+    """Return what ``make`` draws as the address of an image that needs no file."""
+    return uri_of(svg(make))
+
+
+def uri_of(image: bytes) -> str:
+    """Return an SVG as the address of an image that needs no file."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(image).decode('ascii')}"

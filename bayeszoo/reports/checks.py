@@ -1,0 +1,123 @@
+"""Does the model make data like these? Before seeing them, after, and each of them from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo import plots, score
+from bayeszoo.errors import InputError
+from bayeszoo.model import Observable
+from bayeszoo.predictive_check import Replicates, predictive_check, replicate
+from bayeszoo.prior_predictive import prior_tree
+from bayeszoo.reports.blocks import Section, Words, picture, table
+from bayeszoo.residual_plots import draw_replicates, plot_residuals
+from bayeszoo.tree import given_of, model_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+_ABOUT = (
+    "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
+    "data. The data were used to fit as well, so these lean towards one half."
+)
+
+
+def prior(tree: xr.DataTree) -> Section:
+    """Compare the data with what the model makes before it has seen any."""
+    found = replicate(prior_tree(tree))
+    lead = (
+        "Data sets drawn from the prior, beside the observed one. A weak prior allows almost anything, and is wide "
+        "here; one that leaves the observed outside says something else than the data."
+    )
+    caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
+    drawn = picture(partial(_draw_prior, found), "prior predictive checks", caption, wide=True)
+    return Section("prior", "Before the data: what the prior expects", [Words(lead), drawn])
+
+
+def _draw_prior(found: Replicates) -> Figure:
+    """Draw the middle of each quantity of the prior's data sets: its tails may reach very far."""
+    from matplotlib.figure import Figure
+
+    names = [name for name in found.replicated if "residual" not in name]
+    figure = Figure(figsize=(2.6 * len(names), 2.4), layout="constrained")
+    for axes, name in zip(np.ravel(figure.subplots(1, len(names), squeeze=False)), names, strict=True):
+        values = found.replicated[name][np.isfinite(found.replicated[name])]
+        observed = float(found.observed[name][0])
+        if len(values):
+            low, high = np.quantile(values, [0.05, 0.95])
+            axes.hist(values[(values >= low) & (values <= high)], bins=30, color="#c9d8e6")
+        axes.axvline(observed, color=plots.MODE)
+        axes.set(xlabel=name, yticks=[])
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def posterior(tree: xr.DataTree) -> Section:
+    """Compare the data with what the fitted model makes."""
+    draws = 1 if tree.attrs["kind"] == "point estimate" else tree["posterior"].sizes["draw"]
+    chains = tree["posterior"].sizes["chain"]
+    replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws * chains)
+    frame = predictive_check(tree, replicates=replicates)
+    columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
+    rows = [
+        [str(name), *(row[key] for key in ("observed", "mean", "q025", "q975", "p_value", "mcse")), row["withheld"]]
+        for name, row in frame.iterrows()
+    ]
+    drawn = picture(
+        lambda: draw_replicates(replicate(tree, replicates=replicates)),
+        "posterior predictive checks",
+        f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed.",
+        wide=True,
+    )
+    made = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
+    return Section("predictive", "After the data: what the model would make again", made)
+
+
+def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
+    """Predict each observation from the others."""
+    model = model_of(next(iter(named.values()))[0])
+    if not isinstance(model, Observable):
+        raise InputError(f"{model.name} does not say how one observation is distributed given the parameters")
+    rows = [[name, *_score(tree)] for name, (tree, _) in named.items()]
+    columns = ["fit", "LOO score", "se", "MC error", "largest k-hat", "why not"]
+    lead = "The mean log predictive density of one observation given all others, in nats; larger is better."
+    blocks: list[Any] = [Words(lead), table(columns, rows, words=["why not"])]
+    trees = [tree for tree, _ in named.values()]
+    drawn = next((tree for tree in trees if tree.attrs["kind"] == "sampled" and tree.attrs["status"] == "ok"), None)
+    if drawn is not None:
+        caption = "k-hat of each observation left out: above 0.7 its weights cannot be used."
+        blocks.append(picture(partial(plots.khat, drawn), "k-hat of each observation", caption))
+    first = next((tree for tree in trees if tree.attrs["status"] == "ok"), None)
+    if first is not None:
+        caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
+        blocks.append(
+            picture(partial(plot_residuals, drawn if drawn is not None else first), "residuals", caption, wide=True)
+        )
+
+    return Section("loo", "Each from the others: leave-one-out", blocks)
+
+
+def _score(tree: xr.DataTree) -> list[Any]:
+    """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
+    if tree.attrs["status"] != "ok":
+        return [None, None, None, None, "the estimates are withheld"]
+    model, data, method = model_of(tree), given_of(tree), tree.attrs["method"]
+    try:
+        if method == "exact":
+            found = score.closed_form(model, data)
+        elif tree.attrs["kind"] == "point estimate":
+            refitted = score.plugged_in(model, data, method)
+            if refitted is None:
+                return [None, None, None, None, "the estimate is not refitted without each observation"]
+            found = refitted
+        else:
+            found = score.psis(model, data, tree["posterior"].to_dataset())
+    except score.NoScore as error:
+        return [None, None, None, None, str(error)]
+    return [found.mean, found.se, found.mcse, found.k_hat, ""]

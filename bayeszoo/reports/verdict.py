@@ -1,0 +1,143 @@
+"""The verdict of the gate in words, and every check with its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.reports.blocks import Choice, Section, Words, table
+from bayeszoo.terminal import number
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_SAMPLED = {
+    "r_hat": "the chains agree (R-hat at most {})",
+    "ess_bulk": "the draws are worth at least {} independent ones for a mean",
+    "ess_tail": "{} for a tail",
+    "divergences": "{} divergent transitions",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a reader must know of one fit: ``state`` is ``ok``, ``approximate`` or ``withheld``."""
+
+    name: str
+    state: str
+    headline: str
+    words: str
+    seconds: float
+
+
+def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
+    """Say in words whether a fit may be trusted, and why.
+
+    Parameters
+    ----------
+    name : str
+        What the fit is called.
+    document : mapping
+        What `summary.document` returned for it.
+    """
+    seconds = float(sum(document["seconds"].values()))
+    if document["status"] != "ok":
+        return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document), seconds)
+    make = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
+    headline, words = make[document["kind"]](document)
+    state = "ok" if document["kind"] in ("exact", "sampled") else "approximate"
+    held = document["facts"].get("components_withheld")
+    words += f" Single components are withheld: {held}." if held else ""
+    return Verdict(name, state, headline, f"{words} {_count(document)}", seconds)
+
+
+def refusal(method: str, reason: str) -> Verdict:
+    """Say that a method gave no answer."""
+    return Verdict(method, "withheld", "no answer", reason, 0.0)
+
+
+def _count(document: Mapping[str, Any]) -> str:
+    total = len(document["gate"]["checks"])
+    return f"{total} of {total} checks passed."
+
+
+def _why_not(document: Mapping[str, Any]) -> str:
+    first, *others = document["warnings"]
+    return f"{_sentence(first)}: {'; '.join(others)}." if others else f"{_sentence(first)}."
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _exact(document: Mapping[str, Any]) -> tuple[str, str]:
+    how = "in closed form" if document["method"] == "exact" else "by summing over all assignments"
+    return "exact", f"Computed {how}: nothing had to converge."
+
+
+def _point(document: Mapping[str, Any]) -> tuple[str, str]:
+    what = "maximum of the likelihood" if document["facts"].get("estimate", document["method"]) == "mle" else "mode"
+    return "one point, no uncertainty", f"The {what} was found, and no small step from it gains.{_measured(document)}"
+
+
+def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
+    k_hat = document["k_hat"]
+    usable = "" if k_hat is None else f" whose importance weights are usable (k-hat {number(k_hat, 2)})"
+    return "an approximation", f"An approximation{usable}.{_measured(document)}"
+
+
+def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
+    checks = document["gate"]["checks"]
+    said = [words.format(number(checks[name]["value"], 4)) for name, words in _SAMPLED.items() if name in checks]
+    return "may be trusted", _sentence(
+        f"{', '.join(said)}.{_measured(document)}" if said else _measured(document).strip()
+    )
+
+
+def _measured(document: Mapping[str, Any]) -> str:
+    """Say how far the means and the spreads are from the closed form, where there is one."""
+    if document["kind"] == "sampled":
+        errors = _all(document, "error_mcse")
+        largest = f"{np.max(np.abs(errors)):.1f}" if errors else ""
+        return f" Against the closed form its means err by at most {largest} Monte Carlo standard errors." * bool(
+            errors
+        )
+    errors, ratios = _all(document, "error_sd"), _all(document, "sd_ratio")
+    words = f" Against the closed form it errs by at most {np.max(np.abs(errors)):.2f} sd" if errors else ""
+    spread = f", its sd being {min(ratios):.2f} to {max(ratios):.2f} of the true" if errors and ratios else ""
+    return f"{words}{spread}." if words else ""
+
+
+def _all(document: Mapping[str, Any], key: str) -> list[float]:
+    """Return a figure of every entry of every parameter that has it."""
+    found = [one[key] for one in (document["parameters"] | document["derived"]).values() if one[key] is not None]
+    flat = (
+        np.concatenate([np.ravel(np.asarray(values, dtype=np.float64)) for values in found]) if found else np.empty(0)
+    )
+    return [float(value) for value in flat if np.isfinite(value)]
+
+
+def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], said: Sequence[Verdict]) -> Section:
+    """List every check of every fit."""
+    spoken = {one.name: one for one in said}
+    options = {
+        name: [Words(spoken[name].words, "bad" if spoken[name].state == "withheld" else ""), _checks(document)]
+        for name, (_, document) in named.items()
+    }
+    lead = "Every check must pass before an estimate is shown; one that could not be made has not passed."
+    return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options)])
+
+
+def _checks(document: Mapping[str, Any]) -> Any:
+    rows = [
+        [name, "passed" if one["passed"] else "FAILED", _figure(one["value"]), f"must be {one['limit']}"]
+        for name, one in document["gate"]["checks"].items()
+    ]
+    return table(["check", "verdict", "figure", "limit"], rows, words=["verdict", "limit"])
+
+
+def _figure(value: float | None) -> Any:
+    return "not checked" if value is None else value

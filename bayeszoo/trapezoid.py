@@ -1,0 +1,81 @@
+"""Loadings that are known up to a rotation, as the lower trapezoidal matrix with a positive diagonal that each has.
+
+The likelihood of a factor model depends on the loadings W, D x q, through W W' only. W = L Q with Q orthogonal and L
+zero above a positive diagonal, in one way but where q of the first rows are dependent. Where the entries of W are
+independent N(0, scale^2), those of L are independent, too: L_jj is scale times a chi variate of q - j + 1 degrees of
+freedom, j = 1..q, and L_ij ~ N(0, scale^2) below it (Bartlett 1933; Muirhead 1982, theorem 3.2.14; Geweke and Zhou 1996
+on factor models). So a prior of W is one of L, and nothing is changed but the names of W's rotations.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import InputError
+
+
+@lru_cache(maxsize=128)
+def entries(rows: int, factors: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row and column indices of the entries on and below the diagonal, row by row.
+
+    Raises
+    ------
+    InputError
+        When there are not more rows than factors: all of a D x D covariance can then be had with fewer.
+    """
+    if factors >= rows:
+        several, most = "s" * (factors > 1), f"at most {rows - 1}" if rows > 1 else "none is possible"
+        raise InputError(f"{factors} component{several} from {rows} column{'s' * (rows > 1)}: {most}")
+    return np.tril_indices(rows, 0, factors)
+
+
+def count(rows: int, factors: int) -> int:
+    """Return how many entries are free: D q - q (q - 1) / 2."""
+    return rows * factors - factors * (factors - 1) // 2
+
+
+def identified(loadings: Any) -> np.ndarray:
+    """Return the L of W = L Q, shape (..., D, q) as W; leading axes are draws."""
+    W = np.asarray(loadings, dtype=np.float64)
+    rotation, upper = np.linalg.qr(W[..., : W.shape[-1], :].mT)
+    signs = np.where(np.diagonal(upper, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+    return np.tril(W @ (rotation * signs[..., None, :]))
+
+
+def turned(L: np.ndarray) -> np.ndarray:
+    """Return a trapezoidal matrix (D, q) with its columns turned to a diagonal that is not negative."""
+    return np.asarray(L * np.where(np.diagonal(L) < 0, -1.0, 1.0))
+
+
+def degrees_of_freedom(factors: int) -> np.ndarray:
+    """Return those of the diagonal entries, q, q - 1, ..., 1."""
+    return np.arange(factors, 0, -1.0)
+
+
+def log_density(L: Any, scale: Any) -> np.ndarray:
+    """Return the log density of the free entries where W has entries N(0, scale^2), shape (...,).
+
+    Parameters
+    ----------
+    L : array_like of shape (..., D, q)
+        Leading axes are draws.
+    scale : float
+        Standard deviation, > 0, in the unit of the data.
+
+    Notes
+    -----
+    Of a 0 on the diagonal it is -inf but for the last column: chi of one degree of freedom is half a normal variate.
+    """
+    L = np.asarray(L, dtype=np.float64)
+    degrees = degrees_of_freedom(L.shape[-1])
+    diagonal = np.diagonal(L, axis1=-2, axis2=-1)
+    powers = scipy.special.xlogy(degrees - 1, np.where(diagonal >= 0, diagonal, np.nan) / scale)
+    free, below = count(*L.shape[-2:]), count(*L.shape[-2:]) - len(degrees)
+    constant = np.sum((1 - degrees / 2) * math.log(2) - scipy.special.gammaln(degrees / 2))
+    constant -= below * math.log(2 * math.pi) / 2 + free * math.log(scale)
+    return np.asarray(constant + powers.sum(axis=-1) - np.sum(np.square(L / scale), axis=(-2, -1)) / 2)

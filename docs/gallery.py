@@ -1,0 +1,287 @@
+"""What the site says of the zoo, made from the models themselves: no list here names one."""
+
+import inspect
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import bayeszoo as bz
+from bayeszoo import scorecard, zoo
+from bayeszoo.describe import in_brief, in_full
+from bayeszoo.summary import elements
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
+CARD = ("What breaks", "How it looks", "What to do")
+"""The three paragraphs of a failure card."""
+
+
+def names() -> list[str]:
+    """Return the names of the models of the zoo."""
+    return zoo.builtin_names()
+
+
+def linked(text: str) -> str:
+    """Turn links of a page in the root of the repository into those of a page of the guide."""
+    text = re.sub(r"\]\(models/(\w+)\.py\)", r"](../models/\1.md)", text)
+    return text.replace("](CONTRACT.md)", "](contract.md)").replace("](docs/", "](../")
+
+
+# Pictures
+
+
+def fitted(name: str, method: str) -> Any:
+    """Fit a model with its weak fields to its first real data set."""
+    kind = bz.find(name)
+    data = bz.example(kind)
+    return bz.fit(kind.weak(data), data, method, seed=1)
+
+
+def thumbnail(name: str, target: Path) -> None:
+    """Draw what the model is for: states over time, topics, factors, clusters, or the posterior of its parameters."""
+    figure = _figure(bz.find(name))
+    figure.savefig(target, metadata={"Date": None})
+
+
+def _figure(kind: Any) -> Any:
+    if hasattr(kind, "one_state"):
+        return bz.plot_states(fitted(kind.name, "map"))
+    if "word" in _axes(kind):
+        return bz.plot_topics(fitted(kind.name, "vb"))
+    if "factor" in _axes(kind):
+        from bayeszoo.factor_plots import plot_biplot
+
+        return plot_biplot(fitted(kind.name, "map"))
+    if "component" in _axes(kind):
+        return _clusters(kind)
+    return _posterior(kind)
+
+
+def _axes(kind: Any) -> set[str]:
+    return {axis for axes in kind().dims.values() for axis in axes}
+
+
+def _clusters(kind: Any) -> Any:
+    tree = fitted(kind.name, "map")
+    rows, assigned = bz.example(kind)["Y"], bz.assign(tree)
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(rows[:, 0], rows[:, -1], c=assigned["p[1]"], cmap="coolwarm", s=22, edgecolors="0.3", linewidths=0.3)
+    return figure
+
+
+def _posterior(kind: Any) -> Any:
+    """Draw up to four scalars of the posterior, by independent draws where it has a closed form."""
+    try:
+        tree = fitted(kind.name, "exact" if "exact" in in_brief(kind)["methods"] else "nuts")
+    except bz.NumericalError:  # it has one for other data
+        tree = fitted(kind.name, "nuts")
+    chosen = _scalars(tree)
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    rows = 1 + (len(chosen) > 2)
+    panels = np.ravel(figure.subplots(rows, -(-len(chosen) // rows), squeeze=False))
+    for panel, (label, draws) in zip(panels, chosen.items(), strict=False):
+        panel.hist(draws, bins=40, density=True, color="#9dbbd8")
+        panel.set_title(label, fontsize=11, parse_math=False)
+        panel.set_yticks([])
+        panel.locator_params(axis="x", nbins=3)
+        panel.spines[["left", "right", "top"]].set_visible(False)
+    for panel in panels[len(chosen) :]:
+        panel.set_axis_off()
+    return figure
+
+
+def _scalars(tree: Any) -> dict[str, np.ndarray]:
+    """Return draws of up to four scalars, of which no two are the same number as in a symmetric matrix they are."""
+    found: dict[str, np.ndarray] = {}
+    for variable in tree["posterior"].to_dataset().data_vars.values():
+        values = variable.transpose("chain", "draw", ...).to_numpy()
+        for index, label in elements(variable.transpose("chain", "draw", ...)):
+            draws = values[(slice(None), slice(None), *index)].ravel()
+            if len(found) < 4 and not any(np.array_equal(draws, other) for other in found.values()):
+                found[label] = draws
+    return found
+
+
+def graph(name: str, target: Path) -> None:
+    """Draw the graph of the textbook declaration."""
+    from bayeszoo.model_graph import model_svg
+
+    kind = bz.find(name)
+    target.write_bytes(model_svg(kind.weak(bz.example(kind)), bz.example(kind)))
+
+
+PICTURES = {"thumbnail": thumbnail, "graph": graph}
+
+
+# Pages
+
+
+def notation(kind: Any) -> str:
+    """Return the docstring of a model's file: its notation and sources."""
+    return inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
+
+
+def sentence(kind: Any) -> str:
+    """Return what a model is for."""
+    return in_brief(kind)["about"]
+
+
+def model_page(name: str, script: Path, printed: str, pictures: list[str]) -> str:
+    """Write a model's page: notation, picture, fields, what it can do, its data, how it fails, and its scorecard."""
+    kind, brief = bz.find(name), in_brief(bz.find(name))
+    title, _, rest = notation(kind).partition("\n")
+    parts = [f"# {name}", title, fence("text", inspect.cleandoc(rest))]
+    if f"{name}_thumbnail.svg" in pictures:
+        parts.append(picture(f"{name}_thumbnail.svg", f"{name} on its own data"))
+    parts += ["## Fields", fields_table(kind), "## Data", f"A table with {kind.inputs.describe()}.", data_table(kind)]
+    parts += ["## Methods", ", ".join(f"`{one}`" for one in brief["methods"]), command(name)]
+    if f"{name}_graph.svg" in pictures:
+        parts.append(picture(f"{name}_graph.svg", f"graph of {name}"))
+    parts += [failure_card(script, printed), "## Scorecard", scorecard_table(name), "## Source"]
+    parts.append(f":::{{dropdown}} models/{name}.py\n```{{literalinclude}} {name}.py\n:language: python\n```\n:::")
+    return "\n\n".join(parts) + "\n"
+
+
+def fence(language: str, text: str) -> str:
+    """Return a block of code."""
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+def picture(file: str, alt: str) -> str:
+    """Return an image of at most the text's width."""
+    return f"```{{image}} {file}\n:alt: {alt}\n:class: picture\n```"
+
+
+def table(header: list[str], rows: list[list[Any]]) -> str:
+    """Return a table, with what would end a cell escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def fields_table(kind: Any) -> str:
+    """Return the fields of a model with their meaning and default."""
+    return table(
+        ["field", "is", "default"], [[f"`{f['field']}`", f["is"], f"`{f['default']}`"] for f in in_full(kind)["fields"]]
+    )
+
+
+def data_table(kind: Any) -> str:
+    """Return the real data that come with a model."""
+    return table(["example", "what", "source"], [[f"`{one.name}`", one.about, one.source] for one in kind.examples])
+
+
+def command(name: str) -> str:
+    """Return the commands to try."""
+    return fence("console", f"$ bayeszoo show {name}\n$ bayeszoo compare {name} --seed 1\n$ bayeszoo check {name}")
+
+
+def paragraphs(script: Path) -> tuple[str, dict[str, str], str]:
+    """Return title, the three paragraphs and the code of a failure card's file."""
+    _, text, code = script.read_text(encoding="utf-8").split('"""', 2)
+    title, *rest = text.strip().split("\n\n")
+    return title.strip().rstrip("."), dict(part.split(": ", 1) for part in rest), code.strip()
+
+
+def failure_card(script: Path, printed: str) -> str:
+    """Return how a model fails: what breaks, how it looks, what to do, and a twin that can be run."""
+    if not script.exists():
+        return ""
+    title, said, code = paragraphs(script)
+    body = "\n\n".join(f"**{head}.** {' '.join(said[head].split())}" for head in CARD)
+    twin = [fence("python", code)] + ([fence("text", printed)] if printed else [])
+    return "\n\n".join([f"## How it fails: {title[0].lower()}{title[1:]}", body, *twin])
+
+
+def scorecard_table(name: str) -> str:
+    """Return the stored scorecard of a model."""
+    try:
+        card = scorecard.load(name)
+    except bz.InputError:
+        return "None is stored: `make scorecards` makes it."
+    rows = [
+        [
+            "ok" if one.passed else "**BAD**",
+            one.name,
+            "-" if one.value is None else f"{one.value:.3g}",
+            f"{one.limit}",
+        ]
+        for one in card.checks
+    ]
+    used = ", ".join(f"{package} {version}" for package, version in card.versions.items())
+    said = f"Checked on {card.date[:10]}, seed {card.seed}, with {used}."
+    return f"{said}\n\n{table(['', 'check', 'figure', 'must be'], rows)}"
+
+
+def models_page(folder: Path) -> str:
+    """Write the gallery: a card for each model, with its picture and how many checks it passed."""
+    cards = [_card(bz.find(name), (folder / f"{name}_thumbnail.svg").exists()) for name in names()]
+    toctree = "\n".join(names())
+    grid = "\n".join(cards)
+    return (
+        "# Models\n\nEach is one file. The pictures are fits to the data that come with the model.\n\n"
+        f"::::{{grid}} 1 2 2 3\n:gutter: 3\n\n{grid}\n::::\n\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
+    )
+
+
+def _card(kind: Any, has_picture: bool) -> str:
+    title, _, about = sentence(kind).partition(":")
+    top = f":img-top: {kind.name}_thumbnail.svg\n" if has_picture else ""
+    text = (about or title).strip()
+    return (
+        f":::{{grid-item-card}} {kind.name}\n:link: {kind.name}\n:link-type: doc\n{top}\n"
+        f"{text[0].upper()}{text[1:]}\n\n*{_passed(kind.name)}*\n:::\n"
+    )
+
+
+def _passed(name: str) -> str:
+    try:
+        checks = scorecard.load(name).checks
+    except bz.InputError:
+        return "no scorecard yet"
+    return f"{sum(one.passed for one in checks)} of {len(checks)} checks passed"
+
+
+def heading(script: Path) -> tuple[str, str]:
+    """Return the title of a notebook and its first paragraph."""
+    lines = [line.removeprefix("#").strip() for line in script.read_text(encoding="utf-8").splitlines()]
+    first = lines.index("%% [markdown]")
+    title = lines[first + 1].lstrip("# ")
+    body = lines[first + 3 :]
+    return title, " ".join(body[: body.index("")])
+
+
+def notebooks_page() -> str:
+    """Write the list of notebooks."""
+    draws = os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000")
+    said = f"Run with {draws} draws of each chain. Each asserts what it claims, so that running it is a test."
+    items = [f"[{title}]({script.stem}.ipynb)\n: {about}" for script in NOTEBOOKS for title, about in [heading(script)]]
+    toctree = "\n".join(script.stem for script in NOTEBOOKS)
+    return "\n\n".join(["# Notebooks", said, *items, f"```{{toctree}}\n:hidden:\n\n{toctree}\n```"]) + "\n"
+
+
+def api_page() -> str:
+    """Write the reference of every public name."""
+    functions = sorted(name for name in bz.__all__ if inspect.isfunction(getattr(bz, name)))
+    classes = sorted(name for name in bz.__all__ if inspect.isclass(getattr(bz, name)))
+    parts = ["# Python reference", "Everything is imported from `bayeszoo`, usually `as bz`."]
+    plots = sorted(f"plots.{name}" for name, one in vars(bz.plots).items() if _draws(one))
+    sections = (
+        ("Functions", "autofunction", functions),
+        ("Classes", "autoclass", classes),
+        ("Pictures", "autofunction", plots),
+    )
+    for title, kind, members in sections:
+        directives = "\n\n".join(f".. {kind}:: bayeszoo.{name}" for name in members)
+        parts += [f"## {title}", f"```{{eval-rst}}\n{directives}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _draws(one: Any) -> bool:
+    """Say whether it is a function of ours that draws a picture, as its docstring says."""
+    return inspect.isfunction(one) and (inspect.getdoc(one) or "").startswith("Draw ") and one.__name__[0] != "_"

@@ -1,0 +1,301 @@
+"""Bayesian PCA: EM and variational Bayes against SciPy's densities and quadrature, and the rank of planted factors."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy
+
+import bayeszoo as bz
+from bayeszoo import align_factors, ard, ard_posterior, em, vb
+from bayeszoo.ard_evidence import evidence_approximation
+from bayeszoo.ascent import AscentError
+from bayeszoo.errors import InputError, NumericalError
+from tests.factor_oracles import by_quadrature
+
+MODEL = bz.find("bayesian_pca")
+IRIS, AIR = bz.example(MODEL, "iris"), bz.example(MODEL, "airquality")
+NAMES = np.array(list("abcdefgh"))
+
+
+def table(Y):
+    return {"Y": np.asarray(Y, dtype=np.float64), "column": NAMES[: np.shape(Y)[1]]}
+
+
+def few(rows=12, columns=4, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    Y = 3 + rng.normal(size=(rows, 2)) @ rng.normal(size=(2, columns)) + 0.4 * rng.normal(size=(rows, columns))
+    Y[rng.random(Y.shape) < missing] = np.nan
+    return table(Y)
+
+
+def planted(rank, columns=7, rows=150, seed=0):
+    rng = np.random.default_rng(seed)
+    W = np.linalg.qr(rng.normal(size=(columns, columns)))[0][:, :rank] * np.linspace(3, 1.5, rank)
+    return table(rng.normal(size=(rows, rank)) @ W.T + 0.5 * rng.normal(size=(rows, columns)))
+
+
+def bound(model, data, seed=0):
+    return vb.climbs(model, model.statistics(data), np.random.default_rng(seed), 2).best
+
+
+def log_likelihood(params, Y):
+    """By SciPy, row by row, of the numbers that each has."""
+    covariance, value = params["loadings"] @ params["loadings"].T + params["variance"] * np.eye(Y.shape[1]), 0.0
+    for row in Y:
+        if (s := ~np.isnan(row)).any():
+            value += scipy.stats.multivariate_normal(params["mean"][s], covariance[np.ix_(s, s)]).logpdf(row[s])
+    return value
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_e_step_gives_scipys_log_likelihood(missing):
+    data, rng = few(missing=missing), np.random.default_rng(1)
+    for _ in range(5):
+        params = {"mean": rng.normal(size=4), "loadings": rng.normal(size=(4, 3)), "alpha": np.ones(3), "variance": 0.3}
+        found = MODEL(q=3).e_step(params, data)
+        assert found.value == pytest.approx(log_likelihood(params, data["Y"]), rel=1e-12)
+        assert MODEL(q=3).e_step(params, MODEL(q=3).statistics(data)).value == found.value
+
+
+def bound_by_definition(model, data, q, draws=20_000):
+    """E[log p(y, z, theta) - log q(z) - log q(theta)] over draws of q(theta) and q(z), every density SciPy's."""
+    Y, rng = data["Y"], np.random.default_rng(0)
+    at, (a, b), (c, d) = q.expected, q.relevance, q.precision
+    alphas, variances = scipy.stats.gamma(a, scale=1 / b), scipy.stats.invgamma(c, scale=d)
+    x, value = np.empty((draws, *q.mean.shape)), np.zeros(draws)
+    for column, one in enumerate(map(scipy.stats.multivariate_normal, q.mean, q.covariance)):
+        x[:, column] = one.rvs(draws, random_state=rng)
+        value -= one.logpdf(x[:, column])
+    alpha, variance = alphas.rvs((draws, model.q), random_state=rng), variances.rvs(draws, random_state=rng)
+    value += scipy.stats.norm(model.m0, model.s0).logpdf(x[..., 0]).sum(axis=1)
+    value += scipy.stats.norm(0, alpha[:, None] ** -0.5).logpdf(x[..., 1:]).sum(axis=(1, 2))
+    value += (scipy.stats.gamma(model.a0, scale=1 / model.b0).logpdf(alpha) - alphas.logpdf(alpha)).sum(axis=1)
+    value += scipy.stats.invgamma(model.c0, scale=model.d0).logpdf(variance) - variances.logpdf(variance)
+    # q(z_n): precision I + tau sum E[w w'] over the row's numbers, and the terms linear in z
+    second = q.covariance[:, 1:, 1:] + at.mean[:, 1:, None] * at.mean[:, None, 1:]
+    for row in Y:
+        s = ~np.isnan(row)
+        covariance = np.linalg.inv(np.eye(model.q) + at.precision * second[s].sum(axis=0))
+        linear = ((row - at.mean[:, 0])[s, None] * at.mean[s, 1:] - q.covariance[s, 0, 1:]).sum(axis=0)
+        of_z = scipy.stats.multivariate_normal(at.precision * covariance @ linear, covariance)
+        z = of_z.rvs(draws, random_state=rng).reshape(draws, model.q)
+        centre = x[..., 0] + np.einsum("tdk,tk->td", x[..., 1:], z)
+        of_row = scipy.stats.norm(centre, variance[:, None] ** 0.5).logpdf(row)[:, s].sum(axis=1)
+        value += scipy.stats.norm.logpdf(z).sum(axis=1) - of_z.logpdf(z) + of_row
+    return value.mean(), value.std() / math.sqrt(draws)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_bound_by_its_definition_with_scipys_densities(missing, monkeypatch):
+    model, data = MODEL(q=2, m0=2.0, s0=3.0, a0=2.0, b0=1.5, c0=2.5, d0=0.8), few(6, 3, missing)
+    best = bound(model, data)
+    expected, error = bound_by_definition(model, data, best.state)
+    assert abs(best.objective - expected) < 4.4 * error
+    assert error < 0.1
+    # constants that are dropped are seen
+    right = ard_posterior.gamma_divergence
+    monkeypatch.setattr(ard_posterior, "gamma_divergence", lambda one, other: right(one, other) - 0.5)
+    assert abs(bound(model, data).objective - expected) > 4.4 * error
+
+
+def test_bound_is_below_the_evidence_by_quadrature():
+    model, Y = MODEL(q=1, m0=1.0, s0=2.0, a0=2.0, b0=1.0, c0=3.0, d0=1.0), few(8, 2)["Y"]
+    evidence, _ = by_quadrature(model, Y)
+    assert evidence == pytest.approx(by_quadrature(model, Y, 80)[0], abs=1e-4)
+    assert evidence - 3 < bound(model, table(Y)).objective < evidence
+
+
+def test_bound_is_the_evidence_where_nothing_is_left_to_factorize():
+    """Loadings that are known to be 0, and a known variance: rows of independent Gaussians about an unknown mean."""
+    data = few(10, 3)
+    sure = MODEL(q=1, m0=1.0, s0=2.0, a0=1e12, b0=1.0, c0=1e10, d0=1e10)
+    within = np.eye(10) + 4.0
+    expected = sum(scipy.stats.multivariate_normal(np.ones(10), within).logpdf(column) for column in data["Y"].T)
+    assert bound(sure, data).objective == pytest.approx(expected, abs=1e-3)
+
+
+def test_without_rows_the_bound_is_not_above_zero_and_is_zero_where_alpha_is_known():
+    nothing = few(0)
+    assert bound(MODEL(q=2), nothing).objective < 0
+    assert bound(MODEL(q=2, a0=1e9, b0=1e9), nothing).objective == pytest.approx(0, abs=1e-6)
+
+
+def test_other_means_rotations_and_variances_of_factors_only_save_steps(monkeypatch):
+    data = few(30, 4, 0.1)
+    model = MODEL(q=2, s0=3.0)
+    fast = [bound(model, data), em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2).best]
+
+    def only_lengths(self, mean, covariance, stats, rows, power):
+        return np.eye(mean.shape[1]), np.diag(covariance.sum(axis=0) + mean.T @ mean)[1:]
+
+    monkeypatch.setattr(ard.Prior, "_turn", only_lengths)
+    slow = [bound(model, data), em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2).best]
+    for one, other in zip(fast, slow, strict=True):
+        assert one.objective == pytest.approx(other.objective, abs=1e-5)
+        assert 3 * len(one.trace) < len(other.trace)
+
+
+@pytest.mark.parametrize("method", ["em", "vb"])
+def test_a_wrong_rate_of_alpha_makes_the_objective_fall(method, monkeypatch):
+    data = few(40)
+    model = MODEL(q=3, a0=2.0, b0=1.0)
+    right = ard.Prior._turn
+    monkeypatch.setattr(ard.Prior, "_turn", lambda *args: (right(*args)[0], 4 * right(*args)[1]))
+    climb = (
+        (lambda: bound(model, data))
+        if method == "vb"
+        else (lambda: em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2))
+    )
+    with pytest.raises(AscentError):
+        climb()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_planted_rank_is_found_by_automatic_relevance_determination(rank, seed):
+    data = planted(rank, seed=seed)
+    model = replace(MODEL.weak(data), q=6)
+    q = bound(model, data).state
+    assert q.switched_on.sum() == rank
+    state = em.climbs(model, model.statistics(data), np.random.default_rng(seed), False, 4).best.state
+    assert np.sum(np.square(state["loadings"]).sum(axis=0) > state["variance"]) == rank
+    assert state["variance"] == pytest.approx(0.25, rel=0.2)
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_planted_rank_is_found_by_the_evidence_approximation(rank):
+    data = planted(rank, seed=rank)
+    found = evidence_approximation(replace(MODEL.weak(data), q=5), data, np.random.default_rng(0))
+    assert found.switched_on.sum() == rank
+    assert np.all(found.effective[:rank] > 6.5)
+    assert np.all(found.effective[rank:] < 0.5)
+    fewer = evidence_approximation(replace(MODEL.weak(data), q=rank), data, np.random.default_rng(0))
+    assert found.log_evidence_bound == pytest.approx(fewer.log_evidence_bound, abs=1.0)
+
+
+def test_approximate_evidence_is_below_that_by_quadrature_at_the_alpha_chosen():
+    rng = np.random.default_rng(0)
+    Y = 1 + rng.normal(size=(12, 1)) @ [[1.0, 0.6]] + 0.3 * rng.normal(size=(12, 2))
+    model = MODEL(q=1, m0=1.0, s0=2.0, c0=3.0, d0=1.0)
+    found = evidence_approximation(model, table(Y), np.random.default_rng(0))
+    evidence, _ = by_quadrature(model, Y, alpha=float(found.alpha[0]))
+    assert evidence - 3 < found.log_evidence_bound < evidence
+    # and there it is about as large as the evidence is at any alpha
+    others = (by_quadrature(model, Y, alpha=float(found.alpha[0]) * factor)[0] for factor in (0.05, 20.0))
+    assert max(others) < evidence
+
+
+def test_rows_without_any_number_add_nothing_but_a_zero():
+    data = few(20, 4, 0.3)
+    more = table(np.vstack([data["Y"], np.full((3, 4), np.nan)]))
+    model = MODEL.weak(data)
+    assert bound(model, more).objective == pytest.approx(bound(model, data).objective, abs=1e-6)
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1e3, 0.0), (0.01, 30.0)])
+def test_in_other_units_the_bound_changes_by_the_numbers_observed(factor, shift):
+    from bayeszoo.fields import in_units
+
+    data = few(25, 4, 0.2)
+    model, other = MODEL.weak(data), table(factor * data["Y"] + shift)
+    seen = np.isfinite(data["Y"]).sum()
+    found = bound(in_units(model, factor, shift), other).objective + seen * math.log(factor)
+    assert found == pytest.approx(bound(model, data).objective, abs=1e-6)
+
+
+def test_q_is_scipys_density_averaged_over_its_copies():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 3, 3))
+    covariance = root @ root.mT + np.eye(3)
+    q = ard_posterior.Factored(rng.normal(size=(4, 3)), covariance, (2.5, np.array([1.0, 3.0])), (4.0, 2.0))
+    posterior = ard_posterior.posterior(q)
+    draws = posterior.rvs((3, 2), rng)
+
+    def scipys(params):
+        x = np.column_stack([params["mean"], params["loadings"]])
+        value = sum(scipy.stats.multivariate_normal(q.mean[d], covariance[d]).logpdf(x[d]) for d in range(4))
+        value += scipy.stats.gamma(2.5, scale=[1, 1 / 3]).logpdf(params["alpha"]).sum()
+        return value + scipy.stats.invgamma(4.0, scale=2.0).logpdf(params["variance"])
+
+    point = {name: values[1, 1] for name, values in draws.items()}
+    assert posterior.logpdf(point) == pytest.approx(scipys(point), rel=1e-12)
+    copies = [
+        point | {"loadings": point["loadings"][:, list(order)] * signs, "alpha": point["alpha"][list(order)]}
+        for order in itertools.permutations(range(2))
+        for signs in itertools.product((1, -1), repeat=2)
+    ]
+    expected = scipy.special.logsumexp([scipys(copy) for copy in copies]) - math.log(8)
+    found = ard_posterior.log_density(q, draws, ard_posterior.signed_permutations(2))
+    assert found.shape == (3, 2)
+    assert found[1, 1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_draws_of_q_have_its_moments():
+    data = few(30)
+    model = MODEL.weak(data)
+    posterior = model.vb_posterior(bound(model, data).state)
+    draws = posterior.rvs(20000, np.random.default_rng(0))
+    for name, marginal in posterior.items():
+        ranks = marginal.cdf(draws[name]).reshape(20000, -1)
+        assert min(scipy.stats.kstest(column, "uniform").pvalue for column in ranks.T) > 1e-5
+
+
+def test_factors_out_of_order_are_put_back_and_it_can_be_undone():
+    rng, model = np.random.default_rng(3), MODEL(q=3)
+    W = rng.normal(size=(5, 3)) * [3, 2, 1] + 0.1 * rng.normal(size=(4, 50, 5, 3))
+    alpha = np.array([1.0, 2.0, 3.0]) + 0.1 * rng.random((4, 50, 3))
+    orders, signs = rng.permuted(np.tile(np.arange(3), (4, 50, 1)), axis=-1), rng.choice([-1.0, 1.0], (4, 50, 3))
+    mixed = align_factors.turned(model, {"loadings": W, "alpha": alpha}, orders, signs)
+    found = align_factors.align(mixed["loadings"])
+    aligned = align_factors.turned(model, mixed, found.permutations, found.signs)
+    assert np.all(found.stability > 0.95)
+    assert np.allclose(np.abs(aligned["alpha"] - [1, 2, 3]), 0.05, atol=0.06)
+    assert np.abs(aligned["loadings"].std(axis=(0, 1)) - 0.1).max() < 0.03
+    back = align_factors.undone(model, aligned, found.permutations, found.signs)
+    assert all(np.array_equal(back[name], mixed[name]) for name in mixed)
+
+
+def test_draws_of_rotated_factors_do_not_agree():
+    rng = np.random.default_rng(0)
+    W = np.array([scipy.stats.ortho_group.rvs(5, random_state=rng)[:, :3] for _ in range(400)]).reshape(4, 100, 5, 3)
+    assert np.all(align_factors.align(W).stability < 0.5)
+
+
+def test_invariants_do_not_depend_on_order_and_signs_but_on_rotations_of_alpha():
+    model, rng = MODEL.weak(IRIS), np.random.default_rng(0)
+    params = model.vb_posterior(bound(model, IRIS).state).rvs((2, 3), rng)
+    orders, signs = rng.permuted(np.tile(np.arange(3), (2, 3, 1)), axis=-1), rng.choice([-1.0, 1.0], (2, 3, 3))
+    one = model.invariants(params, IRIS)
+    other = model.invariants(align_factors.turned(model, params, orders, signs), IRIS)
+    assert set(one) >= {"covariance", "sorted_log_alpha", "variance", "log_likelihood", "cosines", "mean"}
+    for name in one:
+        assert one[name] == pytest.approx(other[name], rel=1e-9)
+    expected = log_likelihood({name: values[1, 2] for name, values in params.items()}, IRIS["Y"])
+    assert one["log_likelihood"][1, 2] == pytest.approx(expected, rel=1e-12)
+
+
+def test_leading_axes_are_those_of_scikit_learn():
+    from sklearn.decomposition import PCA
+
+    axes = ard.leading_axes(MODEL.weak(IRIS).statistics(IRIS), 2)
+    assert np.abs(PCA(2).fit(IRIS["Y"]).components_ @ axes) == pytest.approx(np.eye(2), abs=1e-10)
+
+
+def test_what_cannot_be_is_refused_in_a_line():
+    with pytest.raises(InputError, match="3 components from 3 columns: at most 2"):
+        bz.fit(MODEL(q=3), few(10, 3), "vb")
+    with pytest.raises(NumericalError, match="use ppca"):
+        bz.fit(MODEL(q=1), few(10, 3), "mle")
+
+
+def test_few_rows_and_constant_columns_are_flagged():
+    one = bz.fit(MODEL(q=1), few(1, 3), "em", seed=0)
+    assert "there is one row only" in one.attrs["notes"]
+    data = few(3, 6)  # fewer rows than columns
+    data["Y"][:, 2] = 7.0
+    found = bz.fit(MODEL.weak(data), data, "em", seed=0)
+    assert found.attrs["status"] == "ok"
+    assert "column c does not vary" in found.attrs["notes"]

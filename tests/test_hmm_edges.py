@@ -1,0 +1,259 @@
+"""Hidden Markov models at their edges: huge counts, maxima that are no points, evidence, scores of other sequences."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hmmlearn import hmm as peers
+from scipy import special
+
+import bayeszoo as bz
+from bayeszoo import dual_importance, hmm_counts
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.hmm_counts import Counts
+from bayeszoo.likelihoods.hmm import hmm_poisson_log_likelihood
+
+SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
+HUGE = np.array([10**12, 10**12 + 5, 3, 10**12, 2, 1, 0])
+RATES = np.array([2.5, 1e12 + 2.0])
+INITIAL, TRANSITION = np.array([0.3, 0.7]), np.array([[0.6, 0.4], [0.2, 0.8]])
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(60):
+        yield
+
+
+def log_mass(k, rate):
+    return mp.mpf(int(k)) * mp.log(mp.mpf(float(rate))) - mp.mpf(float(rate)) - mp.loggamma(int(k) + 1)
+
+
+def forward(y, rates):
+    """The forward algorithm with 60 digits."""
+    alpha = [mp.mpf(p) * mp.exp(log_mass(y[0], rate)) for p, rate in zip(INITIAL, rates, strict=True)]
+    for k in y[1:]:
+        step = [sum(alpha[i] * mp.mpf(TRANSITION[i, j]) for i in range(2)) for j in range(2)]
+        alpha = [p * mp.exp(log_mass(k, rate)) for p, rate in zip(step, rates, strict=True)]
+    return mp.log(sum(alpha))
+
+
+# Counts of 1e12, of whose log mass the terms are near 3e13
+
+
+def test_huge_counts_lose_no_digits_in_the_e_step():
+    model = COUNTS(a=1, b=0.1)
+    params = {"initial": INITIAL, "transition": TRANSITION, "rates": RATES}
+    found = model.e_step(params, bz.read(model, {"y": HUGE})).value
+    assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
+
+
+def test_huge_counts_lose_no_digits_in_the_op_and_its_gradient():
+    rates = pt.dvector()
+    value = hmm_poisson_log_likelihood(INITIAL, TRANSITION, rates, *hmm_counts.distinct(HUGE), np.array([0]))
+    function = pytensor.function([rates], [value, pytensor.grad(value, rates)])
+    found, gradient = function(RATES)
+    assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
+    for j, step in enumerate((1e-6, 1e-2)):
+        up, down = (RATES + sign * step * np.eye(2)[j] for sign in (1, -1))
+        slope = (forward(HUGE, up) - forward(HUGE, down)) / (up[j] - down[j])
+        assert gradient[j] == pytest.approx(float(slope), rel=1e-6, abs=1e-14)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 0.02, 3.0, 15.9, 16.1, 1e9])
+def test_the_op_is_right_for_rates_far_from_the_counts(rate):
+    rates, y = pt.dvector(), np.array([0, 1, 15, 16, 17, 40])
+    value = hmm_poisson_log_likelihood(np.ones(1), np.ones((1, 1)), rates, *hmm_counts.distinct(y), np.array([0]))
+    exact = float(sum(log_mass(k, rate) for k in y))
+    assert float(value.eval({rates: [rate]})) == pytest.approx(exact, rel=1e-13)
+
+
+def test_huge_counts_lose_no_digits_in_sums_over_paths_and_in_variational_bayes():
+    a, b, y = 1.5, 0.1, HUGE[:3]
+    counts, total = Counts(1, a, b), int(y.sum())
+    evidence = a * mp.log(b) - mp.loggamma(a) + mp.loggamma(a + total) - (a + total) * mp.log(b + 3)
+    evidence -= sum(mp.loggamma(int(k) + 1) for k in y)
+    assert counts.log_evidence(np.zeros((1, 3), dtype=int), y) == pytest.approx(float(evidence), rel=1e-13)
+    hyper = np.array([1e12 + 1.5]), np.array([1.1])
+    shape, rate = mp.mpf(float(hyper[0][0])), mp.mpf(float(hyper[1][0]))
+    kl = (shape - a) * mp.digamma(shape) - mp.loggamma(shape) + mp.loggamma(a) + a * mp.log(rate / b)
+    assert counts.divergence(hyper) == pytest.approx(float(kl + shape * (b - rate) / rate), rel=1e-13)
+    expected = [int(k) * (mp.digamma(shape) - mp.log(rate)) - shape / rate - mp.loggamma(int(k) + 1) for k in y]
+    np.testing.assert_allclose(counts.expected_log_density(hyper, y)[:, 0], np.array(expected, float), rtol=1e-12)
+    x = float(shape / rate) * (1 + 2e-6)
+    exact = shape * mp.log(rate) + (shape - 1) * mp.log(x) - rate * mp.mpf(x) - mp.loggamma(shape)
+    assert counts.log_pairs(hyper, {"rates": np.array([x])})[0, 0] == pytest.approx(float(exact), abs=1e-8)
+
+
+def test_variational_bayes_climbs_with_huge_counts():
+    tree = bz.fit(COUNTS(a=1, b=1e-14), {"y": [10**15, 1]}, method="vb", seed=1)
+    assert sorted(np.round(tree["posterior"]["rates"].mean(("chain", "draw")).to_numpy(), -12)) == [0, 1e15]
+
+
+# Maxima that are no single point
+
+
+@pytest.mark.parametrize(
+    ("y", "method", "fields", "why"),
+    [
+        ([0] * 12, "map", {}, "emit alike"),
+        ([4] * 10, "mle", {}, "emit alike"),
+        ([1, 0, 5, 9], "mle", {"transition": [[1, 0], [0, 1]]}, "emit alike"),
+        ([0, 0, 0, 0, 90], "mle", {}, "state . is never left"),
+        ([0, 0, 0, 0, 90], "map", {}, "state . is never left"),
+    ],
+)
+def test_a_ridge_is_no_answer(y, method, fields, why):
+    with pytest.raises(NumericalError, match=why):
+        bz.fit(COUNTS(a=1, b=0.1, **fields), {"y": y}, method=method, seed=1)
+
+
+def test_a_state_without_rows_is_no_answer_where_its_transitions_may_be_anything():
+    with pytest.raises(NumericalError, match="never left"):
+        bz.fit(NUMBERS(b0=0.02, a0=1.5, m0=1, kappa0=0.01), {"y": [1.0] * 20}, method="map", seed=1)
+
+
+def test_a_prior_that_is_not_flat_tells_where_a_state_goes():
+    tree = bz.fit(COUNTS(a=1, b=0.1, beta=1.1), {"y": [0, 0, 0, 0, 90]}, method="map", seed=1)
+    rates = tree["posterior"]["rates"].to_numpy()[0, 0]
+    last = tree["posterior"]["transition"].to_numpy()[0, 0, np.argmax(rates)]
+    np.testing.assert_allclose(last, 0.5, atol=1e-6)
+
+
+def test_a_variance_that_goes_to_zero_is_said_so():
+    with pytest.raises(NumericalError, match="its variance goes to 0"):
+        bz.fit(NUMBERS(K=1), {"y": [1.0] * 20}, method="mle", seed=1)
+
+
+# Evidence by importance sampling
+
+
+def estimates(models, broken=lambda model: model):
+    """Errors of the estimates in their own standard errors."""
+    z = []
+    for model, data, exact in models:
+        found = dual_importance.estimate(broken(model), data, np.random.default_rng(3))
+        z.append((found.log_evidence - exact) / found.mcse)
+    return np.abs(z)
+
+
+@pytest.fixture(scope="module")
+def enumerated():
+    rng, made = np.random.default_rng(5), []
+    sequences = np.array([0] * 6 + [1] * 4)
+    for model in (SYMBOLS(K=2), NUMBERS(K=2), COUNTS(K=2), SYMBOLS(K=2, transition=TRANSITION)):
+        arrays = model.simulate(rng, 10)[1] | {"sequence": sequences}
+        data = bz.read(model, arrays)
+        made.append((model, data, bz.enumerate_posterior(model, data).log_evidence))
+    return made
+
+
+def test_evidence_by_importance_sampling_agrees_with_sums_over_paths(enumerated):
+    assert all(dual_importance.can_estimate(model) for model, _, _ in enumerated)
+    assert estimates(enumerated).max() < 4.4
+
+
+class Broken:
+    def __init__(self, model):
+        self.model = model
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+
+class OneOrder(Broken):
+    def vb_log_density(self, q, params):
+        return self.model.vb_log_density(q, params) + math.lgamma(self.model.K + 1)
+
+
+class Glued(Broken):
+    def log_likelihoods(self, params, data):
+        return self.model.log_likelihoods(params, {**data, "sequence": 0 * data["sequence"]})
+
+
+@pytest.mark.parametrize("bug", [OneOrder, Glued])
+def test_the_comparison_sees_a_bug(enumerated, bug):
+    assert estimates(enumerated[:1], bug).max() > 4.4
+
+
+def test_many_states_have_no_evidence():
+    assert not dual_importance.can_estimate(SYMBOLS(K=5))
+
+
+def test_q_of_several_orders_is_the_average_of_q_relabelled():
+    rng, model = np.random.default_rng(2), SYMBOLS(K=3)
+    data = bz.read(model, {"y": list("abacabcaab")})
+    q = model.vb_start(data, rng)
+    params = model.vb_posterior(q).rvs((4,), rng)
+    orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
+    each = [
+        {"initial": params["initial"][:, o], "emission": params["emission"][:, o]}
+        | {"transition": params["transition"][:, o][:, :, o]}
+        for o in orders
+    ]
+    single = [[model.vb_posterior(q).logpdf({k: v[i] for k, v in one.items()}) for i in range(4)] for one in each]
+    expected = special.logsumexp(single, axis=0) - np.log(6)
+    np.testing.assert_allclose(model.vb_log_density(q, params), expected, rtol=1e-10)
+
+
+# The next row, and other sequences
+
+
+def test_the_next_row_after_an_enumeration_is_of_the_last_sequence():
+    model, known = SYMBOLS(K=2, eta=0.7), {"sequence": ["u"] * 4 + ["v"] * 3, "y": list("aabbaba")}
+    found = bz.enumerate_posterior(model, known)
+    log_p = found.log_predictive(["a", "b"])
+    assert np.exp(log_p).sum() == pytest.approx(1, rel=1e-12)
+    longer = {"sequence": [*known["sequence"], "v"], "y": [*known["y"], "a"]}
+    anew = {"sequence": [*known["sequence"], "w"], "y": [*known["y"], "a"]}
+    evidence, other = (bz.enumerate_posterior(model, one).log_evidence for one in (longer, anew))
+    assert log_p[0] == pytest.approx(evidence - found.log_evidence, rel=1e-12)
+    assert abs(evidence - other) > 1e-3
+
+
+@pytest.fixture(scope="module")
+def few():
+    return bz.fit(SYMBOLS(K=2, transition=TRANSITION), {"y": list("abbabba")}, method="enumerate", seed=1)
+
+
+def test_other_sequences_are_scored_by_their_density_averaged_over_the_draws(few):
+    new = {"sequence": ["u", "u", "u", "v"], "y": ["b", "a", None, "b"]}
+    about = bz.decode(few, new, missing="mask").attrs
+    peer = peers.CategoricalHMM(2, n_features=2)
+    peer.transmat_, scores = np.array(TRANSITION), []
+    for initial, emission in zip(
+        few["posterior"]["initial"].to_numpy().reshape(-1, 2),
+        few["posterior"]["emission"].to_numpy().reshape(-1, 2, 2),
+        strict=True,
+    ):
+        peer.startprob_, peer.emissionprob_ = initial, emission
+        scores.append(peer.score([[1], [0], [1]], [2, 1]))  # a last row that is unknown says nothing
+    assert about["log_predictive"] == pytest.approx(special.logsumexp(scores) - np.log(len(scores)), rel=1e-10)
+    assert 0 < about["mcse_log_predictive"] < 0.1
+    assert "log_predictive" not in bz.decode(few).attrs
+
+
+def test_the_score_is_near_that_of_the_sum_over_paths(few):
+    about = bz.decode(few, {"y": ["b", "a", "b"]}).attrs
+    model = bz.read(SYMBOLS, {"sequence": ["u"] * 7 + ["v"] * 3, "y": list("abbabbabab")})
+    both = bz.enumerate_posterior(SYMBOLS(K=2, transition=TRANSITION), model).log_evidence
+    one = bz.enumerate_posterior(SYMBOLS(K=2, transition=TRANSITION), {"y": list("abbabba")}).log_evidence
+    assert abs(about["log_predictive"] - (both - one)) < 4.4 * about["mcse_log_predictive"]
+
+
+def test_predict_says_what_predicts_rows_in_order(few):
+    with pytest.raises(InputError, match=r"how its observations are distributed.*bayeszoo decode"):
+        bz.predict(few, 3)
+
+
+def test_the_command_says_that_numbers_of_an_exact_fit_are_from_draws(few, tmp_path, run):
+    bz.save(few, tmp_path / "few.nc")
+    (tmp_path / "new.csv").write_text("y\nb\na\n")
+    code, out, _ = run("decode", tmp_path / "few.nc", tmp_path / "new.csv")
+    assert code == 0
+    assert "enumerate (draws of the exact posterior)" in out
+    assert "at the draw of highest density" in out
+    assert "averaged over the draws" in out

@@ -1,0 +1,407 @@
+"""Latent Dirichlet allocation: limits, enumeration by brute force, EM and variational Bayes against other libraries."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy
+from scipy.special import gammaln
+
+import bayeszoo as bz
+from bayeszoo import ascent, dirichlet_fit, em, empirical_vb, topic_model, vb
+from bayeszoo.ascent import BUDGET, Effort, search
+from bayeszoo.case import Case
+from bayeszoo.check import IDENTITIES, run_identity
+from bayeszoo.enumeration import Enumeration
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.latent import Expectation
+from bayeszoo.problem import Reporter
+from bayeszoo.tree import nested
+
+LDA, UNIGRAM = bz.find("lda"), bz.find("dirichlet_multinomial")
+
+
+def corpus(table):
+    """Return the canonical arrays of a table of documents and words."""
+    table = np.asarray(table)
+    doc, term = np.nonzero(table)
+    names = {axis: np.array([f"{axis[0]}{i + 1}" for i in range(n)]) for axis, n in zip(AXES, table.shape, strict=True)}
+    return {"counts": table[doc, term], "doc": doc, "term": term, **names}
+
+
+AXES = ("document", "word")
+TINY = corpus([[2, 1, 0], [0, 2, 1], [1, 0, 2]])
+
+
+def planted(documents=200, length=60, K=3, V=20, alpha=0.3, eta=0.2, seed=0):
+    """Return a corpus from known topics, drawn by NumPy alone."""
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.dirichlet(np.broadcast_to(alpha, K), documents), rng.dirichlet(np.full(V, eta), K)
+    return corpus(rng.multinomial(length, theta @ phi))
+
+
+class Large(LDA):
+    """Costs so much that it is not climbed to rounding."""
+
+    name = "lda"
+
+    def cost(self, data):
+        """Pretend."""
+        return BUDGET / 500
+
+
+# one topic is the unigram model
+
+
+def test_one_topic_is_the_unigram_model():
+    eta = np.array([0.5, 1.0, 2.5, 0.3])
+    table = np.random.default_rng(0).poisson(2.0, (6, 4))
+    model, data = LDA(K=1, alpha=0.7, eta=eta), bz.read(LDA, corpus(table))
+    labels = [f"w{i + 1}" for i in range(4)]
+    unigram = UNIGRAM(alpha=eta)
+    words = bz.read(unigram, {"y": np.repeat(np.arange(4), table.sum(axis=0)), "category": np.array(labels)})
+    exact = unigram.log_evidence(unigram.statistics(words))
+    climb = vb.climbs(model, data, np.random.default_rng(0), restarts=2).best
+    assert climb.objective == pytest.approx(exact, rel=1e-9)
+    assert Enumeration.of(model, data).log_evidence == pytest.approx(exact, rel=1e-9)
+    found, expected = model.vb_posterior(climb.state)["topics"], unigram.posterior(unigram.statistics(words))["p"]
+    for statistic in ("mean", "std"):
+        assert getattr(found, statistic)()[0] == pytest.approx(getattr(expected, statistic)(), rel=1e-9)
+
+
+def test_topics_all_alike_are_the_unigram_model_whatever_the_proportions():
+    params = {
+        "proportions": np.random.default_rng(0).dirichlet(np.ones(2), 3),
+        "topics": np.tile([0.2, 0.3, 0.5], (2, 1)),
+    }
+    expected = np.bincount(TINY["term"], TINY["counts"]) @ np.log([0.2, 0.3, 0.5])
+    assert LDA().e_step(params, TINY).value == pytest.approx(expected, rel=1e-12)
+
+
+# enumeration over words
+
+
+def brute_force(data, K, alpha, eta):
+    """Return log p(w) and same-topic probabilities of the words, from Gamma functions and itertools."""
+    words = [(d, w) for d, w, c in zip(data["doc"], data["term"], data["counts"], strict=True) for _ in range(c)]
+    D, V, N = len(data["document"]), len(data["word"]), len(words)
+    logs, same = [], []
+
+    def ratio(prior, counts):
+        return (
+            gammaln(prior.sum())
+            - gammaln(prior).sum()
+            + gammaln(prior + counts).sum()
+            - gammaln((prior + counts).sum())
+        )
+
+    for z in itertools.product(range(K), repeat=N):
+        of_documents, of_topics = np.zeros((D, K)), np.zeros((K, V))
+        for (d, w), k in zip(words, z, strict=True):
+            of_documents[d, k] += 1
+            of_topics[k, w] += 1
+        logs.append(sum(ratio(alpha, row) for row in of_documents) + sum(ratio(eta, row) for row in of_topics))
+        same.append(np.equal.outer(z, z))
+    total = scipy.special.logsumexp(logs)
+    return total, np.einsum("m,mij->ij", np.exp(np.array(logs) - total), np.array(same))
+
+
+@pytest.mark.parametrize("alpha", [0.4, (0.4, 1.7)])
+def test_enumeration_is_brute_force_over_the_topic_of_each_word(alpha):
+    eta = (0.3, 0.9, 1.4)
+    found = bz.enumerate_posterior(LDA(alpha=alpha, eta=eta), TINY)
+    total, same = brute_force(TINY, 2, np.broadcast_to(alpha, 2), np.array(eta))
+    assert found.log_evidence == pytest.approx(total, rel=1e-12)
+    assert found.coclustering == pytest.approx(same, abs=1e-12)
+    assert len(found.log_joint) == 2**9
+
+
+def test_probabilities_of_all_corpora_of_two_words_each_sum_to_one():
+    """Of ordered words, so each corpus counts with its orders."""
+    model, total = LDA(alpha=(0.4, 1.7), eta=(0.3, 0.9, 1.4)), 0.0
+    for one, other in itertools.product(itertools.product(range(3), repeat=2), repeat=2):
+        table = np.array([np.bincount(row, minlength=3) for row in (one, other)])
+        total += math.exp(Enumeration.of(model, corpus(table)).log_evidence)
+    assert total == pytest.approx(1.0, rel=1e-12)
+
+
+def test_prediction_of_another_document_is_the_ratio_of_evidences():
+    model = LDA(alpha=0.4, eta=0.7)
+    both, first = corpus([[2, 1, 0], [0, 1, 2], [1, 1, 1]]), corpus([[2, 1, 0], [0, 1, 2]])
+    found = bz.enumerate_posterior(model, first).log_predictive({**corpus([[1, 1, 1]]), "document": np.array(["new"])})
+    expected = Enumeration.of(model, both).log_evidence - Enumeration.of(model, first).log_evidence
+    assert found == pytest.approx([expected], rel=1e-12)
+
+
+def test_too_many_words_to_enumerate_are_refused_by_their_number():
+    with pytest.raises(InputError, match=r"21 words have 2\*\*21 assignments"):
+        bz.enumerate_posterior(LDA(), corpus([[10, 11]]))
+
+
+def test_an_enumerated_fit_is_a_tree_of_both_parameters():
+    tree = bz.fit(LDA(alpha=0.4, eta=0.7), TINY, "enumerate", seed=1, draws=200)
+    assert tree["posterior"]["proportions"].dims == ("chain", "draw", "document", "topic")
+    assert tree["posterior"]["topics"].dims == ("chain", "draw", "topic", "word")
+    assert list(tree["posterior"]["topic"].to_numpy()) == [1, 2]
+    assert tree.attrs["status"] == "ok"
+
+
+# EM, against another library
+
+
+@pytest.fixture(scope="module")
+def small():
+    return planted(30, 25, 2, 8)
+
+
+def test_the_mle_is_no_worse_than_scikit_learns_nonnegative_factorization(small):
+    """PLSA and NMF by Kullback-Leibler divergence have one objective (Gaussier and Goutte 2005)."""
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    table = np.zeros((30, 8))
+    table[small["doc"], small["term"]] = small["counts"]
+    best = em.climbs(LDA(), small, np.random.default_rng(0), flat=True, restarts=5).best
+    nmf = decomposition.NMF(
+        2, solver="mu", beta_loss="kullback-leibler", init="random", random_state=0, max_iter=20_000, tol=1e-10
+    )
+    product = nmf.fit_transform(table) @ nmf.components_
+    theirs = np.sum(scipy.special.xlogy(table, product / product.sum(axis=1, keepdims=True)))
+    assert best.objective == pytest.approx(theirs, rel=1e-5)
+    assert best.objective >= theirs - 1e-6
+
+
+@pytest.mark.parametrize("alpha", [1.5, (1.2, 2.0)])
+def test_the_identities_hold_where_the_posterior_has_a_mode(small, alpha):
+    model = LDA(alpha=alpha, eta=1.3)
+    case = Case(model, bz.read(model, topic_model.shortened(small, 40)))
+    for identity in IDENTITIES:
+        if identity.function in ("em_objective", "em_map_is_stationary", "labels_mean_nothing", "bound"):
+            found = run_identity(identity, case)
+            assert found.passed, str(found)
+
+
+def test_no_mode_is_reported_where_the_density_has_none(small):
+    with pytest.raises(NumericalError, match="alpha < 1: it grows without bound"):
+        bz.fit(LDA(alpha=0.5, eta=1.5), small, "map", seed=1)
+    with pytest.raises(NumericalError, match="eta < 1: it grows without bound"):
+        bz.fit(LDA(alpha=1.5, eta=0.5), small, "map", seed=1)
+
+
+def test_an_empty_document_has_the_mode_of_its_prior():
+    data = corpus([[3, 1, 0], [0, 0, 0], [0, 1, 4]])
+    with_mode = em.climbs(LDA(alpha=(2.0, 3.0), eta=2.0), data, np.random.default_rng(0), flat=False).best.state
+    assert with_mode["proportions"][1] == pytest.approx([1 / 3, 2 / 3], rel=1e-12)
+    assert em.climbs(LDA(), data, np.random.default_rng(0), flat=True).best.state["proportions"][1] == pytest.approx(
+        0.5
+    )
+
+
+# variational Bayes
+
+
+def test_the_elbo_is_that_of_an_average_over_draws_of_q():
+    """E_q[log p(w, theta) - log q(theta)] lies between the ELBO, which has q(z) too, and the log evidence."""
+    model, rng = LDA(K=2, alpha=0.6, eta=0.8), np.random.default_rng(0)
+    climb, exact = vb.climbs(model, TINY, rng).best, Enumeration.of(model, TINY).log_evidence
+    draws = model.vb_posterior(climb.state).rvs(100_000, rng)
+    log_joint = topic_model.log_documents(draws, TINY).sum(axis=1) + model.log_prior(draws, TINY)
+    told_apart = replace(model, alpha=(0.6, 0.7)).vb_log_density(climb.state, draws)
+    assert climb.objective < np.mean(log_joint - told_apart) < exact
+
+
+def test_importance_weights_of_a_wider_q_average_to_the_evidence():
+    """Averaged over both orders of the labels; of q itself they have too heavy a tail."""
+    model, rng = LDA(K=2, alpha=0.6, eta=0.8), np.random.default_rng(0)
+    q = vb.climbs(model, TINY, rng).best.state
+    wide = replace(q, documents=0.6 + (q.documents - 0.6) / 4, words=0.8 + (q.words - 0.8) / 4)
+    draws = model.vb_posterior(wide).rvs(100_000, rng)
+    log_joint = topic_model.log_documents(draws, TINY).sum(axis=1) + model.log_prior(draws, TINY)
+    weights = log_joint - model.vb_log_density(wide, draws)
+    exact = Enumeration.of(model, TINY).log_evidence
+    assert scipy.special.logsumexp(weights) - math.log(len(weights)) == pytest.approx(exact, abs=0.03)
+
+
+def test_the_elbo_is_scikit_learns_bound():
+    """At one q of the topics; its `_approx_bound` is of the same terms, from code of their own."""
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    data, model = planted(), LDA(K=3, alpha=0.3, eta=0.2)
+    table = np.zeros((200, 20))
+    table[data["doc"], data["term"]] = data["counts"]
+    theirs = decomposition.LatentDirichletAllocation(
+        3, doc_topic_prior=0.3, topic_word_prior=0.2, max_iter=30, mean_change_tol=1e-9, max_doc_update_iter=1000
+    ).fit(table)
+    proportions = theirs._unnormalized_transform(table)
+    bound = theirs._approx_bound(table, proportions, sub_sampling=False)
+    q = topic_model.TopicFactors(proportions, theirs.components_.T.copy(), np.full(3, 0.3), np.full(20, 0.2))
+    ours = model.vb_e_step(q, data).value - model.divergence(q)
+    assert ours == pytest.approx(bound, rel=1e-8)
+
+
+def test_planted_topics_are_found_again():
+    rng = np.random.default_rng(5)
+    topics, theta = rng.dirichlet(np.full(20, 0.1), 3), rng.dirichlet(np.full(3, 0.2), 300)
+    data = corpus(rng.multinomial(100, theta @ topics))
+    model = Large(K=3, alpha=0.2, eta=0.1)
+    q = vb.climbs(model, data, rng, restarts=5).best.state
+    found = model.vb_posterior(q)
+    distance = np.abs(found["topics"].mean()[:, None] - topics[None]).sum(axis=2)
+    order = scipy.optimize.linear_sum_assignment(distance)[1]
+    assert np.max(distance[np.arange(3), order]) < 0.1
+    assert np.mean(np.abs(found["proportions"].mean() - theta[:, order])) < 0.03
+
+
+def test_a_step_of_several_passes_never_falls():
+    model, data = Large(K=4, alpha=0.1, eta=0.05), planted(50, 40)
+    for climb in vb.climbs(model, data, np.random.default_rng(0), restarts=3).climbs:
+        trace = climb.trace
+        assert np.min(np.diff(trace)) > -1e-9 * abs(trace[-1])
+
+
+def test_documents_of_another_number_are_refused():
+    params = {"proportions": np.full((2, 2), 0.5), "topics": np.full((2, 3), 1 / 3)}
+    with pytest.raises(InputError, match="proportions are of 2 documents, the data have 3"):
+        LDA().assign(params, TINY)
+
+
+def test_a_prior_of_another_number_of_topics_is_refused():
+    with pytest.raises(InputError, match="prior alpha has 3 entries, there are 2 topics"):
+        bz.fit(LDA(alpha=(1.0, 2.0, 3.0)), TINY, "vb", seed=1)
+
+
+def test_topics_with_a_prior_each_keep_their_labels():
+    assert LDA(alpha=(0.5, 0.6)).exchangeable() is None
+    assert LDA(alpha=(0.5, 0.5)).exchangeable() == LDA().exchangeable() == "topic"
+
+
+# data of real size
+
+
+def test_of_costly_steps_a_few_climbs_are_made_and_the_gate_says_so():
+    data = planted(60, 30)
+    tree = bz.fit(Large(K=5, alpha=0.1, eta=0.1), data, "vb", seed=1, restarts=4)
+    facts, checks = nested(tree, "facts"), nested(tree, "gate")["checks"]
+    assert tree.attrs["status"] == "not converged"
+    assert facts["restarts"] == 4
+    assert checks["gain left by Aitken's extrapolation"]["value"] <= 1e-5
+    assert checks["restarts that reached the best"]["value"] == 1
+    assert checks["k_hat"]["value"] is None
+    assert "too unequal" in facts["k_hat_withheld"]
+    assert len(facts["maxima"]) >= 2
+
+
+@pytest.mark.parametrize(("restarts", "made"), [(20, 2), (1, 1), (25, 25)])
+def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_for(restarts, made):
+    effort = Effort(gain_left=1e-5, steps=1000, budget=1000)
+
+    def evaluate(x):
+        return -1000 * math.exp(-x / 30), Expectation(x, 0.0)
+
+    rng = np.random.default_rng(0)
+    found = search(
+        lambda rng: rng.random(), evaluate, lambda x: x + 1, rng, Reporter(), restarts=restarts, effort=effort
+    )
+    assert len(found.climbs) == made
+    assert 300 < len(found.best.trace) < 600
+    assert found.best.gain_left <= 1e-5
+
+
+def test_small_data_are_climbed_to_rounding():
+    assert Effort.of(LDA(), TINY).gain_left == Effort().gain_left
+    assert Effort.of(bz.find("gaussian_mixture")(), {}) == Effort()
+
+
+def test_draws_of_many_numbers_are_fewer(monkeypatch):
+    monkeypatch.setattr(vb, "HELD", 4 * 10 * (60 * 2 + 2 * 20))
+    tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2)
+    assert tree["posterior"].sizes["draw"] == 10
+    assert nested(tree, "facts")["draws_withheld"] == "10 draws a chain instead of 1000: they are of 160 numbers"
+
+
+# empirical Bayes
+
+
+def test_the_concentration_of_known_rows_is_found_again():
+    rng = np.random.default_rng(0)
+    for alpha in ([0.5, 2.0, 7.0], [0.8, 1.1, 0.9, 3.0]):
+        rows = rng.dirichlet(alpha, 2000) * 1e8 + 1e-3
+        logs = np.log(rows / rows.sum(axis=1, keepdims=True)).sum(axis=0)
+
+        def loss(log_alpha, logs=logs):
+            a = np.exp(log_alpha)
+            return -(2000 * (gammaln(a.sum()) - gammaln(a).sum()) + (a - 1) @ logs)
+
+        direct = np.exp(scipy.optimize.minimize(loss, np.zeros(len(alpha)), method="BFGS").x)
+        assert dirichlet_fit.best(rows, [1.0] * len(alpha)) == pytest.approx(direct, rel=1e-3)
+
+
+def test_one_number_that_stands_for_all_is_the_best_such_number():
+    rows = np.random.default_rng(0).gamma(2.0, size=(50, 4)) + 0.5
+    expected = np.sum(scipy.special.digamma(rows) - scipy.special.digamma(rows.sum(axis=1, keepdims=True)))
+
+    def height(a):
+        return 50 * (gammaln(4 * a) - 4 * gammaln(a)) + a * expected
+
+    found = dirichlet_fit.best(rows, 3.0)
+    direct = scipy.optimize.minimize_scalar(lambda a: -height(a), bounds=(1e-3, 50), options={"xatol": 1e-10}).x
+    assert found == pytest.approx(direct, rel=1e-5)
+
+
+def test_planted_alpha_and_eta_are_found_again():
+    found = bz.empirical_bayes(LDA(K=3, alpha=1.0, eta=1.0), planted(300, 100, 3, 40), ["alpha", "eta"], starts=2)
+    assert found.status == "ok"
+    assert 0.2 < found.model.alpha < 0.45
+    assert 0.1 < found.model.eta < 0.3
+    assert found.elbo > found.elbo_before + 100
+    assert np.min(np.diff(found.trace)) > -1e-9 * abs(found.elbo)
+    assert math.isnan(found.log_evidence)
+    assert "the log evidence itself is withheld" in repr(found)
+
+
+def test_no_field_nearby_has_a_larger_bound():
+    data = planted(60, 50, 2, 10)
+    found = bz.empirical_bayes(LDA(alpha=0.5, eta=0.5), data, ["alpha", "eta"], starts=2)
+    for name, factor in itertools.product(("alpha", "eta"), (0.9, 1.1)):
+        moved = replace(found.model, **{name: factor * getattr(found.model, name)})
+        assert vb.climbs(moved, data, np.random.default_rng(0), restarts=4).best.objective < found.elbo
+
+
+def test_fields_that_vary_between_topics_are_chosen_each():
+    data = planted(300, 80, 2, 20, alpha=(0.3, 1.5))
+    found = bz.empirical_bayes(LDA(alpha=(1.0, 1.1), eta=0.2), data, "alpha", starts=4)
+    assert sorted(found.model.alpha) == pytest.approx([0.3, 1.5], rel=0.5)
+
+
+def test_documents_all_alike_have_no_best_alpha(monkeypatch):
+    monkeypatch.setattr(ascent, "BUDGET", 1e8)
+    with pytest.raises(NumericalError, match="no climb converged"):
+        bz.empirical_bayes(LDA(alpha=1.0, eta=1.0), corpus(np.tile([30, 20, 10], (8, 1))), "alpha", starts=2)
+
+
+def test_fields_at_an_edge_of_the_search_are_no_maximum():
+    edges = empirical_vb._edges(LDA(alpha=1e6, eta=1e-6), ("alpha", "eta"))
+    assert edges["alpha"].endswith("as alpha -> infinity")
+    assert edges["eta"].endswith("as eta -> 0")
+
+
+def test_a_field_that_cannot_be_chosen_is_refused():
+    with pytest.raises(InputError, match="K: lda cannot choose it"):
+        bz.empirical_bayes(LDA(), TINY, "K")
+
+
+# NUTS and ADVI
+
+
+def test_the_marginal_is_what_advi_approximates():
+    model = LDA(alpha=1.5, eta=1.5)
+    tree = bz.fit(model, TINY, "advi", seed=1)
+    assert nested(tree, "facts")["elbo"] < Enumeration.of(model, TINY).log_evidence + 0.01
+
+
+def test_starts_are_at_the_optima_of_the_elbo_where_there_is_no_mode():
+    from bayeszoo.problem import Problem
+    from bayeszoo.starts import starts
+
+    data = bz.read(LDA, TINY)
+    found = starts(Problem(LDA(alpha=0.3, eta=0.3), data, np.random.default_rng(0)))
+    assert all(np.isfinite(one.x).all() for one in found)

@@ -1,0 +1,182 @@
+"""The compiled likelihood of documents that mix topics: against PyTensor's dense one, differences, SciPy and mpmath."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+import scipy
+from scipy.special import gammaln
+
+from bayeszoo.likelihoods.count_loops import (
+    cell_sums,
+    dirichlet_table,
+    gamma_functions,
+    log_documents,
+    variational_pass,
+)
+from bayeszoo.likelihoods.counts import LatentDirichletLikelihood, lda_log_likelihood
+
+D, K, V = 6, 3, 7
+
+
+def problem(seed=0, scale=3.0):
+    """Return non-negative arrays that are no probabilities, and the cells of a sparse table."""
+    rng = np.random.default_rng(seed)
+    table = rng.poisson(scale, (D, V)) * (rng.random((D, V)) < 0.6)
+    table[2] = 0  # an empty document
+    doc, term = np.nonzero(table)
+    return rng.gamma(1.0, size=(D, K)), rng.gamma(1.0, size=(K, V)), table, (table[doc, term].astype(float), doc, term)
+
+
+def compiled(mode):
+    theta, phi, parts = pt.dmatrix(), pt.dmatrix(), (pt.dvector(), pt.lvector(), pt.lvector())
+    value = lda_log_likelihood(theta, phi, parts)
+    return pytensor.function([theta, phi, *parts], [value, *pt.grad(value, [theta, phi])], mode=mode)
+
+
+def dense():
+    theta, phi, table = pt.dmatrix(), pt.dmatrix(), pt.dmatrix()
+    value = (table * pt.log((theta[:, :, None] * phi[None]).sum(axis=1))).sum()
+    return pytensor.function([theta, phi, table], [value, *pt.grad(value, [theta, phi])], mode="FAST_COMPILE")
+
+
+@pytest.fixture(scope="module")
+def by():
+    return {mode: compiled(mode) for mode in ("NUMBA", "FAST_COMPILE")}
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+def test_value_and_gradient_are_those_of_the_dense_declaration(by, mode):
+    reference = dense()
+    for seed in range(3):
+        theta, phi, table, cells = problem(seed)
+        for found, expected in zip(by[mode](theta, phi, *cells), reference(theta, phi, table), strict=True):
+            assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_gradient_is_that_of_finite_differences(by):
+    theta, phi, _, cells = problem()
+    _, of_theta, of_phi = by["NUMBA"](theta, phi, *cells)
+    for array, gradient in ((theta, of_theta), (phi, of_phi)):
+        for index in np.ndindex(array.shape):
+            step = np.zeros_like(array)
+            step[index] = 1e-6
+            ends = [
+                by["NUMBA"](*(one + (step if one is array else 0) * sign for one in (theta, phi)), *cells)[0]
+                for sign in (1, -1)
+            ]
+            assert gradient[index] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-6)
+
+
+def test_value_is_that_of_scipys_multinomials():
+    theta, phi, table, cells = problem()
+    theta, phi = theta / theta.sum(axis=1, keepdims=True), phi / phi.sum(axis=1, keepdims=True)
+    lengths = table.sum(axis=1)
+    coefficient = gammaln(lengths + 1).sum() - gammaln(table + 1).sum()
+    expected = scipy.stats.multinomial.logpmf(table, lengths, theta @ phi)
+    assert cell_sums(theta, phi.T.copy(), *cells)[0] + coefficient == pytest.approx(expected.sum(), rel=1e-12)
+    assert log_documents(theta[None], phi[None], *cells)[0] == pytest.approx(
+        expected - (gammaln(lengths + 1) - gammaln(table + 1).sum(axis=1)), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+def test_a_word_that_no_topic_can_give_makes_the_value_minus_infinity(by, mode):
+    theta, phi, table, cells = problem()
+    word = int(np.flatnonzero(table.sum(axis=0))[0])
+    phi[:, word] = 0.0
+    value, *gradients = by[mode](theta, phi, *cells)
+    assert value == -math.inf
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    assert not gradients[1][:, word].any()
+
+
+def test_a_probability_of_zero_of_a_word_that_does_not_occur_changes_nothing(by):
+    theta, phi, table, _cells = problem()
+    table[:, 0] = 0
+    doc, term = np.nonzero(table)
+    phi[:, 0] = 0.0
+    value, *gradients = by["NUMBA"](theta, phi, table[doc, term].astype(float), doc, term)
+    assert np.isfinite([value, *(gradient.sum() for gradient in gradients)]).all()
+    assert value == pytest.approx(np.sum(scipy.special.xlogy(table, theta @ phi)), rel=1e-12)
+
+
+def test_a_corpus_whose_dense_table_would_not_fit_takes_little():
+    size, rng = 200_000, np.random.default_rng(0)  # 320 GB
+    doc, term = np.sort(rng.integers(0, size, 1000)), rng.integers(0, size, 1000)
+    theta, words = np.full((size, 2), 0.5), np.full((size, 2), 1 / size)
+    value, of_theta, of_words = cell_sums(theta, words, np.ones(1000), doc, term)
+    assert value == pytest.approx(-1000 * math.log(size), rel=1e-12)
+    assert (theta * of_theta).sum() == pytest.approx(1000)
+    by_numpy = LatentDirichletLikelihood.by_numpy(theta, words.T, np.ones(1000), doc, term)
+    assert by_numpy[2] == pytest.approx(of_words.T, rel=1e-12)
+
+
+@pytest.mark.parametrize(("doc", "term"), [(6, 0), (-1, 0), (0, 7), (0, -1)])
+def test_a_cell_outside_the_tables_gives_no_number(doc, term):
+    theta, phi, _, _ = problem()
+    assert math.isnan(cell_sums(theta, phi.T.copy(), np.ones(1), np.array([doc]), np.array([term]))[0])
+    assert np.isnan(log_documents(theta[None], phi[None], np.ones(1), np.array([doc]), np.array([term]))).all()
+
+
+def test_second_derivatives_are_refused():
+    _theta, phi, _, cells = problem()
+    x = pt.dmatrix()
+    value = lda_log_likelihood(x, phi, cells)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        pt.grad(pt.grad(value, x).sum(), x)
+
+
+def test_gamma_functions_are_mpmaths():
+    for x in [*10 ** np.linspace(-8, 8, 60), *np.linspace(9.5, 10.5, 11)]:
+        log_gamma, digamma = gamma_functions(float(x))
+        assert log_gamma == pytest.approx(float(mpmath.loggamma(x)), rel=1e-13, abs=1e-14)
+        assert digamma == pytest.approx(float(mpmath.digamma(x)), rel=1e-13, abs=1e-14)
+
+
+def test_divergence_from_the_prior_is_that_of_an_average_over_draws():
+    rng = np.random.default_rng(0)
+    concentration, prior = rng.gamma(3.0, size=(V, 1)) + 1, rng.gamma(2.0, size=V)
+    table, divergence = dirichlet_table(concentration, prior)
+    draws = rng.dirichlet(concentration[:, 0], 400_000)
+    one, other = (scipy.stats.dirichlet(a) for a in (concentration[:, 0], prior))
+    ratios = one.logpdf(draws.T) - other.logpdf(draws.T)
+    assert divergence == pytest.approx(ratios.mean(), abs=5 * ratios.std() / math.sqrt(len(draws)))
+    assert np.log(table[:, 0]) == pytest.approx(np.log(draws).mean(axis=0), abs=0.02)
+
+
+def variational(alpha, eta, passes=0):
+    _, _, _, cells = problem()
+    rng = np.random.default_rng(1)
+    documents, words = alpha + rng.gamma(1.0, size=(D, K)), eta + rng.gamma(eta, size=(V, K))
+    table = dirichlet_table(words, np.full(V, eta))[0]
+    return documents, words, cells, variational_pass(np.full(K, alpha), documents, words, table, *cells, passes, 0.0)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 1e-3, 1e-6])
+def test_responsibilities_are_right_where_their_products_underflow(concentration):
+    """At 1e-6 each factor is exp(-1e6)."""
+    documents, words, (counts, doc, term), found = variational(concentration, concentration)
+    logs = [
+        scipy.special.digamma(a) - scipy.special.digamma(a.sum(axis=axis, keepdims=True))
+        for a, axis in ((documents, 1), (words, 0))
+    ]
+    joint = logs[0][doc] + logs[1][term]
+    r = counts[:, None] * scipy.special.softmax(joint, axis=1)
+    assert found[0] == pytest.approx(np.sum(counts * scipy.special.logsumexp(joint, axis=1)), rel=1e-10)
+    for i, codes in enumerate((doc, term)):
+        expected = np.zeros((D if i == 0 else V, K))
+        np.add.at(expected, codes, r)
+        assert found[1 + i] == pytest.approx(expected, abs=1e-8)
+
+
+def test_more_passes_over_a_document_keep_the_value_and_all_words():
+    one, other = variational(0.3, 0.4)[-1], variational(0.3, 0.4, passes=20)[-1]
+    counts, doc, term = problem()[-1]
+    assert other[0] == one[0]
+    assert np.abs(other[1] - one[1]).max() > 0.01
+    assert other[1].sum(axis=1) == pytest.approx(np.bincount(doc, counts, minlength=D))
+    assert other[2].sum(axis=1) == pytest.approx(np.bincount(term, counts, minlength=V))

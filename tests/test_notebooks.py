@@ -1,0 +1,71 @@
+"""Every notebook is run as a script: its assertions are its claims."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = sorted(Path(__file__).parents[1].joinpath("notebooks").glob("*.py"))
+SHORTEST = "conjugate"
+NAMES = [path.stem for path in NOTEBOOKS]
+
+
+def run(text, folder, draws=400):
+    script = folder / "notebook.py"
+    script.write_text(text, encoding="utf-8")
+    env = {**os.environ, "BAYESZOO_NOTEBOOK_DRAWS": str(draws), "MPLBACKEND": "Agg"}
+    return subprocess.run(
+        [sys.executable, script.name], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=3600
+    )
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(one, marks=[pytest.mark.slow] * (one.stem != SHORTEST), id=one.stem) for one in NOTEBOOKS]
+)
+def test_it_runs_and_what_it_claims_holds(path, tmp_path):
+    done = run(path.read_text(encoding="utf-8"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr, done.stderr
+
+
+def test_a_claim_that_does_not_hold_stops_it(tmp_path):
+    text = Path(NOTEBOOKS[NAMES.index(SHORTEST)]).read_text(encoding="utf-8")
+    wrong = text.replace("1.146e-42", "1.246e-42")
+    assert wrong != text
+    done = run(wrong, tmp_path)
+    assert done.returncode == 1
+    assert "AssertionError" in done.stderr
+
+
+def test_there_is_one_of_each_family():
+    assert {"conjugate", "regression", "mixtures", "hmm_dice", "map_or_full_bayes", "when_advi_lies", "own_model"} <= {
+        *NAMES
+    }
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+def test_it_has_a_title_an_introduction_and_assertions(path):
+    text = path.read_text(encoding="utf-8")
+    first, *cells = re.split(r"^# %%.*\n", text, flags=re.M)[1:]
+    assert re.match(r"# # \S.*\n#\n# \S", first)
+    asserted = sum(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(text)))
+    assert asserted >= 4
+    assert len(cells) > 10
+    if 'nuts", seed' in text:
+        assert "BAYESZOO_NOTEBOOK_DRAWS" in text
+        assert all("draws=DRAWS" in call for call in re.findall(r'bz\.fit\([^\n]*"nuts"[^\n]*', text))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+def test_every_cell_that_shows_something_is_introduced(path):
+    kinds = re.findall(r"^# %%(.*)$", path.read_text(encoding="utf-8"), flags=re.M)
+    assert kinds[0].strip() == "[markdown]"
+    longest = max(
+        len(run)
+        for run in re.findall(r"(?:code ?)+", " ".join("text" if "markdown" in kind else "code" for kind in kinds))
+    )
+    assert longest <= 5 * len("code ")

@@ -1,0 +1,176 @@
+"""Statistics by pattern of missing numbers, and the tables with holes that they are of."""
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo import patterns
+from bayeszoo.data import Data, read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.inputs import Matrix
+from bayeszoo.patterns import Patterns, as_patterns
+
+RNG = np.random.default_rng(0)
+WHOLE = RNG.normal(3.0, 2.0, (40, 3))
+HOLES = np.where(RNG.random((40, 3)) < 0.3, np.nan, WHOLE)
+AIR = ["Ozone", "Solar.R", "Wind", "Temp"]
+
+
+class Masked:
+    inputs = Matrix("Y", maskable=True)
+    examples = ()
+
+
+class Strict:
+    inputs = Matrix("Y")
+    examples = ()
+
+
+def air(missing="mask", model=Masked):
+    return read(model, "models/data/airquality.csv", columns=AIR, missing=missing)
+
+
+def same(one, other, tolerance=1e-12):
+    assert np.array_equal(one.observed, other.observed)
+    for name in ("n", "mean", "scatter"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tolerance, atol=tolerance)
+
+
+def test_each_pattern_has_the_moments_of_its_rows():
+    found, has = Patterns.of(HOLES), ~np.isnan(HOLES)
+    assert len(found.n) == len(np.unique(has, axis=0))
+    assert found.n.sum() == 40
+    assert found.rows == 40
+    assert found.numbers == has.sum()
+    for p, seen in enumerate(found.observed):
+        rows = HOLES[(has == seen).all(axis=1)][:, seen]
+        assert found.n[p] == len(rows)
+        np.testing.assert_allclose(found.mean[p][seen], rows.mean(axis=0))
+        np.testing.assert_allclose(
+            found.scatter[p][np.ix_(seen, seen)], (rows - rows.mean(axis=0)).T @ (rows - rows.mean(axis=0)), atol=1e-12
+        )
+        assert not found.mean[p][~seen].any()
+        assert not found.scatter[p][~seen].any()
+
+
+def test_complete_data_are_one_pattern():
+    found = Patterns.of(WHOLE)
+    assert found.observed.tolist() == [[True] * 3]
+    assert found.is_complete
+    np.testing.assert_allclose(found.whole.scatter, 39 * np.cov(WHOLE.T))
+    with pytest.raises(NumericalError, match="missing numbers"):
+        _ = Patterns.of(HOLES).whole
+
+
+def test_statistics_pool_whatever_the_parts_and_the_order():
+    whole = Patterns.of(HOLES)
+    same(Patterns.of(HOLES[:13]) + Patterns.of(HOLES[13:]), whole)
+    same(patterns.pooled(Patterns.of(HOLES[i : i + 1]) for i in RNG.permutation(40)), whole)
+    same(Patterns.of(HOLES[RNG.permutation(40)]), whole)
+    same(Patterns.of(HOLES[:0]) + whole, whole)
+    same(whole - Patterns.of(HOLES[:13]), Patterns.of(HOLES[13:]), 1e-11)
+
+
+def test_rows_that_are_not_there_cannot_be_taken_away():
+    with pytest.raises(NumericalError, match="cannot be taken away"):
+        Patterns.of(WHOLE) - Patterns.of(HOLES[np.isnan(HOLES).any(axis=1)])
+
+
+def test_rows_may_count_for_less():
+    found = Patterns.of(HOLES).discounted(2.0)
+    same(found, Patterns.of(np.concatenate([HOLES, HOLES])))
+
+
+def test_pooling_does_not_cancel_far_from_zero():
+    far = HOLES + 1e9
+    found = Patterns.of(far[:20]) + Patterns.of(far[20:])
+    # a number near 1e9 is known to 1e-7; of sums of squares near 1e18 nothing would be left
+    np.testing.assert_allclose(found.scatter, Patterns.of(far - 1e9).scatter, rtol=1e-6, atol=1e-6)
+
+
+def test_columns_are_described_by_what_was_observed_of_them():
+    n, mean, squares = Patterns.of(HOLES).each_column()
+    assert n.tolist() == (~np.isnan(HOLES)).sum(axis=0).tolist()
+    np.testing.assert_allclose(mean, np.nanmean(HOLES, axis=0))
+    np.testing.assert_allclose(squares / (n - 1), np.nanvar(HOLES, axis=0, ddof=1))
+    np.testing.assert_allclose(Patterns.of(HOLES).column_variances(), np.nanvar(HOLES, axis=0, ddof=1))
+
+
+def test_a_constant_column_has_no_variance_to_see():
+    Y = np.column_stack([np.full(9, 0.1 + 1e6), WHOLE[:9, 0]])
+    assert np.isnan(Patterns.of(Y).column_variances()).tolist() == [True, False]
+
+
+def test_more_patterns_than_memory_holds_are_refused(monkeypatch):
+    monkeypatch.setattr(patterns, "MOST_NUMBERS", 30)
+    with pytest.raises(InputError, match=r"patterns of missing values in 3 columns are too many"):
+        Patterns.of(HOLES)
+
+
+def test_statistics_and_rows_are_both_taken():
+    stats = Patterns.of(HOLES)
+    assert as_patterns(stats) is stats
+    same(as_patterns({"Y": HOLES}), stats)
+
+
+# Tables with holes
+
+
+def test_masks_keep_every_row_and_say_so():
+    data = air()
+    assert data["Y"].shape == (153, 4)
+    assert np.isnan(data["Y"]).sum(axis=0).tolist() == [37, 7, 0, 0]
+    assert data.notes == ("44 missing values in 42 rows integrated out, none imputed",)
+
+
+def test_other_models_take_no_masks():
+    with pytest.raises(InputError, match="missing must be 'refuse' or 'drop'"):
+        air(model=Strict)
+    with pytest.raises(InputError, match=r"37 missing values \(rows 5, 10, .*; use --missing drop$"):
+        read(Strict, air())
+
+
+def test_holes_are_refused_unless_asked_for_and_the_hint_says_how():
+    with pytest.raises(InputError, match=r"'Ozone': 37 missing values .*use --missing mask") as refused:
+        air("refuse")
+    assert refused.value.column == "Ozone"
+    assert list(refused.value.rows) == [5, 10, 25, 26, 27]
+    assert air("drop")["Y"].shape == (111, 4)
+
+
+def test_a_column_without_values_is_refused_and_a_row_flagged():
+    with pytest.raises(InputError, match="column 'b' has no values"):
+        read(Masked, {"a": [1.0, 2.0], "b": [None, None]}, missing="mask")
+    data = read(Masked, {"a": [1.0, None, 2.0], "b": [2.0, None, None]}, missing="mask")
+    assert data.notes[1] == "1 row (row 2) has no values and no part"
+
+
+@pytest.mark.parametrize(("cell", "message"), [("x", "'x' is not a number"), (float("inf"), "is too large")])
+def test_what_is_no_number_is_no_missing_value(cell, message):
+    with pytest.raises(InputError, match=message):
+        read(Masked, {"a": [1.0, None, cell], "b": [1.0, 2.0, 3.0]}, missing="mask")
+
+
+def test_masked_data_are_themselves_however_they_come():
+    data = air()
+    assert read(Masked, Data(data.arrays)) == data
+    assert read(Masked, dict(data.arrays), missing="mask") == data
+    odd = data["Y"].copy()
+    odd[np.isnan(odd)] = -np.frombuffer(np.uint64(0x7FF8000000000001).tobytes())[0]  # another NaN
+    assert read(Masked, {"Y": odd, "column": data["column"]}, missing="mask").digest == data.digest
+    back = Masked.inputs.parse(bz.sources.read_table(Masked.inputs.table(data)), **Masked.inputs.reading(data))
+    np.testing.assert_array_equal(back.arrays["Y"], data["Y"])
+
+
+def test_rows_with_holes_can_be_split_and_reordered():
+    data = air()
+    first, rest = Masked.inputs.split(data, 100)
+    same(Patterns.of(first["Y"]) + Patterns.of(rest["Y"]), Patterns.of(data["Y"]), 1e-10)
+    moved = Masked.inputs.reordered(data, np.arange(153)[::-1])
+    same(Patterns.of(moved["Y"]), Patterns.of(data["Y"]), 1e-10)
+
+
+def test_an_example_with_options_of_its_own_is_read_by_default():
+    model = bz.find("robust_regression")
+    assert bz.read(model).rows == 116
+    assert bz.read(model, missing="drop").rows == 116

@@ -1,0 +1,231 @@
+"""Pictures of fits: what is drawn is what the fit and the closed form say."""
+
+import matplotlib.colors
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+from arviz_plots import PlotCollection
+
+import bayeszoo as bz
+from bayeszoo import pictures, plots
+from bayeszoo.quantities import draws_of, exact_densities, labels, modes
+
+Y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
+COINS = [1, 0, 1, 1, 0, 1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return bz.find("normal_gamma")(mu0=1.0, kappa0=1.0, alpha0=2.0, beta0=1.0)
+
+
+@pytest.fixture(scope="module")
+def exact(normal):
+    return bz.fit(normal, Y, "exact", seed=1)
+
+
+@pytest.fixture(scope="module")
+def at_mode(normal):
+    return bz.fit(normal, Y, "map", seed=1)
+
+
+@pytest.fixture(scope="module")
+def nuts():
+    return bz.fit(bz.find("beta_bernoulli")(2, 3), COINS, "nuts", seed=1, draws=400, tune=200, extend=False)
+
+
+@pytest.fixture(scope="module")
+def coins_exact():
+    return bz.fit(bz.find("beta_bernoulli")(2, 3), COINS, "exact", seed=1)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def lines(collection, visual):
+    """The lines of one visual by quantity, as drawn."""
+    found = collection.viz[visual]["value"]
+    return {str(label): found.sel(quantity=label).item() for label in found["quantity"].to_numpy()}
+
+
+def test_scalars_are_labelled_as_in_the_table(exact):
+    assert labels(exact) == ["mu", "lam", "sigma"]
+    found = draws_of(exact, ["sigma", "mu"])["value"]
+    assert found.dims == ("chain", "draw", "quantity")
+    assert np.array_equal(found.sel(quantity="mu"), exact["posterior"]["mu"])
+    assert np.array_equal(found.sel(quantity="sigma"), exact["derived"]["sigma"])
+
+
+def test_a_quantity_that_is_not_there_is_named(exact):
+    with pytest.raises(bz.InputError, match="no quantity 'nu'"):
+        draws_of(exact, ["nu"])
+
+
+def test_exact_densities_are_those_of_scipy(coins_exact):
+    curve = exact_densities(coins_exact, ["theta"])["value"].sel(quantity="theta")
+    x, density = curve.sel(plot_axis="x"), curve.sel(plot_axis="y")
+    assert np.allclose(density, scipy.stats.beta(8, 5).pdf(x), rtol=2e-3, atol=1e-4)
+
+
+def test_exact_densities_of_matrices_are_entry_by_entry():
+    model = bz.find("normal_inverse_wishart")
+    tree = bz.fit(model.weak(bz.example(model)), method="exact", seed=1)
+    chosen = [label for label in labels(tree) if label.startswith("mu")]
+    found = exact_densities(tree, chosen)["value"]
+    assert chosen
+    for i, label in enumerate(chosen):
+        curve = found.sel(quantity=label)
+        x = curve.sel(plot_axis="x").to_numpy()
+        at = x[int(np.argmax(curve.sel(plot_axis="y").to_numpy()))]
+        mean = tree["exact"]["mu"].sel(statistic="mean").to_numpy().ravel()[i]
+        assert abs(at - mean) < (x[-1] - x[0]) / 100
+
+
+def test_the_mode_is_that_of_the_joint_density(exact, at_mode):
+    closed, found = (modes(tree, ["mu", "lam"])["value"].to_numpy() for tree in (exact, at_mode))
+    assert np.array_equal(closed, found)
+    assert np.array_equal(found, [at_mode["posterior"][name].item() for name in ("mu", "lam")])
+
+
+def test_the_overlay_draws_the_exact_density_and_the_mode(exact, at_mode):
+    collection = plots.posterior([exact, at_mode], ["mu", "sigma"])
+    assert isinstance(collection, PlotCollection)
+    curve = exact_densities(exact, ["mu", "sigma"])["value"]
+    for label, line in lines(collection, "exact").items():
+        assert np.array_equal(np.transpose(line.get_data()), curve.sel(quantity=label).to_numpy().T)
+        assert line.get_linestyle() == "--"
+    for label, line in lines(collection, "mode").items():
+        assert set(line.get_xdata()) == {modes(at_mode, [label])["value"].item()}
+    shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
+    assert shown == ["exact", "exact", "MAP"]
+
+
+def test_estimates_that_are_withheld_are_not_drawn(nuts):
+    bad = nuts.copy()
+    bad.attrs["status"] = "not converged"
+    with pytest.raises(bz.Untrustworthy, match="estimates are withheld"):
+        plots.posterior(bad)
+    with pytest.raises(bz.Untrustworthy, match="estimates are withheld"):
+        plots.forest([bad])
+
+
+def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
+    bad = exact.copy()
+    bad.attrs |= {"status": "not converged", "method": "advi"}
+    collection = plots.overlay([bad, exact, at_mode])
+    shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
+    assert shown == ["exact", "exact", "MAP"]
+    assert list(lines(collection, "mode")) == ["mu", "lam", "sigma"]
+    with pytest.raises(bz.InputError, match="none of the fits has draws"):
+        plots.overlay([bad])
+
+
+def test_fits_of_different_data_are_not_drawn_together(exact, coins_exact):
+    with pytest.raises(bz.InputError, match="different data"):
+        plots.posterior([exact, coins_exact])
+
+
+@pytest.mark.parametrize("draw", [plots.trace, plots.rank, plots.ess, plots.energy, plots.forest, plots.posterior])
+def test_every_picture_of_a_sampler_is_a_plot_collection(nuts, draw):
+    assert isinstance(draw(nuts), PlotCollection)
+
+
+def test_traces_are_the_draws(nuts):
+    collection = plots.trace(nuts)
+    drawn = collection.viz["trace"]["value"].sel(quantity="theta", chain=2).item()
+    assert np.array_equal(drawn.get_ydata(), nuts["posterior"]["theta"].sel(chain=2))
+
+
+def test_pictures_of_chains_need_chains(exact):
+    for draw in (plots.trace, plots.rank, plots.ess):
+        with pytest.raises(bz.InputError, match="no chains"):
+            draw(exact)
+    with pytest.raises(bz.InputError, match="no energy"):
+        plots.energy(exact)
+
+
+def test_divergent_transitions_are_marked(exact):
+    tree = exact.copy()
+    tree.attrs["kind"] = "sampled"
+    diverging = np.zeros(exact["posterior"]["mu"].shape, dtype=bool)
+    diverging[0, 3] = True
+    tree["sample_stats"] = xr.Dataset({"diverging": exact["posterior"]["mu"].copy(data=diverging)})
+    collection = plots.pair(tree, ["mu", "lam"])
+    red = matplotlib.colors.to_rgb(plots.MODE)
+    marks = [art for panel in collection.viz["figure"].item().axes for art in panel.collections]
+    points = [art.get_offsets().tolist() for art in marks if np.allclose(art.get_facecolor()[:, :3], red)]
+    values = [float(tree["posterior"][name][0, 3]) for name in ("mu", "lam")]
+    assert [point for some in points for point in some] == [values]
+
+
+def test_shrinkage_shows_what_is_too_sure(exact):
+    narrow = exact.copy(deep=True)
+    mean = narrow["posterior"]["mu"].mean()
+    narrow["posterior"]["mu"] = mean + 0.5 * (narrow["posterior"]["mu"] - mean)
+    narrow.attrs["method"] = "advi"
+    collection = plots.shrinkage(narrow, exact, ["mu"])
+    assert collection.viz["trunk"]["value"]["quantity"].item() == "mu  (sd ratio 0.50)"
+    wide, short = (
+        np.ptp(collection.viz["twig"]["value"].sel(model=name).item().get_xdata()) for name in ("exact", "advi")
+    )
+    assert short == pytest.approx(0.5 * wide)
+
+
+def test_user_text_is_no_formula():
+    model = bz.find("normal_inverse_wishart")
+    table = {"$x_1": [1.0, 2.0, 0.5, 1.5, 2.2], "\\frac{$": [0.1, 0.4, 0.9, 0.2, 0.3]}
+    tree = bz.fit(model.weak(bz.read(model, table)), table, "exact", seed=1)
+    image = pictures.svg(lambda: plots.posterior(tree))
+    assert image.startswith(b"<?xml")
+    assert image == pictures.svg(lambda: plots.posterior(tree))
+
+
+def test_powers_of_ten_are_plain_numbers():
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0.01, 100.0], [1, 2])
+    axes.set(xscale="log")
+    pictures.svg(lambda: figure)
+    shown = [label.get_text() for label in axes.get_xticklabels()]
+    assert {"0.01", "1", "100"} <= set(shown)
+    assert not any("$" in text for text in shown)
+
+
+def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
+    from bayeszoo.reports.one_by_one import section
+
+    tree = exact.copy(deep=True)
+    tree["posterior"]["lam"] = tree["posterior"]["lam"] * 0
+    (choice,) = [block for block in section([tree]).blocks if block.kind == "choice" and block.label == "quantity"]
+    assert list(choice.options) == ["mu", "sigma"]
+
+
+def test_pictures_leave_no_figure_open(exact):
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    pictures.svg(lambda: plots.posterior(exact))
+    assert plt.get_fignums() == before
+
+
+def test_k_hat_is_drawn_of_each_observation(nuts):
+    collection = plots.khat(nuts)
+    assert isinstance(collection, PlotCollection)
+    points = collection.viz["khat"]
+    assert sum(np.size(values) for values in points.data_vars.values()) in (1, len(COINS))
+
+
+def test_k_hat_needs_draws_of_single_observations(at_mode):
+    with pytest.raises(bz.InputError, match="no draws"):
+        plots.khat(at_mode)
+    births = bz.fit(bz.find("beta_bernoulli")(), method="exact", seed=1)
+    with pytest.raises(bz.InputError, match="stands for several"):
+        plots.khat(births)

@@ -1,0 +1,421 @@
+"""Probabilistic PCA against scikit-learn, direct maximization, and the limits that textbooks give."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytest
+import scipy
+from sklearn.decomposition import PCA
+
+import bayeszoo as bz
+from bayeszoo import em, factor_em, trapezoid
+from bayeszoo.density import Density
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.factors import principal_angles
+from bayeszoo.laplace import gaussian
+from bayeszoo.optimize import describe, maximize
+from bayeszoo.patterns import Patterns
+from bayeszoo.tree import fact, nested
+
+Ppca = bz.find("ppca")
+IRIS = bz.example(Ppca, "iris")
+AIR = bz.example(Ppca, "airquality")
+WEAK = Ppca.weak(IRIS)
+
+
+def covariance(params):
+    W = np.asarray(params["loadings"])
+    return W @ W.T + params["variance"] * np.eye(len(W))
+
+
+def data_of(Y):
+    return {"Y": np.asarray(Y), "column": np.array([f"x{j}" for j in range(np.shape(Y)[1])])}
+
+
+def planted(rows, D=6, q=2, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(D, q)) * 2
+    return W, rng.normal(size=(rows, q)) @ W.T + noise * rng.normal(size=(rows, D)) + rng.normal(size=D)
+
+
+def em_mle(model, data, seed=0):
+    return em.climbs(model, model.statistics(data), np.random.default_rng(seed), flat=True, restarts=3).best
+
+
+# Maximum likelihood
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_closed_form_is_scikit_learns_noise_variance_and_score(q):
+    Y, n = IRIS["Y"], 150
+    peer, model = PCA(q).fit(Y), replace(WEAK, q=q)
+    params = model.mle(model.statistics(IRIS))
+    assert params["variance"] == pytest.approx(peer.noise_variance_ * (n - 1) / n, rel=1e-10)  # its divisor is n - 1
+    np.testing.assert_allclose(covariance(params), peer.get_covariance() * (n - 1) / n, rtol=1e-10, atol=1e-12)
+    widened = {
+        **params,
+        "loadings": params["loadings"] * math.sqrt(n / (n - 1)),
+        "variance": params["variance"] * n / 149,
+    }
+    assert model.likelihood(widened, IRIS).logpdf(Y).mean() == pytest.approx(peer.score(Y), rel=1e-10)
+    assert model.log_likelihood(model.statistics(IRIS), params) >= n * peer.score(Y)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_em_is_the_closed_form(q):
+    model = replace(WEAK, q=q)
+    stats, found = model.statistics(IRIS), em_mle(model, IRIS)
+    assert np.all(np.diff(found.trace) >= -1e-12 * abs(found.trace[-1]))
+    exact, state = model.mle(stats), found.state
+    np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-5)
+    for _ in range(1000):  # beyond where heights of 400 nats tell steps apart
+        state = model.m_step(model.e_step(state, stats).stats, flat=True)
+    np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-8)
+
+
+def test_plain_em_climbs_to_the_closed_form_without_jumps():
+    model = replace(WEAK, q=1)
+    stats = model.statistics(IRIS)
+    state, heights = model.start(stats, np.random.default_rng(3)), []
+    for _ in range(400):
+        found = model.e_step(state, stats)
+        heights.append(found.value)
+        state = model.m_step(found.stats, flat=True)
+    assert np.all(np.diff(heights) >= -1e-10)
+    np.testing.assert_allclose(covariance(state), covariance(model.mle(stats)), atol=1e-8)
+
+
+def test_em_of_rows_with_holes_is_their_direct_maximum():
+    Y = (AIR["Y"] - np.nanmean(AIR["Y"], axis=0)) / np.nanstd(AIR["Y"], axis=0)
+    model = Ppca(q=2)
+    stats = model.statistics(data_of(Y))
+    found = em_mle(model, data_of(Y))
+
+    def descend(x):
+        here = factor_em.from_vector(x, 2)
+        value, of_mean, of_W, of_variance = factor_em.value_and_gradient(stats, here)
+        at = trapezoid.entries(4, 2)
+        return -value, -np.concatenate([of_mean, of_W[at], [of_variance * here["variance"]]])
+
+    start = factor_em.to_vector(model.start(stats, np.random.default_rng(5)))
+    options = {"gtol": 1e-10, "ftol": 1e-16, "maxiter": 2000}
+    direct = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
+    assert found.objective == pytest.approx(-direct.fun, rel=1e-10)
+    np.testing.assert_allclose(covariance(found.state), covariance(factor_em.from_vector(direct.x, 2)), atol=1e-5)
+    checks = model.mle_certificate(stats, found.state)
+    assert all(check.passed for check in checks)
+
+
+def test_missing_numbers_are_not_taken_for_their_columns_mean():
+    filled = np.where(np.isnan(AIR["Y"]), np.nanmean(AIR["Y"], axis=0), AIR["Y"])
+    model = Ppca.weak(AIR)
+    imputed = model.mle(model.statistics(data_of(filled)))
+    exact = model.mle(model.statistics(AIR))
+    assert abs(covariance(imputed)[0, 0] / covariance(exact)[0, 0] - 1) > 0.05
+
+
+def test_fitting_reports_the_closed_form_with_its_certificate():
+    tree = bz.fit(WEAK, IRIS, "mle", seed=1)
+    assert tree.attrs["status"] == "ok"
+    assert tree.attrs["sampler"] == "closed form"
+    assert nested(tree, "gate")["checks"]["distance to a stationary point in sd"]["value"] < 1e-9
+    assert fact(tree, "log_likelihood") == pytest.approx(-404.96278015610, abs=1e-9)
+
+
+def test_a_wrong_divisor_fails_the_certificate():
+    stats = WEAK.statistics(IRIS)
+    wrong = WEAK.mle(stats)
+    wrong = {**wrong, "loadings": wrong["loadings"] * math.sqrt(150 / 149), "variance": wrong["variance"] * 150 / 149}
+    assert not all(check.passed for check in WEAK.mle_certificate(stats, wrong))
+
+
+def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
+    for data, method, missing in ((IRIS, "mle", "refuse"), (AIR, "em", "mask")):
+        path, model = tmp_path / "rows.csv", Ppca.weak(data)
+        cells = [[("" if np.isnan(y) else repr(float(y))) for y in row] for row in data["Y"]]
+        path.write_text("\n".join(",".join(row) for row in [list(data["column"]), *cells]))
+        total = bz.accumulate(model, path, rows=17, missing=missing)
+        options = {"estimate": "mle"} if method == "em" else {}
+        trees = [bz.fit(model, given, method, seed=2, **options) for given in (total, data)]
+        one, other = ({name: v.to_numpy()[0, 0] for name, v in tree["posterior"].data_vars.items()} for tree in trees)
+        np.testing.assert_allclose(covariance(one), covariance(other), rtol=1e-6)
+        assert fact(trees[0], "log_likelihood") == pytest.approx(fact(trees[1], "log_likelihood"), rel=1e-11)
+        bz.save(trees[0], tmp_path / "fit.nc", overwrite=True)
+        back = bz.load(tmp_path / "fit.nc")
+        assert back["statistics"]["observed"].shape == (1 if data is IRIS else 4, 4)
+
+
+# Limits
+
+
+def test_without_noise_the_factors_span_the_subspace_of_pca():
+    _, Y = planted(200, noise=1e-4)
+    model = Ppca(q=2)
+    params = model.mle(model.statistics(data_of(Y)))
+    assert params["variance"] < 1e-7
+    assert principal_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
+
+
+def test_no_factor_is_the_isotropic_gaussian():
+    stats = Patterns.of(IRIS["Y"])
+    params = factor_em.closed_form(stats, 0)
+    assert params["variance"] == pytest.approx(np.mean(np.var(IRIS["Y"], axis=0)))
+    expected = scipy.stats.norm(params["mean"], math.sqrt(params["variance"])).logpdf(IRIS["Y"]).sum()
+    assert factor_em.log_likelihood(stats, params) == pytest.approx(expected, rel=1e-12)
+
+
+def test_all_but_one_factor_are_the_full_gaussian():
+    model = replace(WEAK, q=3)
+    stats = model.statistics(IRIS)
+    params, sigma = model.mle(stats), np.cov(IRIS["Y"].T, bias=True)
+    np.testing.assert_allclose(covariance(params), sigma, atol=1e-12)
+    expected = scipy.stats.multivariate_normal(IRIS["Y"].mean(axis=0), sigma).logpdf(IRIS["Y"]).sum()
+    assert model.log_likelihood(stats, params) == pytest.approx(expected, rel=1e-12)
+    assert model.free_parameters(stats) == 4 + 4 * 5 // 2
+
+
+@pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
+def test_units_and_the_order_of_the_rows_do_not_matter(data):
+    model, rng = Ppca.weak(data), np.random.default_rng(0)
+    stats = model.statistics(data)
+    found = model.mle(stats)
+    scaled = {**data, "Y": 100 * data["Y"][rng.permutation(data.rows)]}
+    other = Ppca.weak(scaled).mle(model.statistics(scaled))
+    np.testing.assert_allclose(other["loadings"], 100 * found["loadings"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(covariance(other), 1e4 * covariance(found), rtol=1e-6, atol=1.0)
+    cells = stats.numbers * math.log(100)
+    moved = model.log_likelihood(model.statistics(scaled), other)
+    assert moved == pytest.approx(model.log_likelihood(stats, found) - cells, rel=1e-11)
+
+
+def test_fewer_rows_than_columns_will_do():
+    _, Y = planted(6, D=20, q=2)
+    model = Ppca(q=2)
+    params = model.mle(model.statistics(data_of(Y)))
+    assert params["variance"] == pytest.approx(_rest(Y, 2))
+    assert all(check.passed for check in model.mle_certificate(model.statistics(data_of(Y)), params))
+
+
+def _rest(Y, q):
+    singular = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
+    return np.sum(singular[q:] ** 2) / len(Y) / (Y.shape[1] - q)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_rows_that_factors_fit_exactly_have_no_maximum(rows):
+    _, Y = planted(rows, q=2)
+    model = Ppca(q=2)
+    with pytest.raises(NumericalError, match=f"no maximum-likelihood estimate: 2 components fit the {rows} row"):
+        model.mle(model.statistics(data_of(Y)))
+    with pytest.raises(NumericalError, match="2 components fit the rows exactly"):
+        em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=True, restarts=2)
+    found = em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=False, restarts=2)
+    assert np.isfinite(found.best.objective)
+
+
+def test_as_many_factors_as_columns_are_refused():
+    with pytest.raises(InputError, match=r"^5 components from 3 columns: at most 2$"):
+        bz.fit(Ppca(q=5), data_of(np.ones((4, 3))), "mle")
+    with pytest.raises(InputError, match=r"^1 component from 1 column: none is possible$"):
+        bz.fit(Ppca(q=1), data_of(np.ones((4, 1))), "mle")
+    with pytest.raises(InputError, match="at least 1"):
+        Ppca(q=0)
+
+
+def test_a_constant_column_is_taken():
+    Y = np.column_stack([planted(30)[1], np.full(30, 7.0)])
+    model = Ppca.weak(data_of(Y))
+    params = model.mle(model.statistics(data_of(Y)))
+    assert params["mean"][-1] == 7.0
+    assert abs(params["loadings"][-1]).max() < 1e-8
+
+
+def test_planted_rank_is_found_by_bic():
+    _, Y = planted(300, D=6, q=3, noise=0.5)
+    stats = Patterns.of(Y)
+
+    def bic(q):
+        model = Ppca(q=q)
+        height = model.log_likelihood(stats, model.mle(stats))
+        return model.free_parameters(stats) * math.log(300) - 2 * height
+
+    assert min(range(1, 6), key=bic) == 3
+
+
+# The prior, and the two declarations
+
+
+def normal_loadings(rng, size, D=4, q=2, scale=0.7):
+    return rng.normal(0.0, scale, (size, D, q))
+
+
+def bartlett(size, seed, wrong=False):
+    from bayeszoo import loading_declarations
+
+    draw = loading_declarations._draw(np.full((4, 2), 0.7), np.random.default_rng(seed), (size,))
+    if wrong:  # a half-normal diagonal, as if L were W's lower part
+        at = range(2)
+        draw[:, at, at] = np.abs(np.random.default_rng(seed).normal(0, 0.7, (size, 2)))
+    return draw
+
+
+def invariants(W):
+    C = W @ W.mT
+    return {"entries": C[:, *np.tril_indices(4)], "largest": np.linalg.eigvalsh(C)[:, 2:]}
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_prior_of_identified_loadings_is_that_of_normal_ones_up_to_rotation(wrong):
+    one = invariants(bartlett(20_000, 1, wrong))
+    other = invariants(normal_loadings(np.random.default_rng(2), 20_000))
+    p = [scipy.stats.ks_2samp(one[k][:, i], other[k][:, i]).pvalue for k in one for i in range(one[k].shape[1])]
+    assert (min(p) > 1e-4) is not wrong
+
+
+def test_identified_loadings_have_the_same_products_and_a_positive_diagonal():
+    W = normal_loadings(np.random.default_rng(0), 50)
+    L = trapezoid.identified(W)
+    np.testing.assert_allclose(L @ L.mT, W @ W.mT, atol=1e-12)
+    assert np.all(np.diagonal(L, axis1=1, axis2=2) > 0)
+    assert np.all(L[:, 0, 1] == 0)
+    np.testing.assert_allclose(trapezoid.identified(L), L, atol=1e-12)
+
+
+def test_densities_of_loadings_are_scipys():
+    L = trapezoid.identified(normal_loadings(np.random.default_rng(0), 5))
+    expected = scipy.stats.chi(2, scale=0.7).logpdf(L[:, 0, 0]) + scipy.stats.chi(1, scale=0.7).logpdf(L[:, 1, 1])
+    expected += scipy.stats.norm(0, 0.7).logpdf(L[:, *np.tril_indices(4, -1, 2)]).sum(axis=1)
+    np.testing.assert_allclose(trapezoid.log_density(L, 0.7), expected, rtol=1e-12)
+    from bayeszoo.loading_declarations import IdentifiedLoadings
+
+    with pm.Model() as model:
+        IdentifiedLoadings("L", np.float64(0.7), 4, 2)
+    density = Density(model, mode="FAST_COMPILE")
+    flat = [density.unconstrain({"L": one}) for one in L]
+    np.testing.assert_allclose([density.constrained_joint(x)[0] for x in flat], expected, rtol=1e-12)
+    jacobian = [density.joint(x)[0] - density.constrained_joint(x)[0] for x in flat]
+    np.testing.assert_allclose(jacobian, np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(density.constrain(np.array(flat))["L"], L, atol=1e-14)
+
+
+def off_default(data):
+    return replace(Ppca.weak(data), s0=Ppca.weak(data).s0 * 1.3, a0=2.1, b0=Ppca.weak(data).b0 * 1.7)
+
+
+@pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
+def test_declared_and_compressed_are_one_density_and_scipys(data):
+    model, rng = off_default(data), np.random.default_rng(0)
+    stats = model.statistics(data)
+    declared = Density(model.declare(data), mode="FAST_COMPILE")
+    compressed = Density(model.compressed(stats))
+    mode = model.mle(stats)
+    for _ in range(5):
+        W = mode["loadings"] * rng.uniform(0.8, 1.2, (4, 2))
+        mean, variance = mode["mean"] * rng.uniform(0.99, 1.01, 4), mode["variance"] * rng.uniform(0.8, 1.2)
+        params = {"mean": mean, "loadings": W, "variance": variance}
+        prior = scipy.stats.norm(model.m0, model.s0).logpdf(mean).sum()
+        prior += scipy.stats.invgamma(model.a0, scale=model.b0).logpdf(variance) + trapezoid.log_density(W, model.w0)
+        C, x = covariance(params), declared.unconstrain(params)
+        rows = [(y[~np.isnan(y)], ~np.isnan(y)) for y in data["Y"]]
+        likelihood = sum(scipy.stats.multivariate_normal(mean[s], C[np.ix_(s, s)]).logpdf(y) for y, s in rows)
+        assert model.log_prior(params, stats) == pytest.approx(prior, rel=1e-12)
+        assert declared.constrained_joint(x)[0] == pytest.approx(prior + likelihood, rel=1e-11)
+        assert compressed.joint(x)[0] == pytest.approx(declared.joint(x)[0], rel=1e-11)
+        np.testing.assert_allclose(compressed.joint(x)[1], declared.joint(x)[1], rtol=1e-8, atol=1e-8)
+        rows = model.likelihood(params, data)
+        assert rows.logpdf(data["Y"]).sum() == pytest.approx(likelihood, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_simulated_parameters_are_draws_of_the_declared_prior(wrong):
+    model, rng = Ppca(q=2, m0=(1.0, 2.0, 3.0), w0=0.5, s0=2.0, a0=4.0, b0=3.0), np.random.default_rng(0)
+    simulated = [model.simulate(rng, 1)[0] for _ in range(2000)]
+    with model.declare(model.simulate(rng, 3)[1]) as declared:
+        names = [v.name for v in declared.free_RVs]
+        drawn = pm.draw(declared.free_RVs, draws=2000, random_seed=1, mode="FAST_COMPILE")
+    p = []
+    for name, values in zip(names, drawn, strict=True):
+        one = np.reshape([params[name] for params in simulated], (2000, -1)) * (1.1 if wrong else 1.0)
+        other = values.reshape(2000, -1)
+        p += [scipy.stats.ks_2samp(a, b).pvalue for a, b in zip(one.T, other.T, strict=True) if np.ptp(b) > 0]
+    assert (min(p) > 1e-4) is not wrong
+
+
+# The mode of the posterior, and fits
+
+
+@pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
+def test_map_is_the_maximum_of_the_declared_density(data):
+    model = off_default(data)
+    stats = model.statistics(data)
+    found = em.climbs(model, stats, np.random.default_rng(0), flat=False, restarts=4).best
+    density = Density(model.compressed(stats))
+    x = density.unconstrain(found.state)
+    assert found.objective == pytest.approx(density.constrained_joint(x)[0], rel=1e-12)
+    assert describe(density.constrained_joint, x).distance < 1e-5
+    assert maximize(density.constrained_joint, x).value <= found.objective + 1e-9
+
+
+def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):
+    def forgetful(self, stats, flat=False):
+        return factor_em.m_step_flat(stats)
+
+    monkeypatch.setattr(Ppca, "m_step", forgetful)
+    strong = replace(WEAK, w0=0.05)
+    with pytest.raises(NumericalError, match="the objective fell"):
+        em.climbs(strong, strong.statistics(IRIS), np.random.default_rng(0), flat=False, restarts=2)
+
+
+@pytest.mark.parametrize("method", ["laplace", "fullrank_advi"])
+def test_approximations_of_iris_pass_their_gate(method):
+    tree = bz.fit(WEAK, IRIS, method, seed=1)
+    assert tree.attrs["status"] == "ok"
+    assert tree["derived"]["eigenvalues"].dims == ("chain", "draw", "factor")
+
+
+def importance_sampled(model, data):
+    """Return means under the posterior by weights of a wider Student-t at its mode."""
+    density = Density(model.compressed(model.statistics(data)))
+    q = gaussian(maximize(density.joint, density.unconstrain(model.mle(model.statistics(data)))))
+    wide = scipy.stats.multivariate_t(q.mean, 1.3 * q.scale @ q.scale.T, df=8, seed=0)
+    x = wide.rvs(40_000)
+    log_weights = np.array([density.joint(one)[0] for one in x]) - wide.logpdf(x)
+    weights = scipy.special.softmax(log_weights)
+    assert 1 / np.sum(weights**2) > 4000
+    return {name: np.tensordot(weights, values, 1) for name, values in density.constrain(x).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
+def test_nuts_passes_its_gate_and_agrees_with_importance_sampling(data):
+    model = Ppca.weak(data)
+    tree, expected = bz.fit(model, data, "nuts", seed=1), importance_sampled(model, data)
+    assert tree.attrs["status"] == "ok"
+    for name, mean in expected.items():
+        draws = tree["posterior"][name].to_numpy()
+        gap, sd = draws.mean((0, 1)) - mean, draws.std((0, 1))
+        assert np.all(np.abs(gap) <= 0.12 * sd + 1e-12)
+        assert not np.all(np.abs(gap + 0.25 * sd) <= 0.12 * sd + 1e-12)  # it would see a quarter of a sd
+
+
+def test_chains_are_judged_by_the_entries_that_can_move():
+    density = Density(WEAK.compressed(WEAK.statistics(IRIS)))
+    draws = density.constrain(np.random.default_rng(0).normal(size=(2, 10, density.size)))
+    from bayeszoo.tree import _variables
+
+    kept = density.moving(_variables(draws, ("chain", "draw")))
+    assert {name: v.shape for name, v in kept.items()} == {
+        "mean": (2, 10, 4),
+        "variance": (2, 10),
+        "loadings": (2, 10, 7),
+    }
+
+
+def test_share_explained_and_eigenvalues_are_those_of_the_covariance():
+    params = WEAK.mle(WEAK.statistics(IRIS))
+    found, values = WEAK.derived(params), np.linalg.eigvalsh(covariance(params))[::-1]
+    np.testing.assert_allclose(found["eigenvalues"], values[:2])
+    explained = np.trace(params["loadings"] @ params["loadings"].T) / values.sum()
+    assert found["explained"] == pytest.approx(explained)

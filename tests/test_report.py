@@ -1,0 +1,352 @@
+"""The report: all a reader must know is on the page, nothing that was withheld, and nothing of a user's as markup."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+import bayeszoo as bz
+from bayeszoo import report as door
+from bayeszoo.compare import Withheld
+from bayeszoo.report import page
+from bayeszoo.reports import provenance
+from bayeszoo.reports.verdict import verdict
+from bayeszoo.summary import document
+
+EVIL = "<script>alert(1)</script>"
+Y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
+COINS = [1, 0, 1, 1, 0, 1, 1, 1]
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and the text of the page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.words, self.inside = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.inside and self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.inside):
+            self.words.append(data)
+
+    def attributes(self, tag, name):
+        return [attrs[name] for found, attrs in self.elements if found == tag and name in attrs]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def scripts(text):
+    return re.findall(r"<script([^>]*)>(.*?)</script>", text, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return bz.find("normal_gamma")(mu0=1.0, kappa0=1.0, alpha0=2.0, beta0=1.0)
+
+
+@pytest.fixture(scope="module")
+def exact(normal):
+    return bz.fit(normal, Y, "exact", seed=1)
+
+
+@pytest.fixture(scope="module")
+def at_mode(normal):
+    return bz.fit(normal, Y, "map", seed=1)
+
+
+@pytest.fixture(scope="module")
+def several(exact, at_mode):
+    return page([exact, at_mode], [Withheld("laplace", "no finite curvature")])
+
+
+@pytest.fixture(scope="module")
+def nuts():
+    return bz.fit(bz.find("beta_bernoulli")(2, 3), COINS, "nuts", seed=1, draws=400, tune=200, extend=False)
+
+
+@pytest.fixture(scope="module")
+def sampled(nuts):
+    return page([nuts])
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory):
+    """A fit of a table whose columns and file name are markup."""
+    table = pd.DataFrame({EVIL: Y, 'b"onload=alert(2)': Y[::-1], "c&<d>": [y**2 for y in Y]})
+    path = tmp_path_factory.mktemp("evil") / "<img src=x onerror=alert(3)>.csv"
+    table.to_csv(path, index=False)
+    model = bz.find("normal_inverse_wishart")
+    data = bz.read(model, path)
+    return bz.fit(model.weak(data), data, "exact", seed=1)
+
+
+@pytest.fixture(scope="module")
+def evil_page(evil):
+    return page([evil])
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The fits that pages are asked of, which here take no time to make."""
+    asked = []
+
+    def quick(trees, refused=(), reporter=None):
+        asked.append([tree.attrs for tree in trees])
+        return "<!doctype html>"
+
+    monkeypatch.setitem(door.__globals__, "page", quick)
+    return asked
+
+
+# What is on the page
+
+
+def test_the_page_has_every_part(several):
+    made = Page(several)
+    headings = ["What was asked", "The graph of the model", "May it be trusted?", "Estimates", "Side by side"]
+    headings += ["Pictures", "Before the data", "After the data", "leave-one-out", "Where this comes from"]
+    assert [one for one in [*headings, "How to make it again"] if one not in made.text] == []
+    assert {href[1:] for href in made.attributes("a", "href")} <= set(made.attributes("section", "id"))
+
+
+def test_the_model_the_prior_and_the_data_are_said(several):
+    words = Page(several).text
+    assert "lam ~ Gamma(alpha0, rate beta0)" in words
+    assert "mu0 1 prior mean given" in words
+    assert re.search(r"alpha0 2 \S.* given", words)
+    assert "The data: 10 rows" in words
+
+
+def test_the_numbers_are_those_of_the_fit(several, exact):
+    mean, sd = (exact["exact"]["mu"].sel(statistic=name).item() for name in ("mean", "sd"))
+    assert f"mu {mean:.5g} {sd:.5g}" in Page(several).text
+    assert f"log evidence {exact['exact'].attrs['log_evidence']:.10g}" in Page(several).text
+
+
+def test_a_method_without_an_answer_gives_its_reason(several):
+    assert "laplace no answer no finite curvature" in Page(several).text
+
+
+def test_where_it_comes_from_and_how_to_make_it_again(several, exact):
+    words = Page(several).text
+    assert exact.attrs["data_digest"] in words
+    assert "model = M(mu0=1.0, kappa0=1.0, alpha0=2.0, beta0=1.0)" in words
+    assert "bz.fit(model, data, method='exact', seed=1)" in words
+    assert "pymc" in words
+
+
+def test_the_command_makes_the_fit_again(run, tmp_path):
+    model = bz.find("beta_bernoulli")
+    tree = bz.fit(model(2, 3), bz.example(model), "exact", seed=7, draws=500)
+    command = provenance.command(tree)
+    assert command.startswith("bayeszoo fit beta_bernoulli --example paris_births --method exact --seed 7 --draws 500")
+    code, _, _ = run(*command.split()[1:], "-o", tmp_path / "again.nc")
+    again = bz.load(tmp_path / "again.nc")
+    assert code == 0
+    assert again["posterior"].to_dataset().equals(tree["posterior"].to_dataset())
+
+
+def test_the_python_makes_the_fits_again(exact, at_mode, monkeypatch):
+    lines, last = provenance.python([exact, at_mode]).rsplit("\n", 1)
+    assert last == 'bz.report(fits, "report.html")'
+    monkeypatch.setattr(bz, "read", lambda model, source: Y)  # the list had no name
+    scope = {}
+    exec(lines, scope)
+    for made, meant in zip(scope["fits"], [exact, at_mode], strict=True):
+        assert made["posterior"].to_dataset().equals(meant["posterior"].to_dataset())
+
+
+def test_a_command_that_was_given_is_shown_without_where_its_results_went(exact):
+    tree = exact.copy()
+    tree.attrs["command"] = "fit normal_gamma y.csv --seed 1 -o /home/me/fit.nc --overwrite --output=b.nc --set 'mu0=1'"
+    assert provenance.command(tree) == "bayeszoo fit normal_gamma y.csv --seed 1 --set mu0=1"
+
+
+def test_the_numbers_are_on_the_page_as_json(several, exact):
+    (text,) = [body for attributes, body in scripts(several) if "application/json" in attributes]
+    found = json.loads(text)
+    assert found.keys() == {"exact", "map"}
+    assert found["exact"]["parameters"]["mu"]["mean"] == exact["exact"]["mu"].sel(statistic="mean").item()
+
+
+def test_sampled_fits_have_pictures_of_their_chains(sampled):
+    alts = Page(sampled).attributes("img", "alt")
+    wanted = {
+        "density of theta",
+        "trace of theta",
+        "ranks of theta",
+        "effective sample size of theta",
+        "energy of nuts",
+    }
+    assert wanted - set(alts) == set()
+
+
+def test_the_same_fits_give_the_same_page(evil, evil_page):
+    assert page([evil]) == evil_page
+
+
+# The verdict
+
+
+def test_the_verdict_in_words(exact, nuts):
+    good = verdict("exact", document(exact))
+    assert (good.state, good.headline) == ("ok", "exact")
+    sampled = verdict("nuts", document(nuts))
+    assert sampled.state == "ok"
+    assert re.match(r"The chains agree \(R-hat at most 1\.0\d*\), the draws are worth at least \d+", sampled.words)
+
+
+def test_what_is_withheld_stays_withheld():
+    tree = bz.fit(bz.find("beta_bernoulli")(2, 3), COINS, "nuts", seed=1, draws=100, tune=100, extend=False)
+    assert tree.attrs["status"] == "not converged"
+    made = Page(page([tree]))
+    assert "not to be trusted (not converged)" in made.text
+    assert "draws: 100 (must be >= 400)" in made.text
+    assert not any(alt.startswith("density") for alt in made.attributes("img", "alt"))
+    mean = float(tree["posterior"]["theta"].mean())
+    assert f"{mean:.5g}" not in made.text
+    assert "theta withheld withheld" in made.text
+
+
+# Safety
+
+
+def test_a_user_can_write_no_markup(evil_page):
+    text = evil_page
+    assert EVIL not in text
+    assert "<img src=x" not in text
+    made = Page(text)
+    assert EVIL in made.text  # it is there, as words
+    assert len(scripts(text)) == 2
+    allowed = {"src", "alt"}
+    assert all(attrs.keys() <= allowed for tag, attrs in made.elements if tag == "img")
+    assert not any(name.startswith("on") for _, attrs in made.elements for name in attrs)
+
+
+def test_json_cannot_leave_its_script(evil_page):
+    (body,) = [body for attributes, body in scripts(evil_page) if "application/json" in attributes]
+    assert "<" not in body
+    assert EVIL in json.loads(body)["exact"]["parameters"]["mu"]["coords"]["column"]
+
+
+def test_only_our_own_script_and_style_may_run(several):
+    made = Page(several)
+    (policy,) = [
+        attrs["content"] for tag, attrs in made.elements if attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    (script,) = [body for attributes, body in scripts(several) if not attributes]
+    (style,) = re.findall(r"<style>(.*?)</style>", several, flags=re.DOTALL)
+    for text, kind in ((script, "script-src"), (style, "style-src")):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+
+
+def test_nothing_is_fetched(several):
+    made = Page(several)
+    sources = [
+        value for _, attrs in made.elements for name, value in attrs.items() if name in ("src", "srcset", "data")
+    ]
+    assert sources
+    assert [one for one in sources if not one.startswith("data:image/svg+xml;base64,")] == []
+    assert all(href.startswith(("#", "data:,")) for tag in ("a", "link") for href in made.attributes(tag, "href"))
+    assert "@import" not in several
+    assert "url(" not in several
+
+
+def test_pictures_are_whole_and_hold_no_script(evil_page):
+    images = [base64.b64decode(one.partition(",")[2]) for one in Page(evil_page).attributes("img", "src")]
+    assert images
+    for image in images:
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(image).iter()}
+        assert "svg" in tags
+        assert not tags & {"script", "foreignObject", "iframe"}
+
+
+# The file
+
+
+def test_the_file_is_written_whole_or_not_at_all(exact, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("mine")
+    with pytest.raises(bz.InputError, match="exists"):
+        bz.report(exact, path)
+    monkeypatch.setattr(door.__globals__["one_by_one"], "section", lambda trees: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        bz.report(exact, path, overwrite=True)
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["report.txt", "report", "none/report.html"])
+def test_a_place_that_cannot_be_written_is_refused_first(exact, tmp_path, name, monkeypatch):
+    monkeypatch.setitem(door.__globals__, "page", lambda *_: pytest.fail("work was done"))
+    with pytest.raises(bz.InputError):
+        bz.report(exact, tmp_path / name)
+
+
+def test_fits_of_different_data_have_no_page(exact, nuts, tmp_path):
+    with pytest.raises(bz.InputError, match="different data"):
+        bz.report([exact, nuts], tmp_path / "report.html")
+    with pytest.raises(bz.InputError, match="no fit"):
+        bz.report([], tmp_path / "report.html")
+
+
+def test_the_command_writes_a_page(run, exact, made, tmp_path):
+    fit, path = bz.save(exact, tmp_path / "fit.nc"), tmp_path / "report.html"
+    code, out, err = run("report", fit, "-o", path)
+    assert (code, out) == (0, "")
+    assert f"wrote {path}" in err
+    assert path.read_text() == "<!doctype html>"
+    assert [[one["method"] for one in trees] for trees in made] == [["exact"]]
+    code, _, err = run("report", fit, "-o", path)
+    assert (code, "exists" in err) == (2, True)
+    code, _, err = run("report", "-o", path)
+    assert (code, "give saved fits, or --all" in err) == (2, True)
+
+
+def test_compare_writes_a_page(run, made, tmp_path):
+    path = tmp_path / "report.html"
+    code, out, err = run("compare", "beta_bernoulli", "--methods", "exact,map", "--seed", 1, "--report", path)
+    assert (code, "Estimates" in out, f"wrote {path}" in err) == (0, True, True)
+    assert [[one["method"] for one in trees] for trees in made] == [["exact", "map"]]
+    assert all("command" in one and one["prior"] == "weak" for one in made[0])
+    code, _, err = run("compare", "beta_bernoulli", "--methods", "exact", "--report", path)
+    assert (code, "exists" in err) == (2, True)
+
+
+def test_compare_draws_all_fits_over_each_other(run, tmp_path):
+    path = tmp_path / "overlay.png"
+    asked = ["compare", "beta_bernoulli", "--methods", "exact,map", "--seed", 1, "--plot", path]
+    code, out, err = run(*asked)
+    assert (code, "Estimates" in out, f"wrote {path}" in err) == (0, True, True)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [run(*asked)[0], run(*asked[:-1], tmp_path / "overlay.gif")[0]] == [2, 2]
+
+
+def test_every_model_gets_a_page_by_one_command(run, made, tmp_path):
+    chosen = ["gamma_poisson", "markov_chain"]
+    asked = ["report", "--all", "--methods", "exact", "-o", tmp_path, "--models"]
+    code, _, err = run(*asked, ",".join(chosen))
+    assert code == 0, err
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.html" for name in chosen]
+    assert [trees[0]["model"] for trees in made] == chosen
+    code, _, err = run(*asked, "gamma_poisson")
+    assert (code, "exists" in err) == (2, True)
