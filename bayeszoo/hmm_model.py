@@ -305,9 +305,11 @@ class HiddenMarkovModel(Model):
     def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
         """Return the log likelihood at each draw."""
         first = starts(data["sequence"])
-        return self._of_draws(
-            lambda tables, log_b: np.float64(hidden_markov.log_likelihood(*tables, log_b, first)), params, data
-        )
+
+        def value(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            return np.asarray(hidden_markov.log_likelihood(tables[0], tables[1], log_b, first))
+
+        return self._of_draws(value, params, data)
 
     # Sums over paths
 

@@ -49,10 +49,10 @@ def thumbnail(name: str, target: Path) -> None:
 
 
 def _figure(kind: Any) -> Any:
-    if hasattr(kind, "one_state"):
+    if "state" in _axes(kind):
         return bz.plot_states(fitted(kind.name, "map"))
     if "word" in _axes(kind):
-        return bz.plot_topics(fitted(kind.name, "vb"))
+        return bz.plot_topics(fitted(kind.name, "vb"), top=6, untrusted=True)  # which the picture says
     if "factor" in _axes(kind):
         from bayeszoo.factor_plots import plot_biplot
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import cli, terminal, zoo
+from bayeszoo import cli, exits, terminal, zoo
 from bayeszoo.cli import main
 
 DOCUMENT = {
@@ -187,7 +187,7 @@ def test_a_bug_is_one_line_and_debug_shows_where(run, coins, monkeypatch):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_is_said_and_has_its_own_exit_code(run, coins, monkeypatch, number, code):
-    monkeypatch.setattr(cli, "_received", [])
+    monkeypatch.setattr(exits, "received", [])
     monkeypatch.setattr(cli, "fit", lambda *_, **__: os.kill(os.getpid(), number))
     assert run("fit", "beta_bernoulli", coins) == (code, "", "interrupted\n")
 

@@ -415,7 +415,7 @@ def test_command_keeps_the_fields_of_each_candidate(run):
         (("--degrees", "0-9", "--subsets"), "give --degrees or --subsets, not both"),
         (("--at-most", "2"), "--at-most goes with --subsets"),
         (("--degrees", "two"), "--degrees 'two' is not a list of degrees; write 0-9 or 1,2,5"),
-        (("--degrees", "3-1"), "there are no degrees"),
+        (("--degrees", "3-1"), "3-1 holds no number; write 1-3"),
         (("--degrees", "1,1"), "degree 1 is given twice"),
         (("--degrees", "0-99"), "degree must be a whole number from 0 to 30, got 31"),
         (("--folds", "1"), "folds must be a whole number >= 2, got 1"),
