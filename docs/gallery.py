@@ -267,8 +267,8 @@ def notebooks_page() -> str:
 
 def api_page() -> str:
     """Write the reference of every public name."""
-    functions = sorted(name for name in bz.__all__ if inspect.isfunction(getattr(bz, name)))
     classes = sorted(name for name in bz.__all__ if inspect.isclass(getattr(bz, name)))
+    functions = sorted(name for name in bz.__all__ if callable(getattr(bz, name)) and name not in classes)
     parts = ["# Python reference", "Everything is imported from `bayeszoo`, usually `as bz`."]
     plots = sorted(f"plots.{name}" for name, one in vars(bz.plots).items() if _draws(one))
     sections = (
