@@ -64,5 +64,6 @@ def _draw(panel: Axes, rows: Any, title: str) -> None:
         panel.hlines(places, rows["q025"], rows["q975"], color=_DARK, lw=1.5)
     panel.set_yticks(places, rows["word"].tolist(), fontsize=8, parse_math=False)
     panel.tick_params(axis="x", labelsize=7)
+    panel.locator_params(axis="x", nbins=3)
     panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, None))
     panel.set_title(title, fontsize=9)
