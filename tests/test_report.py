@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,7 +15,7 @@ import bayeszoo as bz
 from bayeszoo import report as door
 from bayeszoo.compare import Withheld
 from bayeszoo.report import page
-from bayeszoo.reports import provenance
+from bayeszoo.reports import families, provenance
 from bayeszoo.reports.verdict import verdict
 from bayeszoo.summary import document
 
@@ -350,3 +351,17 @@ def test_every_model_gets_a_page_by_one_command(run, made, tmp_path):
     assert [trees[0]["model"] for trees in made] == chosen
     code, _, err = run(*asked, "gamma_poisson")
     assert (code, "exists" in err) == (2, True)
+
+
+def test_a_topic_model_shows_its_topics_and_no_states():
+    counts = np.random.default_rng(1).multinomial(40, np.tile([[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]], (10, 1)))
+    data = {"counts": counts, "word": ["ant", "bee", "cat"]}
+    tree = bz.fit(bz.find("lda")(K=2, alpha=0.5, eta=5.0), data, "gibbs", seed=1, draws=100, tune=50, extend=False)
+    tree.attrs["status"] = "ok"  # whatever so short a run passed
+    names = [name for name, _ in families.sections(tree)]
+    assert names == ["topics"]
+    facts = {**json.loads(tree.attrs["facts"]), "components_withheld": ""}
+    tree.attrs["facts"] = json.dumps(facts)
+    section = families.topics(tree)
+    assert [len(block.rows) for block in section.blocks if hasattr(block, "rows")] == [2]
+    assert "ant" in str(section.blocks[0].rows)

@@ -29,10 +29,10 @@ def sections(tree: xr.DataTree) -> Iterator[tuple[str, Callable[[], Section]]]:
     from bayeszoo.laplace_weights import LaplaceWeights
 
     model: Any = model_of(tree)
-    if hasattr(model, "one_state"):
-        yield "states", partial(states, tree)
-    elif isinstance(model, FoldIn):
+    if isinstance(model, FoldIn):
         yield "topics", partial(topics, tree)
+    elif hasattr(model, "one_state"):
+        yield "states", partial(states, tree)
     elif isinstance(model, Hidden) and "loadings" not in tree["posterior"].data_vars:
         yield "components of the rows", partial(responsibilities, tree)
     if "loadings" in tree["posterior"].data_vars:
@@ -52,11 +52,24 @@ def states(tree: xr.DataTree) -> Section:
 
 
 def topics(tree: xr.DataTree) -> Section:
-    """Draw the words of the topics."""
+    """Draw the words of the topics, and list them with what is known of each topic as a whole."""
     from bayeszoo.topic_plot import plot_topics
+    from bayeszoo.topics import topics as words_of
 
+    top = min(10, tree["posterior"]["topics"].shape[-1])
+    frame = words_of(tree, top)
+    labels = list(dict.fromkeys(frame.index.get_level_values("topic")))
+    named = [key for key in ("shares", "stability", "coherence") if frame.attrs[key]]
+    rows = [
+        [str(label), *(frame.attrs[key][i] for key in named), ", ".join(frame.loc[label, "word"])]
+        for i, label in enumerate(labels)
+    ]
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
-    return Section("topics", "Topics", [picture(partial(plot_topics, tree), "words of each topic", caption, True)])
+    blocks = [
+        table(["topic", *named, "words"], rows, words=["words"]),
+        picture(partial(plot_topics, tree, top), "words of each topic", caption, True),
+    ]
+    return Section("topics", "Topics", blocks)
 
 
 def factors(tree: xr.DataTree) -> Section:
