@@ -17,6 +17,9 @@ override PYTENSOR_FLAGS := $(if $(PYTENSOR_FLAGS),$(PYTENSOR_FLAGS)$(comma))base
 export PYTENSOR_FLAGS
 endif
 
+# The notebooks and the site need packages of the extra `docs`, which nothing else does.
+TOOLS := .venv/.docs
+
 # A file of tests stays with one worker, so that what it fits is fitted once.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
@@ -65,7 +68,7 @@ reports: $(READY) ## A page about every model, fitted to its own data; writes de
 test: $(READY) ## The tests that take seconds each
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser"
 
-test-all: $(READY) ## The slow ones too
+test-all: $(TOOLS) ## The slow ones too
 	$(BIN)/pytest $(PARALLEL) -m "not browser"
 
 test-browser: $(READY) ## The reports in a real browser; needs Chromium and its driver (Debian: chromium chromium-driver)
@@ -80,8 +83,6 @@ format: $(READY) ## Put the code in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# The notebooks need packages of the extra `docs`, which nothing else does.
-TOOLS := .venv/.docs
 NOTEBOOKS := $(patsubst notebooks/%.py,build/notebooks/%.ipynb,$(wildcard notebooks/*.py))
 
 $(TOOLS): $(READY)

@@ -37,6 +37,8 @@ class Accumulated:
         Everything that was done to the rows or is remarkable about them.
     probe : Data, optional
         A few of the rows, by which it is told whether another model has the same statistics.
+    reading : mapping of str to object, optional
+        What `accumulate` was asked with, as `Data.reading`, and ``rows``, how many were read at a time.
     """
 
     model: Model
@@ -48,6 +50,7 @@ class Accumulated:
     columns: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     probe: Data | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Say what the statistics are of."""

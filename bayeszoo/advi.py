@@ -21,7 +21,7 @@ from bayeszoo.approximation import Approximation, Gaussian, log_weights
 from bayeszoo.errors import NumericalError
 from bayeszoo.gate import Check, at_most
 from bayeszoo.laplace import gaussian
-from bayeszoo.optimize import Gradient, maximize
+from bayeszoo.optimize import Gradient, maximize, require_few
 from bayeszoo.problem import Outcome, Problem
 
 MAX_MEAN_CHANGE = 0.05
@@ -92,6 +92,7 @@ def full_rank(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcom
 
 def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
     density = problem.density
+    require_few(density.size, "advi")
     with problem.clock.phase("compile"):
         joint = density.joint
         density.constrain(density.start)

@@ -10,10 +10,10 @@ import numpy as np
 from bayeszoo import ard, ard_posterior
 from bayeszoo.accumulated import Accumulated
 from bayeszoo.errors import NumericalError
-from bayeszoo.factors import FactorRows
+from bayeszoo.factor_model import FactorModel
 from bayeszoo.families import Posterior
 from bayeszoo.latent import Expectation
-from bayeszoo.model import Model, Values
+from bayeszoo.model import Values
 from bayeszoo.patterns import Patterns, as_patterns
 
 MOST_COPIES = 4
@@ -22,7 +22,7 @@ ALL_ENTRIES = 6
 """Columns up to which every entry of the covariance is looked at."""
 
 
-class ArdModel(Model):
+class ArdModel(FactorModel):
     """Rows N(mean, W W' + variance I), each column of W with a relevance precision of its own.
 
     Parameters are ``mean`` (D,), ``loadings`` (D, q), ``alpha`` (q,) and ``variance``. The likelihood does not see
@@ -30,28 +30,9 @@ class ArdModel(Model):
     statistics as well as rows. q(theta) is an `ard_posterior.Factored`.
     """
 
-    q: int
-
     @abstractmethod
     def prior(self, columns: int) -> ard.Prior:
         """Return the prior of the parameters for rows of D numbers, which must be more than the factors."""
-
-    @abstractmethod
-    def compressed(self, stats: Patterns) -> Any:
-        """Declare the density of the rows from their statistics."""
-
-    def compiled(self, data: Values) -> Any:
-        """Declare the density of the rows from their statistics, with the variables of ``declare``."""
-        return self.compressed(self.statistics(data))
-
-    def coords(self, data: Values) -> dict[str, Any]:
-        """Return the names of the columns, and the numbers of the factors."""
-        return {"column": data["column"], "factor": np.arange(1, self.q + 1)}
-
-    def statistics(self, data: Values) -> Patterns:
-        """Return count, mean and scatter of the rows of each pattern of missing numbers; q columns are too few."""
-        self.prior(data["Y"].shape[1])
-        return Patterns.of(data["Y"])
 
     def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from: loadings at random, as long as the data are wide."""
@@ -73,10 +54,6 @@ class ArdModel(Model):
             raise NumericalError("the likelihood says nothing of alpha, nor of rotations of the loadings: use ppca")
         return self.prior(len(stats.centre)).mode(stats)
 
-    def log_prior(self, params: Values, data: Any) -> np.ndarray:
-        """Log density of the prior; leading axes are draws."""
-        return self.prior(np.shape(params["mean"])[-1]).log_density(params)
-
     def log_likelihood(self, stats: Patterns, params: Values) -> np.ndarray:
         """Return the log density of the rows; leading axes are draws."""
         leading = np.shape(params["variance"])
@@ -88,10 +65,6 @@ class ArdModel(Model):
         mean, loadings = (np.ascontiguousarray(flat[name], dtype=np.float64) for name in ("mean", "loadings"))
         draws = zip(mean, loadings, flat["variance"].tolist(), strict=True)
         return np.reshape([value(*draw, *given)[0] for draw in draws], leading)
-
-    def free_parameters(self, stats: Patterns) -> int:
-        """Return D means, D q - q (q - 1) / 2 loadings up to their rotation, and one variance."""
-        return stats.size + stats.size * self.q - self.q * (self.q - 1) // 2 + 1
 
     def vb_start(self, data: Any, rng: np.random.Generator) -> ard_posterior.Factored:
         """Return q(theta) about parameters at random."""
@@ -126,18 +99,6 @@ class ArdModel(Model):
     def occupied(self, q: ard_posterior.Factored) -> int:
         """Return how many factors are switched on: their loadings are larger than the uncertainty of these."""
         return int(np.sum(q.switched_on))
-
-    def likelihood(self, params: Values, data: Values) -> FactorRows:
-        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
-        return FactorRows(params["mean"], params["loadings"], params["variance"], len(data["Y"]))
-
-    def derived(self, params: Values) -> dict[str, Any]:
-        """Return the q largest eigenvalues of the covariance of a row, and the share of its variance in the factors."""
-        W, variance = np.asarray(params["loadings"]), np.asarray(params["variance"])
-        squares = np.linalg.svd(W, compute_uv=False) ** 2
-        of_factors = squares.sum(axis=-1)
-        whole = of_factors + W.shape[-2] * variance
-        return {"eigenvalues": squares + variance[..., None], "explained": of_factors / whole}
 
     def exchangeable(self) -> str:
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""

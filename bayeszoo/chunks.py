@@ -6,12 +6,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bayeszoo.accumulated import Accumulated, arrays_of
-from bayeszoo.data import Data, HasInputs, refuse_other_labels
+from bayeszoo.data import Data, HasInputs, reading_of, refuse_other_labels
 from bayeszoo.errors import InputError
 from bayeszoo.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
 from bayeszoo.model import Model, Sufficient
@@ -116,7 +117,8 @@ def accumulate(
     if not isinstance(model, Sufficient):
         raise InputError(f"{model.name} has no sufficient statistics: nothing to add up", hint="see `bayeszoo list`")
     how, missing, given = _apart(options)
-    return _added_up(model, _read(model, source, rows, how, missing, given), reporter or Reporter())
+    total = _added_up(model, _read(model, source, rows, how, missing, given), reporter or Reporter())
+    return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows)))
 
 
 def first_chunk(

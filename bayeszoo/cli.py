@@ -15,13 +15,12 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
-from bayeszoo import exits, figures, files, terminal, zoo
+from bayeszoo import exits, figures, files, signals, terminal, zoo
 from bayeszoo.assign_command import assign_command
 from bayeszoo.check_command import check_command
 from bayeszoo.compare_command import compare_command
@@ -249,17 +248,11 @@ def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None
     return str(target)
 
 
-def _on_signal(number: int, _: FrameType | None) -> None:
-    exits.received.append(number)
-    raise KeyboardInterrupt
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _on_signal)
+    signals.listen()
     _mend_streams()
     sys.exit(_run([argument for argument in given if argument != "--debug"], debug))
 
@@ -285,20 +278,20 @@ def _run(arguments: list[str], debug: bool) -> int:
         return code
     except KeyboardInterrupt:
         terminal.note("interrupted")
-        return exits.signal_code()
+        return signals.exit_code()
     except CycloptsError as error:
         return _fail(error, f"error: {str(error).strip()} See `bayeszoo --help`.", InputError.exit_code, debug)
     except (InputError, NumericalError, Untrustworthy) as error:
         return _fail(error, f"error: {error}", error.exit_code, debug)
     except Interrupted as error:
-        return _fail(error, f"error: {error}", exits.signal_code(), debug)
+        return _fail(error, f"error: {error}", signals.exit_code(), debug)
     except BrokenPipeError:
         return _reader_left()
     except OSError as error:
         return _fail(error, f"error: {error}", NumericalError.exit_code, debug)
     except Exception as error:  # the last resort, so that a bug ends in one line and code 1
-        if exits.received:  # compiled code may turn an interrupt into an error of its own
-            return _fail(error, "interrupted", exits.signal_code(), debug)
+        if signals.received:  # compiled code may turn an interrupt into an error of its own
+            return _fail(error, "interrupted", signals.exit_code(), debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
 
 

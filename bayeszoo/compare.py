@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,15 +88,16 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model and its fields where
-        these differ. ``p_positive`` is the posterior probability that the parameter is > 0, ``p_positive_mcse`` its
-        Monte Carlo error (NaN where all draws have one sign, which says only that it is near 0 or 1). ``error_mcse``
-        is the error of the mean against the closed form in Monte Carlo standard errors, ``error_sd`` in posterior
-        standard deviations. ``evidence_gap`` and ``elbo_gap`` are the exact log evidence less the estimate and less
-        the bound; ``evidence_se`` and ``elbo_se`` their Monte Carlo errors (0 where there is none). ``loo_score`` is
-        the mean leave-one-out log predictive density of one observation in nats: of the point estimate plugged in for
-        ``map`` and ``mle``, else integrated over the posterior; ``loo_se`` is its standard error over observations and
-        ``loo_mcse`` its Monte Carlo error. What does not apply or is withheld is NaN.
+        One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model where these differ and its
+        fields where the models alone are not enough, and a number where several are named alike. ``p_positive`` is the
+        posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all draws
+        have one sign, which says only that it is near 0 or 1). ``error_mcse`` is the error of the mean against the
+        closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations. ``evidence_gap`` and
+        ``elbo_gap`` are the exact log evidence less the estimate and less the bound; ``evidence_se`` and ``elbo_se``
+        their Monte Carlo errors (0 where there is none). ``loo_score`` is the mean leave-one-out log predictive density
+        of one observation in nats: of the point estimate plugged in for ``map`` and ``mle``, else integrated over the
+        posterior; ``loo_se`` is its standard error over observations and ``loo_mcse`` its Monte Carlo error. What does
+        not apply or is withheld is NaN.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def compare(
     require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
     same = iter(matched(trees))
     fits = [one if isinstance(one, Withheld) else next(same) for one in fits]
-    rows = [{"fit": label, **row} for label, one in zip(_labels(fits), fits, strict=True) for row in _rows(one)]
+    rows = [{"fit": label, **row} for label, one in zip(names_of(fits), fits, strict=True) for row in _rows(one)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -120,13 +122,19 @@ def _default_methods(model: type[Model]) -> list[str]:
     return [name for name in methods_for(model) if name != "em"]
 
 
-USUAL = ("exact", "map", "vb", "laplace", "advi", "nuts")
+def usual_methods(model: type[Model]) -> list[str]:
+    """Return the methods to compare where none are named: of samplers one, which is Gibbs where it is made for it."""
+    sampler = "gibbs" if "gibbs" in methods_for(model) else "nuts"
+    chosen = ("exact", "map", "vb", "laplace", "advi", sampler)
+    return [method for method in methods_for(model) if method in chosen]
 
 
 def named_methods(model: type[Model], names: str | None) -> list[str]:
     """Return the methods that a list with commas names, all for ``"all"``, the usual ones for None, once checked."""
-    if names is None or names == "all":
-        return [method for method in methods_for(model) if names or method in USUAL]
+    if names is None:
+        return usual_methods(model)
+    if names == "all":
+        return methods_for(model)
     chosen = [method.strip() for method in names.split(",")]
     for method in chosen:
         check_method(model, method)
@@ -140,6 +148,7 @@ def fit_each(
     for method in methods:
         check_method(type(model), method)
     data = given(model, data)
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # one for all, so that one command gives all again
     reporter = reporter or Reporter()
     found: list[xr.DataTree | Withheld] = []
     for method in methods:
@@ -169,12 +178,16 @@ def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:
         raise InputError(f"the {what} are of different data: {named}", hint=f"compare {what} of the same data")
 
 
-def _labels(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
-    """Name each fit by its method, and by model and prior where the fits differ in these."""
-    models = {model_label(one) for one in fits if not isinstance(one, Withheld)}
-    if len(models) < 2:
-        return [one.method if isinstance(one, Withheld) else one.attrs["method"] for one in fits]
-    return [one.method if isinstance(one, Withheld) else f"{one.attrs['method']} {model_label(one)}" for one in fits]
+def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
+    """Name each fit by its method, by model and prior too where these differ, and numbered where that is not enough."""
+    labels = {model_label(one): one.attrs["model"] for one in fits if not isinstance(one, Withheld)}
+    models_suffice, plain = len(set(labels.values())) == len(labels), []
+    for one in fits:
+        if isinstance(one, Withheld) or len(labels) == 1:
+            plain.append(one.method if isinstance(one, Withheld) else one.attrs["method"])
+        else:
+            plain.append(f"{one.attrs['method']} {one.attrs['model'] if models_suffice else model_label(one)}")
+    return [f"{name} ({plain[: i + 1].count(name)})" if name in plain[:i] else name for i, name in enumerate(plain)]
 
 
 def model_label(tree: xr.DataTree) -> str:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bayeszoo import exits, figures, terminal, zoo
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.options import PriorOptions, TableOptions
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def compare_command(
     data
         CSV, TSV or Parquet file; the model's own data without it.
     methods
-        Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, nuts, as
-        far as it has them.
+        Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
+        gibbs, as far as it has them.
     seed
         Source of all randomness; one is drawn and reported without it.
     report
@@ -57,11 +57,14 @@ def compare_command(
         One JSON document on stdout, and nothing else.
     """
     from bayeszoo.compare import Withheld, compare, fit_each, named_methods
+    from bayeszoo.fit import METHODS
     from bayeszoo.summary import document, failures_of
 
     model = zoo.find(name)
     chosen = named_methods(model, methods)
     _probe(report, plot, overwrite)
+    if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
+        raise InputError("a point estimate has no density to draw", hint="name a method that draws as well")
     rows = (table or TableOptions()).read(model, data)
     made = (prior or PriorOptions()).model(model, rows)
     found = fit_each(made, rows, chosen, seed, terminal.TerminalReporter())
@@ -75,6 +78,8 @@ def compare_command(
         exits.print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
     else:
         terminal.show_comparison(frame)
+        if seed is None and trees:
+            terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
     _write(found, trees, report, plot, overwrite)
     code = exits.verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
     return code or (NumericalError.exit_code if len(trees) < len(found) else 0)

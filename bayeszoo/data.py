@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from os import PathLike
 from pathlib import PurePath
 from typing import Any, Protocol
 
@@ -19,6 +21,7 @@ from bayeszoo.inputs import Arrays, Inputs, Parsed
 from bayeszoo.sources import PACKED, read_table, unpacked
 from bayeszoo.table import Table, shown
 
+_DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -92,6 +95,9 @@ class Data(Mapping[str, np.ndarray]):
     checked_for : tuple, optional
         The inputs whose rules the arrays were checked by, and whether as rows to be predicted. Data made by hand, or
         for another model, are checked again by `read`.
+    reading : mapping of str to object, optional
+        What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
+        that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -99,6 +105,7 @@ class Data(Mapping[str, np.ndarray]):
     columns: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     checked_for: tuple[Inputs, bool] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take copies that nobody can write to."""
@@ -107,6 +114,7 @@ class Data(Mapping[str, np.ndarray]):
             values.setflags(write=False)
         object.__setattr__(self, "arrays", arrays)
         object.__setattr__(self, "columns", dict(self.columns))
+        object.__setattr__(self, "reading", dict(self.reading))
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return one array."""
@@ -249,9 +257,11 @@ def _read(
         raise InputError("only statistics of the rows were kept, and this needs the rows", hint="bz.fit takes them")
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
+    asked = reading_of(inputs, source, {**how, "missing": missing, **options})
+    reading = {} if new or like is not None else asked  # other rows are nothing that can be written
     if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
         parsed = inputs.canonical(source, missing)
-        data = Data(parsed.arrays, type(source).__name__, parsed.columns, parsed.notes, (inputs, new))
+        data = Data(parsed.arrays, type(source).__name__, parsed.columns, parsed.notes, (inputs, new), reading)
         return _checked_again(data, inputs, new, like)
     if source is None:
         table, defaults = _example(model, None)
@@ -261,7 +271,25 @@ def _read(
     else:
         table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
     parsed = _parsed(inputs, table, new, like, missing=missing, **options)
-    return Data(parsed.arrays, table.name or type(source).__name__, parsed.columns, parsed.notes, (inputs, new))
+    name = table.name or type(source).__name__
+    return Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
+
+
+def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return what is asked of reading, ready for JSON, as `Data.reading` keeps it."""
+    place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
+    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    return {"from": place, "options": {n: _plain(v) for n, v in chosen.items()}, "inputs": repr(inputs), **more}
+
+
+def _plain(value: Any) -> Any:
+    """Write the value of an option so that JSON has it and reading takes it for the same."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    is_kept = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_kept else str(value)
 
 
 def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **options: Any) -> Parsed:
@@ -284,7 +312,8 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
         table = read_table(made_by.table(data.arrays))
         parsed = _parsed(inputs, table, new, like, missing="mask" if "mask" in inputs.treatments else "refuse")
     notes = dict.fromkeys((*data.notes, *parsed.notes))
-    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new))
+    reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
+    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
 
 
 def example(model: HasInputs, name: str | None = None) -> Data:
@@ -307,7 +336,22 @@ def example(model: HasInputs, name: str | None = None) -> Data:
         When the model has no example of that name.
     """
     table, options = _example(model, name)
-    return read(model, table, **options)
+    return replace(read(model, table, **options), reading=reading_of(model.inputs, None, {}))
+
+
+def own_example(model: HasInputs, source: str, digest: str) -> Example | None:
+    """Return the example of a model that data are, or None: both the file's name and the digest must be its own."""
+    named = (one for one in model.examples if one.file.removesuffix(PACKED) == source)
+    kind = model if isinstance(model, type) else type(model)
+    return next((one for one in named if _digest_of_example(kind, one.name) == digest), None)
+
+
+@lru_cache(maxsize=64)
+def _digest_of_example(kind: HasInputs, name: str) -> str | None:
+    try:
+        return example(kind, name).digest
+    except (InputError, OSError):  # a plug-in may have lost it
+        return None
 
 
 def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.families import _LARGE, _stirling_remainder
+from bayeszoo.marginals import ByMarginals
 
 _TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
@@ -232,7 +233,7 @@ class Categorical:
         return np.random.default_rng(random_state).multinomial(1, self.p, size=size[:-1])
 
 
-class Multinomial:
+class Multinomial(ByMarginals):
     """Rows of counts of K categories.
 
     Parameters
@@ -246,22 +247,6 @@ class Multinomial:
     def __init__(self, trials: Any, p: Any) -> None:
         self.trials, self.p = np.asarray(trials), np.asarray(p, dtype=np.float64)
         self._marginals = scipy.stats.binom(self.trials[..., None], self.p)
-
-    def mean(self) -> np.ndarray:
-        """Return the mean counts, of shape (..., rows, K)."""
-        return self._marginals.mean()
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each count, of shape (..., rows, K)."""
-        return self._marginals.var()
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each count, of shape (..., rows, K)."""
-        return self._marginals.std()
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each count, of shape (..., rows, K)."""
-        return self._marginals.ppf(q)
 
     def logpmf(self, counts: Any) -> np.ndarray:
         """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (..., rows).
@@ -280,7 +265,7 @@ class Multinomial:
         return np.random.default_rng(random_state).multinomial(self.trials, self.p, size=size[:-1])
 
 
-class DirichletMultinomial:
+class DirichletMultinomial(ByMarginals):
     """New rows of counts, whose probabilities are drawn anew for each row from a Dirichlet distribution.
 
     Parameters
@@ -294,22 +279,6 @@ class DirichletMultinomial:
     def __init__(self, alpha: Any, trials: Any) -> None:
         self.alpha, self.trials = np.asarray(alpha, dtype=np.float64), np.asarray(trials)
         self._marginals = BetaBinomial(self.trials[:, None], self.alpha, sum_of_others(self.alpha))
-
-    def mean(self) -> np.ndarray:
-        """Return the mean counts, of shape (rows, K)."""
-        return self._marginals.mean()
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each count, of shape (rows, K)."""
-        return self._marginals.var()
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each count, of shape (rows, K)."""
-        return self._marginals.std()
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each count, of shape (rows, K); NaN above `BetaBinomial.MAX_SUMMED` trials."""
-        return self._marginals.ppf(q)
 
     def logpmf(self, counts: Any) -> np.ndarray:
         """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (rows,)."""

@@ -124,7 +124,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     ranks = np.arange(1, found.shape[1] + 1)
     _intervals(axes, ranks, found, "posterior")
     axes.set(xlabel="rank", ylabel="relevance precision alpha", xticks=ranks, yscale="log")
-    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -203,6 +203,8 @@ def _draw_rows(panel: Axes, found: Biplot, chosen: list[int], groups: np.ndarray
 
 def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
     """Draw arrows of loadings (draws, D, 2) on the panel's points, with axes of their own."""
+    from matplotlib.patheffects import withStroke
+
     mean = loadings.mean(axis=0)
     reach = max(np.abs(panel.get_xlim()).max(), np.abs(panel.get_ylim()).max())
     scale = 0.75 * reach / max(float(np.abs(mean).max()), np.finfo(float).tiny)
@@ -210,9 +212,11 @@ def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
     if len(loadings) > 1:
         heads = (loadings * scale).reshape(-1, 2)
         panel.plot(heads[:, 0], heads[:, 1], ".", color=_PALE, ms=2, alpha=0.5, zorder=3)
+    halo = [withStroke(linewidth=2.5, foreground="white")]
     for (x, y), name in zip(mean * scale, names, strict=True):
         panel.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": _DARK, "lw": 1.3}, zorder=4)
-        panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize=8, ha="center", parse_math=False, zorder=5)
+        words = panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize=8, parse_math=False, zorder=5)
+        words.set(ha="left" if x >= 0 else "right", va="bottom" if y >= 0 else "top", path_effects=halo)
     both = (lambda v: v / scale, lambda v: v * scale)
     for side in (panel.secondary_xaxis("top", functions=both), panel.secondary_yaxis("right", functions=both)):
         side.tick_params(labelsize=8, colors=_DARK)

@@ -78,6 +78,7 @@ def _inverse_wishart(name: str, nu: float, psi: np.ndarray, start: np.ndarray, d
         logp=_log_density,
         random=_draw_covariance,
         signature="(),(d,d),()->(d,d)",
+        class_name="InverseWishart",
         shape=start.shape,
         dims=dims,
         transform=Cholesky(len(psi)),

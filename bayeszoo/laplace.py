@@ -9,7 +9,7 @@ import scipy
 
 from bayeszoo.approximation import Approximation, Gaussian
 from bayeszoo.errors import NumericalError
-from bayeszoo.optimize import Mode, distance_checks, maximize
+from bayeszoo.optimize import Mode, distance_checks, maximize, require_few
 from bayeszoo.problem import Outcome, Problem
 
 SPACE = "unconstrained (with Jacobian)"
@@ -21,6 +21,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     Its log evidence is log p(y, mode) + D/2 log(2 pi) - log det(precision)/2: an approximation, not a bound.
     """
     density = problem.density
+    require_few(density.size, "laplace")
     with problem.clock.phase("compile"):
         joint = density.joint
         density.constrain(density.start)

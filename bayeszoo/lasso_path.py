@@ -107,6 +107,10 @@ def _checked(b: Any) -> np.ndarray:
     return scales
 
 
+_LINES = ("-", "--", ":", "-.")
+"""How lines are drawn once all colours are used."""
+
+
 def plot_lasso_path(path: pd.DataFrame) -> Figure:
     """Draw the standardized share of each weight along a path: where it leaves 0, and what it grows to.
 
@@ -120,14 +124,17 @@ def plot_lasso_path(path: pd.DataFrame) -> Figure:
     matplotlib.figure.Figure
         Each weight over its largest size on the path, which makes weights of different units comparable.
     """
+    from matplotlib import rcParams
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     terms = [name for name in path.columns if name not in ("alpha", "violation", "(intercept)")]
-    for name in terms:
+    colours = len(rcParams["axes.prop_cycle"])
+    for i, name in enumerate(terms):
         size = float(path[name].abs().max())
-        axes.plot(path.index, path[name] / (size if size > 0 and math.isfinite(size) else 1.0), label=name)
+        share = path[name] / (size if size > 0 and math.isfinite(size) else 1.0)
+        axes.plot(path.index, share, _LINES[i // colours % len(_LINES)], label=name)
     axes.set(xscale="log", xlabel="prior scale b", ylabel="weight over its largest on the path")
     axes.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")

@@ -76,6 +76,7 @@ def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: A
         logp=lambda value, scales: _log_density(value, scales, rows, factors),
         random=_draw,
         signature="(d,q)->(d,q)",
+        class_name="TrapezoidalNormal",
         dims=dims,
         transform=Trapezoid(rows, factors),
         initval=scale * np.tril(np.full((rows, factors), 0.5)),

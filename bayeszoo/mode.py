@@ -17,7 +17,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.gate import Check, at_most
 from bayeszoo.latent import Latent
 from bayeszoo.model import Exact, PointEstimates, Values
-from bayeszoo.optimize import Gradient, distance_checks, maximize
+from bayeszoo.optimize import Gradient, distance_checks, maximize, require_few
 from bayeszoo.problem import Outcome, Problem
 from bayeszoo.score import log_likelihood, prior
 
@@ -143,6 +143,7 @@ def _as_draws(params: Values) -> dict[str, np.ndarray]:
 
 def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
     density = problem.density
+    require_few(density.size, "the climb to the mode")
     with problem.clock.phase("compile"):
         climb, likelihood, joint = target(density), density.likelihood, density.constrained_joint
         density.constrain(density.start)

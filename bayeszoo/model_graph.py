@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from bayeszoo import figures, pictures
 
 if TYPE_CHECKING:
+    import graphviz
     import networkx as nx
     import pymc as pm
     from matplotlib.axes import Axes
@@ -66,29 +67,96 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def by_graphviz(made: pm.Model, form: str, background: str = "transparent") -> bytes:
-    """Let Graphviz draw a PyMC model."""
+def textbook(made: pm.Model) -> nx.DiGraph:
+    """Return the graph of a PyMC model as a textbook draws it.
+
+    Left out are the numbers of the prior, which PyMC holds as data without axes, and the copies of what is observed.
+    """
     import pymc as pm
 
-    graph = pm.model_to_graphviz(made)
-    font = 'fontname="Helvetica,Arial,sans-serif" fontsize=11'
-    defaults = (
-        f'graph [bgcolor={background} pad=0.1 {font} color="{_PLATE}" fontcolor="{_INK}"]',
-        f'node [{font} color="{_INK}" fontcolor="{_INK}" fillcolor="{_SHADE}"]',
-        f'edge [color="{_INK}" arrowsize=0.7]',
-    )
-    graph.body[:0] = [f"\t{line}\n" for line in defaults]  # which what follows them takes
-    return bytes(graph.pipe(format=form))
+    graph = pm.model_to_networkx(made)
+    observed = set(map(_key, made.observed_RVs))
+    numbers = {_key(v) for v in made.data_vars if v.name not in made.named_vars_to_dims}
+    copies = {
+        name
+        for name in graph
+        if name not in observed and not list(graph.successors(name)) and observed & set(graph.predecessors(name))
+    }
+    graph.remove_nodes_from(numbers | copies)
+    graph = _in_order(graph, [_key(variable) for variable in made.named_vars.values()])
+    given = observed | set(map(_key, (*made.potentials, *made.data_vars)))
+    words = {_key(variable): _words(variable, made) for variable in made.named_vars.values()}
+    for name, node in graph.nodes.items():
+        node |= {"words": words[name], "observed": name in given}
+        node["random"] = node.get("shape", "ellipse") == "ellipse"
+    return graph
+
+
+def _in_order(graph: nx.DiGraph, names: Sequence[str]) -> nx.DiGraph:
+    """Return the graph with its nodes in the order of declaration: PyMC's has that of a set."""
+    import networkx as nx
+
+    made = nx.DiGraph()
+    made.add_nodes_from((name, graph.nodes[name]) for name in names if name in graph)
+    made.add_edges_from(sorted(graph.edges))
+    return made
+
+
+def _key(variable: Any) -> str:
+    """Return what PyMC's graphs call a variable."""
+    return str(variable.name).replace(":", "&")
+
+
+def _words(variable: Any, made: pm.Model) -> str:
+    """Return a name and, of a random variable, its distribution."""
+    if variable not in made.basic_RVs:
+        return str(variable.name)
+    kind = getattr(variable.owner.op, "_print_name", [""])[0]
+    return str(variable.name) if not kind or kind.startswith("CustomDist") else f"{variable.name}\n~ {kind}"
+
+
+def by_graphviz(made: pm.Model, form: str, background: str = "transparent") -> bytes:
+    """Let Graphviz draw a PyMC model."""
+    return bytes(in_dot(made, background).pipe(format=form))
+
+
+def in_dot(made: pm.Model, background: str = "transparent") -> graphviz.Digraph:
+    """Write the graph of a PyMC model in Graphviz's language."""
+    import graphviz
+
+    graph, font = textbook(made), {"fontname": "Helvetica,Arial,sans-serif", "fontsize": "11", "fontcolor": _INK}
+    around = {"bgcolor": background, "pad": "0.1", "style": "rounded", "color": _PLATE, **font}
+    node = {"color": _INK, "fillcolor": _SHADE, **font}
+    whole = graphviz.Digraph(graph_attr=around, node_attr=node, edge_attr={"color": _INK, "arrowsize": "0.7"})
+    ids = {name: f"n{i}" for i, name in enumerate(graph)}
+    plates = _plates(graph)
+    for i, (label, members) in enumerate(plates.items()):
+        last = not any(graph.out_degree(name) for name in members)
+        look = {"label": graphviz.escape(label), "labelloc": "b" if last else "t", "labeljust": "r" if last else "l"}
+        with whole.subgraph(name=f"cluster{i}", graph_attr=look) as box:  # labelled where no edge passes
+            for name in members:
+                _add(box, ids[name], graph.nodes[name])
+    for name in (name for name in graph if not _plate(graph, name)):
+        _add(whole, ids[name], graph.nodes[name])
+    whole.edges((ids[parent], ids[child]) for parent, child in graph.edges)
+    return whole
+
+
+def _add(graph: Any, identity: str, node: Mapping[str, Any]) -> None:
+    """Add a variable: an ellipse if it is random, else a box; shaded if it is observed."""
+    import graphviz
+
+    style = ",".join(["rounded"] * (not node["random"]) + ["filled"] * node["observed"])
+    words = "\\n".join(map(graphviz.escape, node["words"].split("\n")))
+    graph.node(identity, words, shape="ellipse" if node["random"] else "box", style=style)
 
 
 def draw(made: pm.Model) -> Figure:
     """Draw a PyMC model in layers: what depends on nothing above, plates as boxes, observed nodes shaded."""
-    import pymc as pm
     from matplotlib.figure import Figure
 
-    graph = pm.model_to_networkx(made)
-    graph.remove_nodes_from([name for name in list(graph) if _is_copy(graph, name, made)])
-    nodes = _nodes(graph, {str(v.name) for v in (*made.observed_RVs, *made.potentials, *made.data_vars)})
+    graph = textbook(made)
+    nodes = _nodes(graph)
     low, high = (np.array(f([(n.x - s * n.width / 2, n.y) for n in nodes.values()], axis=0)) for f, s in _EDGES)
     margin = np.array([0.4, _HEIGHT / 2 + 0.45])
     size = high - low + 2 * margin
@@ -107,13 +175,6 @@ def draw(made: pm.Model) -> Figure:
     return figure
 
 
-def _is_copy(graph: nx.DiGraph, name: str, made: pm.Model) -> bool:
-    """Say whether a node is the data that an observed variable holds, which its shade says already."""
-    observed = {str(variable.name) for variable in made.observed_RVs}
-    parents = set(graph.predecessors(name))
-    return bool(parents) and parents <= observed and not list(graph.successors(name)) and name not in observed
-
-
 _EDGES: tuple[Any, ...] = ((np.min, 1), (np.max, -1))
 
 
@@ -128,28 +189,22 @@ class Node(NamedTuple):
     observed: bool
 
 
-def _nodes(graph: nx.DiGraph, observed: Collection[str]) -> dict[str, Node]:
-    """Place the variables: a layer is one step from its last parent; members of a plate stand together."""
+def _nodes(graph: nx.DiGraph) -> dict[str, Node]:
+    """Place the variables: a layer is one step from its first child; members of a plate stand together."""
     import networkx as nx
 
     nodes: dict[str, Node] = {}
-    for depth, layer in enumerate(nx.topological_generations(graph)):
+    for depth, layer in enumerate(reversed(list(nx.topological_generations(graph.reverse())))):
         names = sorted(layer, key=lambda name: (_above(graph, name, nodes), _plate(graph, name), name))
-        words = [_words(graph.nodes[name]) for name in names]
+        words = [graph.nodes[name]["words"] for name in names]
         widths = [max(_WIDTH, 0.3 + _LETTER * max(map(len, one.split("\n")))) for one in words]
         rooms = [max(width, 0.062 * len(_plate(graph, name))) for name, width in zip(names, widths, strict=True)]
         x = -(sum(rooms) + _GAP * (len(rooms) - 1)) / 2
         for name, text, width, room in zip(names, words, widths, rooms, strict=True):
-            is_random = graph.nodes[name].get("shape", "ellipse") == "ellipse"
-            nodes[name] = Node(text, x + room / 2, -depth * _DOWN, width, is_random, name in observed)
+            node = graph.nodes[name]
+            nodes[name] = Node(text, x + room / 2, -depth * _DOWN, width, node["random"], node["observed"])
             x += room + _GAP
     return nodes
-
-
-def _words(node: Mapping[str, Any]) -> str:
-    name, *rest = [line.strip() for line in str(node["label"]).split("\n") if line.strip() not in ("", "~")]
-    kind = " ".join(rest).removeprefix("CustomDist_")  # of ours, which PyMC names after the variable
-    return f"{name}\n~ {kind}" if kind and kind != name else name
 
 
 def _above(graph: nx.DiGraph, name: str, nodes: Mapping[str, Node]) -> float:
@@ -183,7 +238,9 @@ def _draw_plate(axes: Axes, label: str, nodes: Sequence[Node]) -> None:
         bottom, height = y - _HEIGHT / 2 - 0.24, _HEIGHT + 0.3
         style = "round,pad=0.05,rounding_size=0.1"
         axes.add_patch(FancyBboxPatch((left, bottom), right - left, height, style, fill=False, ec=_PLATE, lw=0.8))
-        axes.text(right - 0.02, bottom + 0.07, label, ha="right", va="center", fontsize=7, color=_INK)
+        back = {"fc": "white", "ec": "none", "pad": 0.6}  # above the edges that pass
+        place: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 7, "zorder": 2.5, "bbox": back}
+        axes.text(right - 0.02, bottom + 0.07, label, color=_INK, **place)
 
 
 def _draw_node(axes: Axes, node: Node) -> None:

@@ -234,6 +234,10 @@ def _wait(background: Any) -> Run:
             return Run(background.wait())
         except KeyboardInterrupt:
             return Run(_trim(_abort(background)), interrupted=True)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
+                raise
+            raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}") from error
 
 
 def _abort(background: Any) -> xr.DataTree:

@@ -18,6 +18,8 @@ Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 MAX_DISTANCE = 1e-5
 """How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
+MOST_COORDINATES = 2000
+"""Coordinates D up to which matrices of D x D are worked with."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,23 @@ class Mode:
     gradient_norm: float
     distance: float
     trace: np.ndarray
+
+
+def require_few(size: int, method: str) -> None:
+    """Raise `NumericalError` where a method would need matrices that are too large.
+
+    Parameters
+    ----------
+    size : int
+        D, the number of unconstrained coordinates.
+    method : str
+        What asks for them.
+    """
+    if size > MOST_COORDINATES:
+        raise NumericalError(
+            f"{method} works with matrices of {size:,} x {size:,} numbers here, and {MOST_COORDINATES:,} is the most: "
+            "use vb, gibbs or nuts, as far as the model has them"
+        )
 
 
 def maximize(gradient: Gradient, start: np.ndarray) -> Mode:

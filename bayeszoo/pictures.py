@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -54,7 +56,10 @@ STYLE: dict[str, Any] = {
 
 @contextmanager
 def styled(background: str = "none") -> Iterator[None]:
-    """Draw in the style of the report; a file that is looked at by itself needs a ``background``."""
+    """Draw in the style of the report; a file that is looked at by itself needs a ``background``.
+
+    A character of a user's that the font does not have, such as an emoji, is a box, and no matter for a warning.
+    """
     import matplotlib
 
     settings: Any = {
@@ -62,7 +67,8 @@ def styled(background: str = "none") -> Iterator[None]:
         "savefig.facecolor": background,
         "axes.prop_cycle": matplotlib.rcsetup.cycler(color=COLOURS),
     }
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"(?s).*Glyph .* missing from")
         yield
 
 
@@ -88,7 +94,11 @@ def _written(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     plain_powers(figure)
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.04)
-    return buffer.getvalue()
+    return _PATH.sub(lambda path: _DIGITS.sub(rb"\1", path.group()), buffer.getvalue())
+
+
+_PATH, _DIGITS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
+"""Coordinates have six decimals of a point, and two are more than can be seen: half of a trace."""
 
 
 def plain_powers(figure: Figure) -> None:

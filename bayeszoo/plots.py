@@ -6,40 +6,56 @@ as ``beta[age]``, and each has a panel.
 
 from __future__ import annotations
 
-import warnings
+import textwrap
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
+import numpy as np
 
 from bayeszoo import pictures
-from bayeszoo.compare import require_same_data
-from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.quantities import draws_of, exact_densities, free_of_labels, labels, modes
-from bayeszoo.summary import components_withheld, failures_of
+from bayeszoo.compare import names_of, require_same_data
+from bayeszoo.drawable import (
+    EXACT,
+    MODE,
+    at_modes,
+    colours,
+    drawable,
+    lines,
+    one_of_each,
+    same_model,
+    that_have,
+    trusted,
+    with_draws,
+    withheld,
+)
+from bayeszoo.errors import InputError
+from bayeszoo.gate import k_hat_limit
+from bayeszoo.quantities import (
+    GROUPS,
+    draws_of,
+    exact_densities,
+    finite,
+    free_of_labels,
+    labels,
+    measurable,
+    modes,
+    varying,
+)
+from bayeszoo.symmetry import matched
 
 if TYPE_CHECKING:
     import xarray as xr
     from arviz_plots import PlotCollection
+    from matplotlib.figure import Figure
+
+    Entry = tuple[str, dict[str, Any]]
 else:
     xr = lazy_loader.load("xarray")
 
 MOST = 12
 """Scalars that have a panel, where none are named."""
-COLOURS = {
-    "nuts": "#1f5a92",
-    "gibbs": "#1f5a92",
-    "smc": "#2a8f8a",
-    "exact": "#8a8f98",
-    "enumerate": "#8a8f98",
-    "advi": "#d9822b",
-    "fullrank_advi": "#b0562f",
-    "laplace": "#7a5ea8",
-    "vb": "#5b9a3c",
-}
-"""The colour of each method's draws; grey is what is exact."""
-EXACT, MODE = "#16181d", "#c0392b"
-"""The colours of the closed form and of the mode."""
 _CHAINS = pictures.COLOURS[:4]
 
 
@@ -91,7 +107,13 @@ def energy(tree: xr.DataTree, **options: Any) -> PlotCollection:
     """
     if "energy" not in tree.children.get("sample_stats", {}):
         raise InputError(f"{tree.attrs['method']} has no energy", hint="energies are of NUTS")
-    return _arviz().plot_energy(tree, **options)
+    from matplotlib.ticker import MaxNLocator
+
+    collection = _arviz().plot_energy(tree, **({"backend": "matplotlib"} | options))
+    for axes in collection.viz["figure"].item().axes:
+        if axes.get_ylabel() == "Chain":
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    return collection
 
 
 def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
@@ -105,34 +127,51 @@ def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
 
 def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
-    """Draw the Pareto k-hat of each observation left out: `arviz_plots.plot_khat`.
+    """Draw the Pareto k-hat of each row left out, as the leave-one-out score has it: `arviz_plots.plot_khat`.
+
+    Rows are counted from 1. Above the line, which is at 0.7 or with few draws lower, importance weights cannot be used.
+    What is infinite is not drawn: the label of the axis counts these rows.
 
     Raises
     ------
     InputError
-        When the model does not say how one observation is distributed, or there are no draws.
+        When the model does not say how one observation is distributed, there are no draws, or no k-hat is finite.
     """
-    import arviz_stats
-
     from bayeszoo.pointwise import with_log_likelihood
+    from bayeszoo.score import without
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")  # which is what the picture says
-        found = arviz_stats.loo(with_log_likelihood(tree), pointwise=True)
-    return _arviz().plot_khat(found, **options)
+    log_p = with_log_likelihood(tree)["log_likelihood"]["y"].transpose("row", "chain", "draw").to_numpy()
+    found = np.array([without(row)[1] for row in log_p])
+    if not np.isfinite(found).any():
+        raise InputError("no row has a finite k-hat")
+    infinite = int(np.sum(~np.isfinite(found)))
+    axis = "row" + f" ({infinite} of {len(found)} have no finite k-hat)" * (infinite > 0)
+    visuals = {"hlines": {"color": MODE, "linestyle": "--"}, "xlabel": {"text": axis}} | options.pop("visuals", {})
+    from_1 = xr.DataArray([np.nan, *np.where(np.isfinite(found), found, np.nan)], dims="row")  # there is no row 0
+    settings = {"hline_values": [k_hat_limit(log_p[0].size)], "backend": "matplotlib", "visuals": visuals} | options
+    collection = _arviz().plot_khat(SimpleNamespace(pareto_k=from_1), **settings)
+    _laid_out(collection)
+    return collection
 
 
 def posterior(
-    fits: xr.DataTree | Sequence[xr.DataTree], quantities: Sequence[str] | None = None, **options: Any
+    fits: xr.DataTree | Sequence[xr.DataTree],
+    quantities: Sequence[str] | None = None,
+    *,
+    exact: bool = True,
+    mode: bool = True,
+    **options: Any,
 ) -> PlotCollection:
     """Draw marginal densities of one or several fits, the exact ones and the mode over them: `arviz_plots.plot_dist`.
 
     Parameters
     ----------
     fits : DataTree or sequence of DataTree
-        Fits of one model to the same data. Of point estimates only the mode of the posterior is drawn.
+        Fits to the same data. Of point estimates only the mode of the posterior is drawn.
     quantities : sequence of str, optional
-        Labels of scalars; by default the first `MOST`.
+        Labels of scalars; by default the first `MOST` that are not the same in every draw.
+    exact, mode : bool
+        Whether to draw the closed form and the mode, where all fits are of one model with one prior; else neither is.
     **options
         Of the ArviZ function.
 
@@ -140,7 +179,8 @@ def posterior(
     -------
     PlotCollection
         Draws are coloured by method; the closed-form density, where the model has one, is a dashed black line; the mode
-        of the joint posterior, in the constrained space, is a red dotted one.
+        of the joint posterior, in the constrained space, is a red dotted one. Where models or priors differ the fits
+        are named with these. Components whose labels mean nothing are numbered alike in all fits.
 
     Raises
     ------
@@ -149,36 +189,53 @@ def posterior(
     InputError
         When the fits are of different data, or there is no such quantity.
     """
-    from arviz_plots import visuals as marks
-
-    trees = _listed(fits)
-    drawn, chosen = _trusted(trees), labels(trees[0])[:MOST] if quantities is None else list(quantities)
-    entries: list[tuple[str, dict[str, Any]]] = []
-    collection = None
-    for tree in drawn:
-        look = {"color": COLOURS.get(tree.attrs["method"], _CHAINS[0]), "width": 2.0}
+    trees = trusted(_listed(fits))
+    drawn = with_draws(trees)
+    if not drawn:
+        raise InputError("none of the fits has draws", hint="a point estimate has no density")
+    named = dict(zip(map(id, trees), names_of(trees), strict=True))
+    chosen = varying(drawn[0], labels(drawn[0]))[:MOST] if quantities is None else list(quantities)
+    is_one = same_model(trees)
+    curves = exact_densities(drawn[0], chosen) if exact and is_one else None
+    entries: list[Entry] = []
+    collection: Any = None
+    for tree, colour in zip(drawn, colours(drawn), strict=True):
+        look = {"color": colour, "width": 2.0}
         quiet = {"credible_interval": False, "point_estimate": False, "point_estimate_text": False}
         quiet |= {} if collection is None else {"title": False}
         collection = _arviz().plot_dist(
             draws_of(tree, chosen), visuals={"dist": look, **quiet}, plot_collection=collection, **_panels(options)
         )
-        entries.append((_name(tree, drawn), look))
-    if collection is None:
-        raise InputError("none of the fits has draws", hint="a point estimate has no density")
-    exact = exact_densities(trees[0], chosen)
-    if exact is not None:
-        entries.append(("exact", {"color": EXACT, "linestyle": "--", "width": 1.4}))
-        collection.map(marks.line_xy, "exact", data=exact, ignore_aes="all", **entries[-1][1])
-    mode = next((found for tree in _by_mode(trees) if (found := modes(tree, chosen)) is not None), None)
-    if mode is not None:
-        entries.append(("MAP", {"color": MODE, "linestyle": ":", "width": 1.6}))
-        collection.map(marks.vline, "mode", data=mode, ignore_aes="all", **entries[-1][1])
-    _legend(collection, entries)
+        of_exact = "draws of " * (tree.attrs["method"] == "exact" and curves is not None)
+        entries.append((f"{of_exact}{named[id(tree)]}", look))
+    _legend(collection, entries + _over(collection, curves, _mode(trees, chosen) if mode and is_one else None))
     return collection
 
 
+def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Dataset | None) -> list[Entry]:
+    """Draw the closed form and the mode over densities; return their names and looks."""
+    from arviz_plots import visuals as marks
+
+    entries: list[Entry] = []
+    if curves is not None:
+        entries.append(("exact", {"color": EXACT, "linestyle": "--", "width": 1.4}))
+        collection.map(marks.line_xy, "exact", data=curves, ignore_aes="all", **entries[-1][1])
+    if mode is not None:
+        entries.append(("MAP", {"color": MODE, "linestyle": ":", "width": 1.6}))
+        collection.map(marks.vline, "mode", data=mode, ignore_aes="all", **entries[-1][1])
+    return entries
+
+
+def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset | None:
+    """Return the mode as a fit that was asked for it has it, else as the closed form."""
+    asked_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
+    return next((found for tree in asked_first if (found := modes(tree, quantities)) is not None), None)
+
+
 def overlay(fits: Sequence[xr.DataTree], **options: Any) -> PlotCollection:
-    """Draw the first entry of each parameter as `posterior` does, of those fits that may be shown.
+    """Draw the first entry of each parameter as `posterior` does, of those fits that have them and may be shown.
+
+    Closed form and mode are not drawn where the fit by ``exact`` or by ``map`` is withheld.
 
     Raises
     ------
@@ -188,30 +245,9 @@ def overlay(fits: Sequence[xr.DataTree], **options: Any) -> PlotCollection:
     shown = drawable(fits)
     if not shown:
         raise InputError("none of the fits has draws that may be shown")
-    return posterior([*shown, *at_modes(fits)], one_of_each(shown[0]), **options)
-
-
-def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
-    """Return the first entry of each parameter; of a single parameter its first entries."""
-    every = labels(tree)
-    firsts = list({label.partition("[")[0]: label for label in reversed(every)}.values())[::-1]
-    return (firsts if len(firsts) > 1 else every)[:most]
-
-
-def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return the fits that have draws and are not withheld, sampled ones first.
-
-    Independent draws of the exact posterior are left out beside others: they say nothing that its density does not.
-    """
-    found = [one for one in trees if one.attrs["kind"] != "point estimate" and not withheld(one)]
-    if len(found) > 1:
-        found = [one for one in found if one.attrs["method"] != "exact"]
-    return sorted(found, key=lambda one: one.attrs["kind"] != "sampled")
-
-
-def at_modes(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return the fits by ``map`` that may be shown."""
-    return [one for one in trees if one.attrs["method"] == "map" and not withheld(one)]
+    chosen = one_of_each(shown[0])
+    shown = that_have(shown, chosen)
+    return posterior([*shown, *at_modes(fits, shown)], chosen, **lines(fits, shown) | options)
 
 
 def forest(
@@ -219,13 +255,14 @@ def forest(
 ) -> PlotCollection:
     """Draw the intervals of quantities that are measured alike, of one or several fits: `arviz_plots.plot_forest`.
 
-    Parameters and errors are those of `posterior`.
+    Parameters and errors are those of `posterior`; by default there are at most 36 quantities.
     """
-    trees = _trusted(_listed(fits))
+    trees = with_draws(trusted(_listed(fits)))
     if not trees:
         raise InputError("none of the fits has draws", hint="a point estimate has no interval")
     chosen = labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
-    return _forest({_name(tree, trees): draws_of(tree, chosen) for tree in trees}, trees, options)
+    found = [draws_of(tree, chosen) for tree in trees]
+    return _forest(dict(zip(names_of(trees), found, strict=True)), trees, options)
 
 
 def shrinkage(
@@ -236,9 +273,10 @@ def shrinkage(
     Parameters
     ----------
     approximation, reference : xarray.DataTree
-        Fits of one model to the same data, such as by ``advi`` and by ``nuts``.
+        Fits of one model with one prior to the same data, such as by ``advi`` and by ``nuts``.
     quantities, **options
-        As of `posterior`.
+        As of `posterior`; by default there are at most 24 quantities. Those whose standard deviation is 0 or not finite
+        are left out.
 
     Returns
     -------
@@ -251,32 +289,50 @@ def shrinkage(
     ------
     Untrustworthy
         When the estimates of the reference are withheld; those of the approximation are drawn all the same, as what is
-        wrong with them is the point.
+        wrong with them is the point, and the legend says that they are withheld.
+    InputError
+        When the fits are of different data, models or priors, or no quantity can be compared.
     """
-    _trusted([reference])
-    require_same_data([(t.attrs["data_digest"], t.attrs["data_source"]) for t in (approximation, reference)], "fits")
-    chosen = labels(reference)[: 2 * MOST] if quantities is None else list(quantities)
-    found = {_name(tree, []): draws_of(tree, chosen) for tree in (reference, approximation)}
+    trusted([reference])
+    trees = [reference, approximation]
+    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
+    if not same_model(trees):
+        raise InputError(f"{' and '.join(names_of(trees))} are fits of different models or priors")
+    trees = matched(trees)
+    wanted = labels(reference) if quantities is None else quantities
+    chosen = finite(trees[1], measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
+    if not chosen:
+        raise InputError("no quantity has a standard deviation that is finite and not 0")
+    names = [name + " (withheld)" * bool(withheld(tree)) for name, tree in zip(names_of(trees), trees, strict=True)]
+    found = {name: draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
     first, second = found.values()
     mean, sd = (getattr(first, name)(("chain", "draw")) for name in ("mean", "std"))
     ratios = (second.std(("chain", "draw")) / sd)["value"].to_numpy()
-    named = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
-    moved = {name: ((one - mean) / sd).assign_coords(quantity=named) for name, one in found.items()}
-    return _forest(moved, [reference, approximation], options)
+    rows = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
+    moved = {name: ((one - mean) / sd).assign_coords(quantity=rows) for name, one in found.items()}
+    return _forest(moved, trees, options)
 
 
 def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
-    colours = [COLOURS.get(tree.attrs["method"], _CHAINS[0]) for tree in trees]
-    rows = len(next(iter(found.values()))["quantity"])
-    size = {"figsize": (7.5, 0.6 + rows * (0.16 + 0.1 * len(found)))}
-    settings = {"combined": True, "figure_kwargs": size, "labels": ["quantity"], "ci_probs": (0.5, 0.95)}
-    if len(found) == 1:
-        visuals = {name: {"color": colours[0]} for name in ("trunk", "twig")} | options.pop("visuals", {})
-        collection = _arviz().plot_forest(next(iter(found.values())), visuals=visuals, **_named(settings | options))
-    else:
-        collection = _arviz().plot_forest(found, color=colours, **_named(settings | options))
-        collection.add_legend("model", title="")
-    collection.viz["figure"].item().axes[0].set_axis_off()  # the axis of the labels, which measures nothing
+    several, chosen = len(found) > 1, colours(trees)
+    rows = max(3.0, len(next(iter(found.values()))["quantity"]) * (1.6 + len(found)) / 1.6)
+    size = {"figsize": (7.5, 0.6 + 0.16 * rows + 0.3 * several * len(found))}
+    settings: dict[str, Any] = {
+        "combined": True,
+        "figure_kwargs": size,
+        "labels": ["quantity"],
+        "ci_probs": (0.5, 0.95),
+    }
+    settings["stats"] = {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")}  # of shorter fits
+    settings |= {"color": chosen} if several else {}
+    looks = {} if several else {name: {"color": chosen[0]} for name in ("trunk", "twig")}
+    together = xr.concat(list(found.values()), dim="model", join="outer").assign_coords(model=list(found))
+    drawn = together if several else together.isel(model=0, drop=True)
+    visuals = looks | options.pop("visuals", {})
+    collection = _arviz().plot_forest(drawn, visuals=visuals, **_named(settings | options))
+    if several:
+        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(found, chosen, strict=True)])
+    _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
     return collection
 
 
@@ -298,40 +354,12 @@ def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
     """Return the draws of a sampler, with what it says of them."""
     if tree.attrs["kind"] != "sampled":
         raise InputError(f"{tree.attrs['method']} has no chains", hint="draw this of a fit by nuts, gibbs or smc")
-    groups = free_of_labels(tree)
+    groups = free_of_labels(tree) if quantities is None else (*GROUPS, "invariants")
     chosen = labels(tree, groups)[:MOST] if quantities is None else quantities
     made = {"posterior": draws_of(tree, chosen, groups)}
     if "diverging" in tree.children.get("sample_stats", {}):
         made["sample_stats"] = tree["sample_stats"].to_dataset()[["diverging"]]
     return xr.DataTree.from_dict(made)
-
-
-def _trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return the fits that have draws, once all of them may be shown and are of the same data."""
-    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
-    for tree in trees:
-        if why := withheld(tree):
-            raise Untrustworthy(f"{tree.attrs['method']}: {why}")
-    return [tree for tree in trees if tree.attrs["kind"] != "point estimate"]
-
-
-def withheld(tree: xr.DataTree) -> str:
-    """Say why no estimate of a fit may be drawn, if none may."""
-    if tree.attrs["status"] != "ok":
-        return "; ".join(failures_of(tree))
-    return components_withheld(tree)
-
-
-def _by_mode(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Put the fits first that were asked for the mode."""
-    return sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
-
-
-def _name(tree: xr.DataTree, others: Sequence[xr.DataTree]) -> str:
-    """Name a fit by its method, numbered where several have it."""
-    method, same = tree.attrs["method"], [one for one in others if one.attrs["method"] == tree.attrs["method"]]
-    place = next((i for i, one in enumerate(same, 1) if one is tree), 1)
-    return f"{method} {place}" if len(same) > 1 else str(method)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
@@ -345,10 +373,20 @@ def _panels(options: dict[str, Any]) -> dict[str, Any]:
     return _named({"col_wrap": 3} | options)
 
 
-def _legend(collection: PlotCollection, entries: Sequence[tuple[str, dict[str, Any]]]) -> None:
-    """Say on the figure which line is what."""
+def _legend(collection: PlotCollection, entries: Sequence[Entry]) -> None:
+    """Say below the figure which line is what, in as many columns as there is room for."""
     from arviz_plots.backend.matplotlib import legend
 
-    names, looks = zip(*entries, strict=True)
-    across = min(len(names), 5)
-    legend(collection, [dict(look) for look in looks], list(names), loc="outside lower center", ncols=across)
+    room = int(14 * _laid_out(collection).get_figwidth())  # characters in a line
+    names = [textwrap.fill(name, max(20, room - 8)) for name, _ in entries]
+    longest = max(len(line) for name in names for line in name.splitlines())
+    across = max(1, min(len(names), 5, room // (longest + 6)))
+    legend(collection, [dict(look) for _, look in entries], names, loc="outside lower center", ncols=across)
+
+
+def _laid_out(collection: PlotCollection) -> Figure:
+    """Return the figure, with room for its legend where it has no layout of its own."""
+    figure: Figure = collection.viz["figure"].item()
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    return figure

@@ -28,7 +28,7 @@ KEPT = 40
 """Replicated data sets that are kept for a picture."""
 _CELLS = 2_000_000
 """Draws times rows that are computed at a time."""
-_TIE = 1e-12
+_TIE = 32 * float(np.finfo(np.float64).eps)
 """Relative difference up to which two values are equal: sums in another order round differently."""
 
 
@@ -266,6 +266,8 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def _skewness(sets: Sets) -> np.ndarray:
+    if sets.y.shape[1] < 3:  # of two it is 0, whatever they are
+        return np.full(len(sets.y), math.nan)
     centred = sets.y - sets.y.mean(axis=1, keepdims=True)
     return _ratio(np.mean(centred**3, axis=1), np.mean(np.square(centred), axis=1) ** 1.5)
 

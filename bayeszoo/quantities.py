@@ -12,7 +12,7 @@ import numpy as np
 from bayeszoo.accumulated import stats_of
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model import Derived, Exact, PointEstimates, Sufficient
-from bayeszoo.summary import components_withheld, elements, listed
+from bayeszoo.summary import components_withheld, elements, is_of_components, listed
 from bayeszoo.tree import given_of, model_of
 
 if TYPE_CHECKING:
@@ -27,13 +27,20 @@ _TAILS = (0.001, 0.999)
 
 
 def labels(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> list[str]:
-    """Name the scalars that are listed one by one, in the order of the table of estimates: ``mu``, ``beta[age]``."""
+    """Name the scalars that are listed one by one, in the order of the table of estimates: ``mu``, ``beta[age]``.
+
+    Where single components are withheld, so are their scalars.
+    """
     return [label for _, _, _, label in _scalars(tree, groups)]
 
 
 def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
-    """Return the groups whose scalars mean something whatever the order of the components."""
-    return ("invariants",) if "invariants" in tree.children and components_withheld(tree) else GROUPS
+    """Return the groups whose scalars mean something whatever the order of the components.
+
+    Of a fit that is withheld they are those by which its chains were judged, and that show what is wrong with them.
+    """
+    held = tree.attrs["status"] != "ok" or components_withheld(tree)
+    return ("invariants",) if "invariants" in tree.children and held else GROUPS
 
 
 def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
@@ -82,8 +89,32 @@ def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, t
         for group in groups
         if group in tree.children
         for name in listed(tree, group)
+        if not is_of_components(tree, group, name)
         for index, label in elements(tree[group].to_dataset()[name])
     ]
+
+
+def measurable(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+    """Return those of the scalars whose sd is finite in the closed form, where there is one, and not 0 in the draws."""
+    closed = tree["exact"].to_dataset() if "exact" in tree.children else {}
+    infinite = {
+        label
+        for _, name, index, label in _scalars(tree, GROUPS)
+        if name in closed and not np.isfinite(closed[name].sel(statistic="sd").to_numpy()[index])
+    }
+    return [label for label in varying(tree, finite(tree, quantities)) if label not in infinite]
+
+
+def varying(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+    """Return those of the scalars that are not the same in every draw."""
+    do: Any = np.ptp(draws_of(tree, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
+    return [label for label, one in zip(quantities, do, strict=True) if one]
+
+
+def finite(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+    """Return those of the scalars whose draws are all finite."""
+    are: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
+    return [label for label, one in zip(quantities, are, strict=True) if one]
 
 
 def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> np.ndarray:

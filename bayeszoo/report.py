@@ -10,12 +10,13 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.compare import Withheld, compare, model_label, require_same_data
+from bayeszoo.compare import Withheld, compare, names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.files import require_writable, write_text
 from bayeszoo.reports import asked, checks, families, numbers, one_by_one, provenance, verdict
-from bayeszoo.reports.blocks import Section, Skipped, best, skipping
-from bayeszoo.summary import document
+from bayeszoo.reports.blocks import Section, Skipped, skipping
+from bayeszoo.summary import best, document
+from bayeszoo.symmetry import matched
 from bayeszoo.tree import dumps, model_of
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     reporter : Reporter, optional
         Takes progress.
     """
-    names = _names(trees)
+    trees = matched(list(trees))
+    names = names_of(trees)
     named = {name: (tree, document(tree)) for name, tree in zip(names, trees, strict=True)}
     said = [verdict.verdict(name, found) for name, (_, found) in named.items()]
     said += [verdict.refusal(one.method, one.reason) for one in refused]
@@ -128,17 +130,18 @@ def _sections(
 ) -> Iterable[Section]:
     trees = [tree for tree, _ in named.values()]
     first = best(trees)
+    main = next(name for name, (tree, _) in named.items() if tree is first)
     makers = {
         "what was asked": lambda: asked.section(first),
         "the graph of the model": lambda: asked.graph(first),
-        "the gate": lambda: verdict.section(named, said),
-        "the estimates": lambda: numbers.section(named),
+        "the gate": lambda: verdict.section(named, said, main),
+        "the estimates": lambda: numbers.section(named, main),
         "the comparison": lambda: numbers.comparison(compare([*trees, *refused])),
         "pictures": lambda: one_by_one.section(trees),
         "prior predictive checks": lambda: checks.prior(first),
         "posterior predictive checks": lambda: checks.posterior(first),
         "leave-one-out": lambda: checks.leave_one_out(named),
-        **{what: make for what, make in families.sections(first)},
+        **dict(families.sections(trees)),
         "provenance": lambda: provenance.section({name: tree for name, (tree, _) in named.items()}),
         "how to make it again": lambda: provenance.reproduce(trees),
     }
@@ -151,13 +154,6 @@ def _sections(
         with skipping(what, left_out):
             yield make()
     yield Section("not-here", "What is not here", left_out)
-
-
-def _names(trees: Sequence[xr.DataTree]) -> list[str]:
-    """Name the fits by their methods, by their models too where these differ, and numbered where that is not enough."""
-    several = len({model_label(tree) for tree in trees}) > 1
-    plain = [f"{tree.attrs['method']} {model_label(tree)}" if several else tree.attrs["method"] for tree in trees]
-    return [f"{name} ({plain[: i + 1].count(name)})" if plain.count(name) > 1 else name for i, name in enumerate(plain)]
 
 
 def _title(trees: Sequence[xr.DataTree]) -> str:

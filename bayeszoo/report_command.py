@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,7 @@ def report_command(
     models
         With --all: these only, with commas between.
     methods
-        With --all: comma-separated, those of them that a model has; by default exact, map, vb, advi and nuts.
+        With --all: comma-separated, those of them that a model has; by default exact, map, vb, advi and nuts or gibbs.
     seed
         With --all: source of all randomness.
     overwrite
@@ -59,19 +60,22 @@ def _every(folder: Path, models: str | None, methods: str | None, seed: int, ove
 
     chosen = zoo.builtin_names() if models is None else [name.strip() for name in models.split(",")]
     classes = {name: zoo.find(name) for name in chosen}
+    asked = {name: _methods(model, methods) for name, model in classes.items()}
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}", hint="make it first")
     for name in classes:
         probe(folder / f"{name}.html", overwrite)
     failed = [
-        name for name, model in classes.items() if not _one(model, folder / f"{name}.html", methods, seed, overwrite)
+        name
+        for name, model in classes.items()
+        if not _one(model, folder / f"{name}.html", asked[name], seed, overwrite)
     ]
     for name in failed:
         terminal.note(f"no report of {name}")
     return NumericalError.exit_code if failed else 0
 
 
-def _one(model: type[Model], path: Path, methods: str | None, seed: int, overwrite: bool) -> bool:
+def _one(model: type[Model], path: Path, methods: Sequence[str], seed: int, overwrite: bool) -> bool:
     """Fit a model to its own data by several methods and write the page; say whether there was anything to write."""
     from bayeszoo.compare import fit_each
     from bayeszoo.data import example
@@ -81,7 +85,7 @@ def _one(model: type[Model], path: Path, methods: str | None, seed: int, overwri
     try:
         rows = example(model)
         made = model.weak(rows)
-        found = fit_each(made, rows, _methods(model, methods), seed, reporter)
+        found = fit_each(made, rows, methods, seed, reporter)
         terminal.note(f"wrote {report(found, path, overwrite=overwrite, reporter=reporter)}")
     except (InputError, NumericalError) as error:
         terminal.note(f"error: {model.__name__}: {error}")
@@ -93,12 +97,12 @@ def _one(model: type[Model], path: Path, methods: str | None, seed: int, overwri
 
 def _methods(model: type[Model], names: str | None) -> list[str]:
     """Return those of the methods that a model has, by default the usual ones."""
-    from bayeszoo.compare import USUAL
+    from bayeszoo.compare import usual_methods
     from bayeszoo.fit import METHODS, methods_for
 
-    chosen = (
-        [name for name in USUAL if name != "laplace"] if names is None else [one.strip() for one in names.split(",")]
-    )
+    if names is None:
+        return [name for name in usual_methods(model) if name != "laplace"]
+    chosen = [one.strip() for one in names.split(",")]
     if unknown := [name for name in chosen if name not in METHODS]:
         raise InputError(f"there is no method {unknown[0]!r}", hint=f"use some of {', '.join(METHODS)}")
     return [name for name in chosen if name in methods_for(model)]

@@ -310,7 +310,7 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
     terms, k_hats, influence = np.zeros(len(weights)), [-math.inf], np.zeros(())
     for i, row in _single_rows(model, rows, weights):
         log_p = log_density(model.likelihood(draws, row), model.inputs.outcome(row))[..., 0]  # (chain, draw)
-        terms[i], k_hat = _without(log_p)
+        terms[i], k_hat = without(log_p)
         k_hats.append(k_hat)
         with np.errstate(over="ignore"):  # of weights that are refused
             influence = influence - weights[i] * np.exp(terms[i] - log_p)
@@ -320,7 +320,7 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
     return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hats)))
 
 
-def _without(log_p: np.ndarray) -> tuple[float, float]:
+def without(log_p: np.ndarray) -> tuple[float, float]:
     """Return the log predictive density of an observation without itself, and the k-hat of its weights 1 / p.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,8 +79,7 @@ def _summarized(
             continue
         closed = _closed_form(exact[name]) if name in exact else None
         found = closed if closed and kind == "exact" else _moments_that_exist(_of_draws(values, kind), closed)
-        hidden = group == "posterior" and components_withheld(tree) and not _is_label_free(tree, name)
-        shown = tree.attrs["status"] == "ok" and not hidden
+        shown = tree.attrs["status"] == "ok" and not is_of_components(tree, group, name)
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
 
@@ -90,9 +89,13 @@ def components_withheld(tree: xr.DataTree) -> str:
     return str(nested(tree, "facts").get("components_withheld") or "")
 
 
-def _is_label_free(tree: xr.DataTree, name: str) -> bool:
-    """Say whether a parameter is among the quantities by which the gate judged the chains, whatever the labels."""
-    return "invariants" in tree.children and name in tree["invariants"].data_vars
+def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
+    """Say whether a quantity is withheld because it is of single components, which are.
+
+    Those by which the gate judged the chains do not depend on labels, and nor does what is derived.
+    """
+    is_label_free = "invariants" in tree.children and name in tree["invariants"].data_vars
+    return group == "posterior" and bool(components_withheld(tree)) and not is_label_free
 
 
 def _moments_that_exist(
@@ -256,3 +259,24 @@ def failures_of(tree: xr.DataTree) -> list[str]:
 def _failure(name: str, check: Mapping[str, Any]) -> str:
     found = "not checked" if check["value"] is None else check["value"]
     return f"{name}: {found if isinstance(found, str) else format(found, '.4g')} (must be {check['limit']})"
+
+
+_RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
+
+
+def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
+    """Return the fit that a reader should look at first: what is shown before what is withheld, then draws."""
+    return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]]))
+
+
+def _shows_any(tree: xr.DataTree) -> bool:
+    """Say whether the estimate of any quantity is shown."""
+    groups = [group for group in ("posterior", "derived") if group in tree.children]
+    names = [(group, str(name)) for group in groups for name in tree[group].data_vars]
+    return tree.attrs["status"] == "ok" and not all(is_of_components(tree, *one) for one in names)
+
+
+def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:
+    """Return the fit to be asked about single components: as `best`, but one that does not withhold them."""
+    shown = [tree for tree in trees if tree.attrs["status"] == "ok" and not components_withheld(tree)]
+    return best(shown or trees)

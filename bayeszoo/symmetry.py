@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -116,51 +117,90 @@ def _mean_responsibilities(model: Any, draws: Mapping[str, np.ndarray], data: An
 
 
 def matched(trees: list[Any]) -> list[Any]:
-    """Return fits of one model to the same data with their components numbered as in the first of them."""
-    from bayeszoo.align import match, permute
-    from bayeszoo.tree import given_of, model_of
+    """Return fits of the same data, those with the same components numbered alike.
 
-    if len(trees) < 2 or not is_symmetric(model := cast(Any, model_of(trees[0]))):
+    They are numbered as in the one to be asked about them, the best of those that show components: its own numbers stay
+    as they are. What is returned carries a mark, and is returned as it is when asked for again, all or some of it.
+    """
+    marks = {tree.attrs.get(_MARK) for tree in trees}
+    if len(trees) < 2 or (len(marks) == 1 and None not in marks):
         return trees
-    if hasattr(model, "signed"):
-        return _matched_factors(model, trees)
-    data = cast(Any, given_of(trees[0]))
-    reference = _mean_responsibilities(model, _arrays(trees[0]), data)
-    made = [trees[0]]
-    for tree in trees[1:]:
-        if not _same_components(model, tree):
-            made.append(tree)
-            continue
+    mark, made = next(_MARKS), list(trees)
+    for places in _alike(trees):
+        for i, tree in zip(places, _matched([trees[i] for i in places]), strict=True):
+            made[i] = tree if tree is not trees[i] else tree.copy()
+            made[i].attrs[_MARK] = mark
+    return made
+
+
+_MARK, _MARKS = "numbered_together", itertools.count(1)
+"""The attribute, of trees in memory only, that says in which call of `matched` a fit was numbered."""
+
+
+def _alike(trees: list[Any]) -> list[list[int]]:
+    """Return the places of the fits that have the same components."""
+    from bayeszoo.tree import model_of
+
+    found: list[tuple[Any, list[int]]] = []
+    for i, tree in enumerate(trees):
+        places = next((places for model, places in found if _same_components(model, tree)), None)
+        if places is None:
+            found.append((model_of(tree), places := []))
+        places.append(i)
+    return [places for _, places in found]
+
+
+def _matched(trees: list[Any]) -> list[Any]:
+    from bayeszoo.summary import best_of_components
+    from bayeszoo.tree import model_of
+
+    first = best_of_components(trees)
+    if len(trees) < 2 or not is_symmetric(model := cast(Any, model_of(first))):
+        return trees
+    turn = _turn_of_factors(model, first) if hasattr(model, "signed") else _turn_of_rows(model, first)
+    return [tree if tree is first else turn(tree) for tree in trees]
+
+
+def _turn_of_rows(model: Any, first: Any) -> Callable[[Any], Any]:
+    """Return what numbers the components of a fit as those of the first, by the rows that they hold."""
+    from bayeszoo.align import match, permute
+    from bayeszoo.tree import given_of
+
+    data = cast(Any, given_of(first))
+    reference = _mean_responsibilities(model, _arrays(first), data)
+
+    def turn(tree: Any) -> Any:
         draws = _arrays(tree)
         order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, data)
         moved = permute(model, draws, np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order))))
-        made.append(_with_draws(tree, moved))
-    return made
+        return _with_draws(tree, moved, order, first)
+
+    return turn
+
+
+def _turn_of_factors(model: Any, first: Any) -> Callable[[Any], Any]:
+    """Return what gives the factors of a fit the order and the signs of those of the first."""
+    from bayeszoo import align_factors
+
+    name = model.signed[0]
+    reference = _arrays(first)[name].mean(axis=(0, 1))
+
+    def turn(tree: Any) -> Any:
+        draws = _arrays(tree)
+        order, signs = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
+        shape = (*draws[name].shape[:2], reference.shape[1])
+        moved = align_factors.turned(model, draws, np.broadcast_to(order, shape), np.broadcast_to(signs, shape))
+        return _with_draws(tree, moved, order[0], first)
+
+    return turn
 
 
 def _same_components(model: Any, tree: Any) -> bool:
     from bayeszoo.tree import model_of
 
     other, number = cast(Any, model_of(tree)), "K" if hasattr(model, "K") else "q"
-    alike = type(other) is type(model) and getattr(other, number) == getattr(model, number)
+    alike = type(other) is type(model) and getattr(other, number, None) == getattr(model, number, None)
     return alike and bool(other.dims == model.dims)
-
-
-def _matched_factors(model: Any, trees: list[Any]) -> list[Any]:
-    """Return fits of one factor model with the order and the signs of the factors of the first."""
-    from bayeszoo import align_factors
-
-    name = model.signed[0]
-    reference, made = _arrays(trees[0])[name].mean(axis=(0, 1)), [trees[0]]
-    for tree in trees[1:]:
-        if not _same_components(model, tree):
-            made.append(tree)
-            continue
-        draws = _arrays(tree)
-        found = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
-        shape = (*draws[name].shape[:2], reference.shape[1])
-        made.append(_with_draws(tree, align_factors.turned(model, draws, *(np.broadcast_to(o, shape) for o in found))))
-    return made
 
 
 def _arrays(tree: Any) -> dict[str, np.ndarray]:
@@ -168,10 +208,16 @@ def _arrays(tree: Any) -> dict[str, np.ndarray]:
     return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in posterior.items()}
 
 
-def _with_draws(tree: Any, draws: Mapping[str, np.ndarray]) -> Any:
-    """Return a copy of the tree with other numbers in its posterior."""
+def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:
+    """Return a copy of the tree with its components in another order, that of the first."""
+    from bayeszoo.tree import dumps, nested
+
     made, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
     made["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
+    facts = nested(tree, "facts")
+    if "label_stability" in facts and not np.array_equal(order, np.arange(len(order))):
+        facts |= {"label_stability": [facts["label_stability"][k] for k in order], "numbered_as": first.attrs["method"]}
+        made.attrs["facts"] = dumps(facts)
     return made
 
 

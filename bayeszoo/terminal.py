@@ -229,7 +229,7 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)
         lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
-    lines += _of_restarts(facts) + _of_labels(facts)
+    lines += _of_restarts(facts, document["status"] == "ok") + _of_labels(facts)
     if "derived_withheld" in facts:
         lines.append(f"derived quantities are withheld: {facts['derived_withheld']}")
     if "mode_space" in facts:
@@ -242,12 +242,13 @@ def _k_hat(value: float) -> str:
     return "none, as all weights are equal" if value == -math.inf else number(value, 3)
 
 
-def _of_restarts(facts: Mapping[str, Any]) -> list[str]:
-    """Say how a climb from many starts went, and which maxima were refused."""
+def _of_restarts(facts: Mapping[str, Any], is_shown: bool) -> list[str]:
+    """Say how a climb from many starts went, and which maxima were refused; how high they are where that is shown."""
     if "restarts" not in facts:
         return []
     heights = ", ".join(number(height, 9) for height in facts["maxima"])
-    lines = [f"{facts['reached_the_best']} of {facts['restarts']} restarts reached the best of the maxima {heights}"]
+    best = f"the maxima {heights}" if is_shown else f"{len(facts['maxima'])} maxima"
+    lines = [f"{facts['reached_the_best']} of {facts['restarts']} restarts reached the best of {best}"]
     if "highest_degenerate" in facts:
         highest = f"the highest {number(facts['highest_degenerate'], 9)}, {facts['degenerate_because']}"
         lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")
@@ -262,8 +263,9 @@ def _of_labels(facts: Mapping[str, Any]) -> list[str]:
     if "label_stability" not in facts:
         return []
     stability = ", ".join(number(value, 3) for value in facts["label_stability"])
-    what, by = ("factors", "length") if "labelled" in facts else ("components", "weight")
-    lines = [f"{what} are numbered by {by}; agreement of the draws about each: {stability}"]
+    what, by = ("factors", "by length") if "labelled" in facts else ("components", "by weight")
+    by = f"as by {facts['numbered_as']}" if "numbered_as" in facts else by
+    lines = [f"{what} are numbered {by}; agreement of the draws about each: {stability}"]
     if facts.get("components_withheld"):
         lines.append(f"single {what} are withheld: {facts['components_withheld']}")
     return lines
@@ -271,7 +273,7 @@ def _of_labels(facts: Mapping[str, Any]) -> list[str]:
 
 def _own_figures(facts: Mapping[str, Any]) -> list[str]:
     """Return a line for each number that the model has of its own, all facts of an exact fit but those said above."""
-    said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled")
+    said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled", "numbered_as")
     own = {name: value for name, value in facts.items() if name not in said}
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
@@ -346,11 +348,13 @@ def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], lis
     of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # all of one sign, which is no probability
     words = frame["p_positive"].map({0.0: "no draw", 1.0: "all draws"})
     frame = frame.assign(p_positive=frame["p_positive"].astype(object).where(~of_draws, words))
+    places = {name: i for i, name in enumerate(dict.fromkeys(frame["parameter"]))}
+    frame = frame.sort_values("parameter", key=lambda names: names.map(places), kind="stable")
     for title, all_heads in _COMPARISON.items():
         heads = {key: head for key, head in all_heads.items() if key != "p_positive" or both_signs}
-        keys = ["fit", "parameter"] if title == "Estimates" else ["fit"]
+        keys = ["parameter", "fit"] if title == "Estimates" else ["fit"]
         cells = _cells(frame[[*keys, *heads]].drop_duplicates(keys))
-        yield title, [*keys, *heads.values()], cells, ["parameter", "kind", "status"]
+        yield title, [*keys, *heads.values()], cells, ["fit", "kind", "status"]
 
 
 def _cells(frame: pd.DataFrame) -> list[list[Any]]:

@@ -126,7 +126,8 @@ def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
     """Say why the estimates are withheld, or raise it; nothing where they are not."""
     why = "; ".join(failures_of(tree)) if tree.attrs["status"] != "ok" else components_withheld(tree)
     if why and not untrusted:
-        raise Untrustworthy(f"topics are withheld: {why}; untrusted=True (--untrusted) shows them as one solution")
+        said = why if why.startswith("estimates are withheld") else f"topics are withheld: {why}"
+        raise Untrustworthy(f"{said}; untrusted=True (--untrusted) shows them as one solution")
     return {"caveat": why} if why else {}
 
 

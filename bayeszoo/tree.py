@@ -178,6 +178,7 @@ def _provenance(
         "facts": dict(outcome.facts),
         "notes": [*given.notes, *_remarks(problem)],
         "columns": dict(given.columns),
+        "reading": dict(given.reading),
     }
     if isinstance(given, Accumulated):
         plain["statistics_digest"] = digest_of(given.stats)
@@ -244,9 +245,8 @@ def given_of(tree: xr.DataTree) -> Data | Accumulated:
     arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
     labels = {str(name): values.to_numpy().astype(str) for group in groups for name, values in group.coords.items()}
     arrays |= labels
-    data = Data(
-        arrays, source=tree.attrs["data_source"], columns=nested(tree, "columns"), notes=tuple(nested(tree, "notes"))
-    )
+    about = {"source": tree.attrs["data_source"], "columns": nested(tree, "columns")}
+    data = Data(arrays, **about, notes=tuple(nested(tree, "notes")), reading=reading_kept(tree) or {})
     if data.digest != tree.attrs["data_digest"]:
         raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
     return data
@@ -259,7 +259,13 @@ def _accumulated(tree: xr.DataTree) -> Accumulated:
     stats = rebuilt(model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
     if digest_of(stats) != attrs["statistics_digest"]:
         raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
-    return Accumulated(model, stats, like, int(attrs["data_rows"]), attrs["data_digest"], **about)
+    kept = {**about, "reading": reading_kept(tree) or {}}
+    return Accumulated(model, stats, like, int(attrs["data_rows"]), attrs["data_digest"], **kept)
+
+
+def reading_kept(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Return what the data were read with, as `Data.reading`; None of a fit that was saved before this was kept."""
+    return dict(nested(tree, "reading")) if "reading" in tree.attrs else None
 
 
 def model_of(tree: xr.DataTree) -> Model:

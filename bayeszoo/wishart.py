@@ -13,6 +13,7 @@ from bayeszoo.covariance import CovarianceMarginals
 from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior, log_rising
+from bayeszoo.marginals import ByMarginals
 
 
 def log_multigamma_ratio(half_nu_after: Any, half_nu_before: Any, d: int) -> np.ndarray:
@@ -158,7 +159,7 @@ def _solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     return x
 
 
-class MultivariateT:
+class MultivariateT(ByMarginals):
     """Rows of new vectors, each of the same multivariate Student-t distribution.
 
     Parameters
@@ -181,22 +182,6 @@ class MultivariateT:
         )
         scale = np.sqrt(np.diagonal(self.shape))
         self._marginals = scipy.stats.t(self.df, loc=np.tile(self.loc, (rows, 1)), scale=scale)
-
-    def mean(self) -> np.ndarray:
-        """Return the mean of each entry, of shape (rows, D); without one as SciPy says it."""
-        return self._marginals.mean()
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each entry, of shape (rows, D); without one as SciPy says it."""
-        return self._marginals.var()
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry, of shape (rows, D); without one as SciPy says it."""
-        return self._marginals.std()
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry, of shape (rows, D)."""
-        return self._marginals.ppf(q)
 
     def cdf(self, x: Any) -> np.ndarray:
         """Cumulative probability of each entry, of shape (rows, D)."""

@@ -83,7 +83,7 @@ def models(staged: Path, folder: Path, quick: bool) -> None:
         shutil.copy(file, target)
         for kind, draw in gallery.PICTURES.items():
             picture = kept / f"{name}_{kind}.svg"
-            if not quick and not newer(picture, file):
+            if not quick and not newer(picture, file, DOCS / "gallery.py"):
                 print(f"{name}: {kind}", flush=True)
                 draw(name, picture)
             if picture.exists():

@@ -44,4 +44,4 @@ html_theme_options = {
     "navigation_with_keys": False,
 }
 html_context = {"default_mode": "light"}
-html_sidebars = {"index": []}
+html_sidebars = {page: [] for page in ("index", "misprints", "api")}  # nothing is below them

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 CARD = ("What breaks", "How it looks", "What to do")
 """The three paragraphs of a failure card."""
+SMALL = (4.6, 3.2)
+"""Size of a thumbnail, in inches."""
 
 
 def names() -> list[str]:
@@ -50,16 +52,20 @@ def thumbnail(name: str, target: Path) -> None:
 
 def _figure(kind: Any) -> Any:
     if "state" in _axes(kind):
-        return bz.plot_states(fitted(kind.name, "map"))
+        return _small(bz.plot_states(fitted(kind.name, "map")))
     if "word" in _axes(kind):
         return bz.plot_topics(fitted(kind.name, "vb"), top=6, untrusted=True)  # which the picture says
     if "factor" in _axes(kind):
-        from bayeszoo.factor_plots import plot_biplot
-
-        return plot_biplot(fitted(kind.name, "map"))
+        return _small(bz.plot_biplot(fitted(kind.name, "map")))
     if "component" in _axes(kind):
         return _clusters(kind)
     return _posterior(kind)
+
+
+def _small(figure: Any) -> Any:
+    """Make a figure small, so that its letters can be read on a card."""
+    figure.set_size_inches(SMALL[0], 1.25 * SMALL[1])
+    return figure
 
 
 def _axes(kind: Any) -> set[str]:
@@ -67,11 +73,13 @@ def _axes(kind: Any) -> set[str]:
 
 
 def _clusters(kind: Any) -> Any:
-    tree = fitted(kind.name, "map")
-    rows, assigned = bz.example(kind)["Y"], bz.assign(tree)
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    data, assigned = bz.example(kind), bz.assign(fitted(kind.name, "map"))
+    rows, columns = data["Y"], data["column"]
+    figure = Figure(figsize=SMALL, layout="constrained")
     axes = figure.subplots()
     axes.scatter(rows[:, 0], rows[:, -1], c=assigned["p[1]"], cmap="coolwarm", s=22, edgecolors="0.3", linewidths=0.3)
+    axes.set_xlabel(columns[0], parse_math=False)
+    axes.set_ylabel(columns[-1], parse_math=False)
     return figure
 
 
@@ -82,7 +90,7 @@ def _posterior(kind: Any) -> Any:
     except bz.NumericalError:  # it has one for other data
         tree = fitted(kind.name, "nuts")
     chosen = _scalars(tree)
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    figure = Figure(figsize=SMALL, layout="constrained")
     rows = 1 + (len(chosen) > 2)
     panels = np.ravel(figure.subplots(rows, -(-len(chosen) // rows), squeeze=False))
     for panel, (label, draws) in zip(panels, chosen.items(), strict=False):
@@ -136,7 +144,7 @@ def model_page(name: str, script: Path, printed: str, pictures: list[str]) -> st
     """Write a model's page: notation, picture, fields, what it can do, its data, how it fails, and its scorecard."""
     kind, brief = bz.find(name), in_brief(bz.find(name))
     title, _, rest = notation(kind).partition("\n")
-    parts = [f"# {name}", title, fence("text", inspect.cleandoc(rest))]
+    parts = [f"# {name}", title, *[_formulas_or_prose(part) for part in rest.strip("\n").split("\n\n")]]
     if f"{name}_thumbnail.svg" in pictures:
         parts.append(picture(f"{name}_thumbnail.svg", f"{name} on its own data"))
     parts += ["## Fields", fields_table(kind), "## Data", f"A table with {kind.inputs.describe()}.", data_table(kind)]
@@ -146,6 +154,11 @@ def model_page(name: str, script: Path, printed: str, pictures: list[str]) -> st
     parts += [failure_card(script, printed), "## Scorecard", scorecard_table(name), "## Source"]
     parts.append(f":::{{dropdown}} models/{name}.py\n```{{literalinclude}} {name}.py\n:language: python\n```\n:::")
     return "\n\n".join(parts) + "\n"
+
+
+def _formulas_or_prose(paragraph: str) -> str:
+    """Return a paragraph of a model's docstring: what is indented are formulas."""
+    return fence("text", inspect.cleandoc("\n" + paragraph)) if paragraph.startswith(" ") else paragraph
 
 
 def fence(language: str, text: str) -> str:
@@ -166,9 +179,19 @@ def table(header: list[str], rows: list[list[Any]]) -> str:
 
 def fields_table(kind: Any) -> str:
     """Return the fields of a model with their meaning and default."""
-    return table(
-        ["field", "is", "default"], [[f"`{f['field']}`", f["is"], f"`{f['default']}`"] for f in in_full(kind)["fields"]]
-    )
+    said, fields = meanings(kind), in_full(kind)["fields"]
+    rows = [[f"`{one['field']}`", one["is"] or said.get(one["field"], ""), f"`{one['default']}`"] for one in fields]
+    return table(["field", "is", "default"], rows)
+
+
+def meanings(kind: Any) -> dict[str, str]:
+    """Return what the docstrings of a model's class and of its bases say of their parameters."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        listed = inspect.cleandoc(one.__doc__ or "").partition("Parameters\n----------\n")[2]
+        for fields, text in re.findall(r"^(\w[\w, ]*) : .*\n((?:    .*(?:\n|$))+)", listed, re.M):
+            found |= dict.fromkeys(fields.split(", "), " ".join(text.split()))
+    return found
 
 
 def data_table(kind: Any) -> str:
@@ -230,12 +253,10 @@ def models_page(folder: Path) -> str:
 
 
 def _card(kind: Any, has_picture: bool) -> str:
-    title, _, about = sentence(kind).partition(":")
     top = f":img-top: {kind.name}_thumbnail.svg\n" if has_picture else ""
-    text = (about or title).strip()
     return (
         f":::{{grid-item-card}} {kind.name}\n:link: {kind.name}\n:link-type: doc\n{top}\n"
-        f"{text[0].upper()}{text[1:]}\n\n*{_passed(kind.name)}*\n:::\n"
+        f"{sentence(kind)}\n\n*{_passed(kind.name)}*\n:::\n"
     )
 
 

@@ -28,7 +28,7 @@ from bayeszoo.inputs import Matrix
 from bayeszoo.model import Axes, Values
 from bayeszoo.patterns import Patterns
 
-pm, likelihoods = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.ppca", suppress_warning=True)
+pm, rows = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.row_declarations", suppress_warning=True)
 
 MOST = 5
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -98,11 +98,12 @@ class BayesianPca(ArdModel):
         columns = np.size(self.m0) if np.ndim(self.m0) else self.q + 2
         mean, alpha = rng.normal(self.prior(columns).centre, self.s0), rng.gamma(self.a0, 1 / self.b0, self.q)
         W, variance = rng.normal(0.0, alpha**-0.5, (columns, self.q)), self.d0 / rng.gamma(self.c0)
-        rows = mean + rng.standard_normal((size, self.q)) @ W.T + rng.normal(0, np.sqrt(variance), (size, columns))
+        Y = mean + rng.standard_normal((size, self.q)) @ W.T + rng.normal(0, np.sqrt(variance), (size, columns))
         params = {"mean": mean, "loadings": W, "alpha": alpha, "variance": variance}
-        return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(columns)])}
+        return params, {"Y": Y, "column": np.array([f"x{j + 1}" for j in range(columns)])}
 
-    def _parameters(self, columns: int, dims: Axes) -> tuple[Any, Any, Any]:
+    def parameters(self, columns: int, dims: Axes) -> tuple[Any, Any, Any]:
+        """Declare mean, loadings and variance of D columns."""
         prior = self.prior(columns)
         numbers = {name: pm.Data(name, np.asarray(getattr(self, name))) for name in ("s0", "a0", "b0", "c0", "d0")}
         mean = pm.Normal("mean", pm.Data("m0", prior.centre), sigma=numbers["s0"], dims=dims.get("mean"))
@@ -113,28 +114,9 @@ class BayesianPca(ArdModel):
 
     def declare(self, data: Values) -> Any:
         """Declare a Gaussian row of D numbers a row; of rows with holes, one of the numbers that each has."""
-        stats, size = Patterns.of(data["Y"]), data["Y"].shape[1]
+        size = data["Y"].shape[1]
         with pm.Model(coords=self.coords(data)) as model:
-            mean, loadings, variance = self._parameters(size, self.dims)
+            mean, loadings, variance = self.parameters(size, self.dims)
             cov = pm.math.dot(loadings, loadings.T) + variance * np.eye(size)
-            if stats.is_complete:
-                rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
-                pm.MvNormal("Y", mu=mean, cov=cov, observed=rows, dims=("row", "column"))
-                return model
-            has, terms = ~np.isnan(data["Y"]), []
-            for seen in stats.observed[stats.observed.any(axis=1)]:
-                at, rows = np.flatnonzero(seen), data["Y"][(has == seen).all(axis=1)][:, seen]
-                each = pm.MvNormal.dist(mu=mean[at], cov=cov[at][:, at])
-                terms.append(pm.math.sum(pm.logp(each, rows)))
-            pm.Potential("Y", pm.math.sum(pm.math.stack(terms)))
-        return model
-
-    def compressed(self, stats: Patterns) -> Any:
-        """Declare the density of the rows from their moments by pattern of missing numbers."""
-        with pm.Model() as model:
-            parameters = self._parameters(stats.size, {})
-            kept = {"observed": stats.observed.astype(np.float64), "n": stats.n}
-            kept |= {"row_mean": stats.mean, "scatter": stats.scatter}
-            given = [pm.Data(name, value) for name, value in kept.items()]
-            pm.Potential("Y", likelihoods.ppca_log_likelihood(*parameters, *given))
+            rows.GaussianRows("Y", mean, cov, data["Y"])
         return model

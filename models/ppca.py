@@ -22,21 +22,21 @@ import numpy as np
 from bayeszoo import trapezoid
 from bayeszoo.data import Example
 from bayeszoo.factor_em import FactorPrior
-from bayeszoo.factor_model import FactorModel
 from bayeszoo.fields import plain, positive, real, whole
 from bayeszoo.inputs import Matrix
 from bayeszoo.model import Axes, Values
 from bayeszoo.patterns import Patterns
+from bayeszoo.ppca_model import PpcaModel
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.loading_declarations", suppress_warning=True)
-likelihoods = lazy_loader.load("bayeszoo.likelihoods.ppca", suppress_warning=True)
+pm, rows = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.row_declarations", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.loading_declarations", suppress_warning=True)
 
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
 _AIR = ["Ozone", "Solar.R", "Wind", "Temp"]
 
 
 @dataclass(frozen=True)
-class Ppca(FactorModel):
+class Ppca(PpcaModel):
     """Gaussian rows of D numbers, whose covariance is that of q < D factors and of noise alike in all directions.
 
     Parameters
@@ -89,11 +89,12 @@ class Ppca(FactorModel):
         columns = np.size(self.m0) if np.ndim(self.m0) else self.q + 2
         mean, W = rng.normal(self.prior(columns).m0, self.s0), rng.normal(0.0, self.w0, (columns, self.q))
         variance = self.b0 / rng.gamma(self.a0)
-        rows = mean + rng.standard_normal((size, self.q)) @ W.T + rng.normal(0, np.sqrt(variance), (size, columns))
+        Y = mean + rng.standard_normal((size, self.q)) @ W.T + rng.normal(0, np.sqrt(variance), (size, columns))
         params = {"mean": mean, "loadings": trapezoid.identified(W), "variance": variance}
-        return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(columns)])}
+        return params, {"Y": Y, "column": np.array([f"x{j + 1}" for j in range(columns)])}
 
-    def _parameters(self, columns: int, dims: Axes) -> tuple[Any, Any, Any]:
+    def parameters(self, columns: int, dims: Axes) -> tuple[Any, Any, Any]:
+        """Declare mean, loadings and variance of D columns."""
         prior = self.prior(columns)
         numbers = {name: pm.Data(name, np.asarray(getattr(prior, name))) for name in ("m0", "s0", "a0", "b0")}
         mean = pm.Normal("mean", mu=numbers["m0"], sigma=numbers["s0"], dims=dims.get("mean"))
@@ -102,28 +103,9 @@ class Ppca(FactorModel):
 
     def declare(self, data: Values) -> Any:
         """Declare a Gaussian row of D numbers a row; of rows with holes, one of the numbers that each has."""
-        stats, size = Patterns.of(data["Y"]), data["Y"].shape[1]
+        size = data["Y"].shape[1]
         with pm.Model(coords=self.coords(data)) as model:
-            mean, loadings, variance = self._parameters(size, self.dims)
+            mean, loadings, variance = self.parameters(size, self.dims)
             cov = pm.math.dot(loadings, loadings.T) + variance * np.eye(size)
-            if stats.is_complete:
-                rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
-                pm.MvNormal("Y", mu=mean, cov=cov, observed=rows, dims=("row", "column"))
-                return model
-            has, terms = ~np.isnan(data["Y"]), []
-            for seen in stats.observed[stats.observed.any(axis=1)]:
-                at, rows = np.flatnonzero(seen), data["Y"][(has == seen).all(axis=1)][:, seen]
-                each = pm.MvNormal.dist(mu=mean[at], cov=cov[at][:, at])
-                terms.append(pm.math.sum(pm.logp(each, rows)))
-            pm.Potential("Y", pm.math.sum(pm.math.stack(terms)))
-        return model
-
-    def compressed(self, stats: Patterns) -> Any:
-        """Declare the density of the rows from their moments by pattern of missing numbers."""
-        with pm.Model() as model:
-            parameters = self._parameters(stats.size, {})
-            kept = {"observed": stats.observed.astype(np.float64), "n": stats.n}
-            kept |= {"row_mean": stats.mean, "scatter": stats.scatter}
-            given = [pm.Data(name, value) for name, value in kept.items()]
-            pm.Potential("Y", likelihoods.ppca_log_likelihood(*parameters, *given))
+            rows.GaussianRows("Y", mean, cov, data["Y"])
         return model

@@ -16,7 +16,6 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-az.style.use("arviz-variat")
 DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
 
 # %% [markdown]
@@ -122,7 +121,8 @@ Student = bz.find("student_t")
 heavy = bz.fit(Student.weak(newcomb), newcomb, "nuts", seed=1, draws=DRAWS)
 both = bz.compare([gaussian, heavy])
 both = both[both["parameter"] == "mu"]
-both[["model", "mean", "sd", "mcse_mean", "loo_score", "loo_se", "loo_mcse", "status"]]
+both["model"] = both["model"].str.partition("(")[0]
+both.set_index("model")[["mean", "sd", "mcse_mean", "loo_score", "loo_se", "loo_mcse", "status"]]
 
 # %%
 before, after = both["sd"]

@@ -9,7 +9,6 @@
 import os
 from importlib import resources
 
-import arviz as az
 import numpy as np
 import pandas as pd
 
@@ -17,7 +16,6 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-az.style.use("arviz-variat")
 DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
 
 Chain = bz.find("hmm_categorical")
@@ -117,7 +115,7 @@ assert withheld
 
 # %%
 following = bz.forecast(drawn, 3)
-following.filter(regex=r"p\[")
+following.filter(regex=r"p\[").T
 
 # %% tags=["hide-cell"]
 assert np.allclose(following.filter(regex=r"^p\[").sum(axis=1), 1)

@@ -8,7 +8,6 @@
 # %%
 import os
 
-import arviz as az
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -17,13 +16,12 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-az.style.use("arviz-variat")
 DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
 
 # %% [markdown]
 # ## Many rows, one parameter: no difference
 #
-# Bortkiewicz counted 196 deaths by horse kick in 280 corps-years. The mode of the rate is a thirteenth of a standard
+# Bortkiewicz counted 196 deaths by horse kick in 280 corps-years. The mode of the rate is a fourteenth of a standard
 # deviation from its mean, and predicts each count as well.
 
 # %%
@@ -38,10 +36,10 @@ assert abs(table.loc["map", "loo_score"] - table.loc["exact", "loo_score"]) < 1e
 # %% [markdown]
 # ## Few rows: the mode promises too much
 #
-# Michelson measured the speed of light in five series of twenty. Given five measurements of a series, a model with
-# unknown mean and precision predicts the others of it by an interval of 95%. Plugging the mode into the normal
-# distribution leaves out that mean and precision are themselves uncertain. How many of the measurements are in the
-# intervals?
+# Michelson measured the speed of light in five series of twenty. Given two, four or ten measurements of a series, a
+# model with unknown mean and precision predicts the others of it by an interval of 95%. Plugging the mode into the
+# normal distribution leaves out that mean and precision are themselves uncertain. How many of the measurements are in
+# the intervals?
 
 # %%
 Normal = bz.find("normal_gamma")
@@ -129,6 +127,7 @@ assert modes["precision"] > 1.1 * modes["standard deviation"] or modes["precisio
 halves = np.sum(densities["standard deviation"][sigma <= modes["median, in any"]]) * (sigma[1] - sigma[0])
 assert np.isclose(halves, 0.5, atol=0.01)
 
+# %%
 figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
 for name, values in densities.items():
     axes.plot(sigma, values / values.max(), label=f"density of the {name}")

@@ -17,7 +17,6 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-az.style.use("arviz-variat")
 DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
 
 Mixture = bz.find("gaussian_mixture")

@@ -175,7 +175,7 @@ assert np.isclose(1 / table.loc["exact", "mean"], minutes.mean(), rtol=0.01)
 # %% [markdown]
 # ## Right, and not true
 #
-# All methods agree, and to all decimals. What they agree on is a constant rate of eruptions. Data sets made by the
+# All methods agree, up to their errors. What they agree on is a constant rate of eruptions. Data sets made by the
 # fitted model tell that Old Faithful is not like that: it is far more regular than chance.
 
 # %%
@@ -193,4 +193,4 @@ bz.plot_predictive_check(tree, ["mean", "standard deviation", "minimum"], seed=1
 # %% [markdown]
 # The contract says that the mathematics of a file agrees with itself; predictive checks and comparisons say whether
 # the model has to do with the world. bayeszoo makes both, and takes neither for the other. What a model must, should
-# and may have is in [the contract](../guide/own_model.md).
+# and may have is in [the contract](../guide/contract.md).

@@ -15,7 +15,6 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-az.style.use("arviz-variat")
 DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
 
 Ridge = bz.find("ridge")
@@ -80,7 +79,7 @@ mode = bz.fit(lasso, data, "map", seed=1)
 full = bz.fit(lasso, data, "nuts", seed=1, draws=DRAWS)
 both = bz.compare([mode, full]).pivot(index="parameter", columns="fit")
 report = both[["mean", "sd", "q025", "q975", "mcse_mean", "p_positive", "p_positive_mcse"]].dropna(axis=1, how="all")
-report
+report.round(3)
 
 # %% [markdown]
 # The mode has weights that are exactly zero. The posterior gives that point no probability at all: each weight has an

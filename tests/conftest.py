@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def run(capsys):
     """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
     from bayeszoo.cli import main
 
-    before = signal.getsignal(signal.SIGTERM)
+    before, hooks = signal.getsignal(signal.SIGTERM), (sys.unraisablehook, sys.excepthook)
 
     def call(*arguments):
         with pytest.raises(SystemExit) as stop:
@@ -30,3 +31,4 @@ def run(capsys):
 
     yield call
     signal.signal(signal.SIGTERM, before)
+    sys.unraisablehook, sys.excepthook = hooks

@@ -140,7 +140,8 @@ def test_nuts_on_both_declarations_is_exact(mixture):
     assert largest_z({"w": tree["posterior"]["w"].to_numpy()}, wrong.posterior(wrong.statistics(data))) > MAX_Z
 
 
-@pytest.mark.parametrize(("mixture", "learn_sigma"), [(True, True), (False, True)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("mixture", "learn_sigma"), [pytest.param(True, True, marks=pytest.mark.slow), (False, True)])
 def test_every_declaration_is_consistent(mixture, learn_sigma):
     model = LASSO(b=0.7, sigma=1.3, s0=8.0, a0=2.5, b0=1.7, scale_mixture=mixture, learn_sigma=learn_sigma)
     data = bz.read(model, model.simulate(np.random.default_rng(2), 10)[1])

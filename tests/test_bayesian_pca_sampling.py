@@ -138,13 +138,13 @@ def test_advi_and_variational_bayes_are_withheld_where_their_weights_say_so(iris
 def test_fits_are_matched_in_order_and_signs(iris):
     other = bz.fit(MODEL.weak(IRIS), IRIS, "em", seed=3)
     draws = {str(name): values.to_numpy() for name, values in other["posterior"].data_vars.items()}
-    mixed = symmetry._with_draws(other, draws | {
-        "loadings": draws["loadings"][..., [2, 0, 1]] * [1.0, -1.0, -1.0], "alpha": draws["alpha"][..., [2, 0, 1]]
-    })  # fmt: skip
+    moved = {"loadings": draws["loadings"][..., [2, 0, 1]] * [1.0, -1.0, -1.0], "alpha": draws["alpha"][..., [2, 0, 1]]}
+    mixed = symmetry._with_draws(other, draws | moved, np.arange(3), other)
     found = symmetry.matched([other, mixed])[1]["posterior"]
     assert all(np.array_equal(found[name].to_numpy(), draws[name]) for name in draws)
 
 
+@pytest.mark.slow
 def test_bic_and_held_out_rows_find_the_planted_rank():
     for seed in range(3):
         for rank in (1, 2, 3):

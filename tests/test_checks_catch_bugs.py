@@ -236,7 +236,15 @@ class CoefficientSubtracted(BetaBernoulli):
 
 
 @pytest.mark.parametrize(
-    "bug", [CountsSwapped, CountsOfFailures, PredictsOneTrial, CoefficientForgotten, CoefficientSubtracted]
+    "bug",
+    [
+        CountsSwapped,
+        PredictsOneTrial,
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (CountsOfFailures, CoefficientForgotten, CoefficientSubtracted)
+        ),
+    ],
 )
 def test_bugs_in_the_form_of_counts_are_caught_without_being_asked(bug, monkeypatch):
     monkeypatch.setattr(bug, "examples", ())  # some of them are counts: they would be asking

@@ -823,6 +823,7 @@ def test_bug_is_caught(bug, function, form):
     assert not found.passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [CompressedWithoutJacobian, DrawsIndependent], ids=named)
 def test_bug_is_caught_without_a_sampler(bug):
     case = seeded(bug, 0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import cli, exits, terminal, zoo
+from bayeszoo import cli, signals, terminal, zoo
 from bayeszoo.cli import main
 
 DOCUMENT = {
@@ -85,7 +85,7 @@ def test_simulate_writes_a_table_that_fit_reads_back(run, tmp_path):
         ("laplace", "approximate", {"log_evidence", "elbo"}),
         ("advi", "approximate", {"elbo"}),
         ("fullrank_advi", "approximate", {"elbo"}),
-        ("smc", "sampled", {"log_evidence"}),
+        pytest.param("smc", "sampled", {"log_evidence"}, marks=pytest.mark.slow),
         ("nuts", "sampled", set()),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_bug_is_one_line_and_debug_shows_where(run, coins, monkeypatch):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_is_said_and_has_its_own_exit_code(run, coins, monkeypatch, number, code):
-    monkeypatch.setattr(exits, "received", [])
+    monkeypatch.setattr(signals, "received", [])
     monkeypatch.setattr(cli, "fit", lambda *_, **__: os.kill(os.getpid(), number))
     assert run("fit", "beta_bernoulli", coins) == (code, "", "interrupted\n")
 

@@ -10,8 +10,18 @@ from bayeszoo.model import CAPABILITIES
 
 MODELS = zoo.names()
 SEEDS = {"normal_inverse_wishart": 2}  # at 1, and a cold cache only, one of a hundred numbers is 4.47 of its errors off
-IDENTITIES = [(name, identity) for name in MODELS for identity in applicable(zoo.find(name))]
 EXACT = [name for name in MODELS if issubclass(zoo.find(name), CAPABILITIES["Exact"])]
+LATENT = ("gaussian_mixture", "hmm_categorical", "hmm_gaussian", "hmm_poisson", "lda")
+SLOW = {(name, "simulation_based") for name in LATENT} | {
+    (name, "simulator") for name in ("ridge", "linear_regression")
+}
+SLOW |= {(name, "compiled_density") for name in ("hmm_gaussian", "hmm_poisson")}
+"""Many fits, or many compilations; others of the same family are not slow."""
+IDENTITIES = [
+    pytest.param(name, identity, marks=[pytest.mark.slow] * ((name, identity.function) in SLOW))
+    for name in MODELS
+    for identity in applicable(zoo.find(name))
+]
 
 
 @pytest.fixture(scope="module")

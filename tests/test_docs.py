@@ -16,6 +16,15 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FAILURES = sorted((DOCS / "failures").glob("*.py"))
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("guide/*.md")])
+
+
+def blocks(language):
+    """Return the blocks of a language in each page that has any, as cases for a test."""
+    found = {path: re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.S) for path in PAGES}
+    return [pytest.param(some, id=path.stem) for path, some in found.items() if some]
+
+
+SESSIONS, SCRIPTS = blocks("pycon"), blocks("python")
 SHORTEST = "beta_bernoulli"
 # What a browser fetches without being asked, in markup and in style sheets; links that a reader may follow are none.
 FETCHED = re.compile(
@@ -61,21 +70,25 @@ def test_the_twin_of_a_card_fails_as_it_says(path, tmp_path):
     assert len(done.stdout.splitlines()) >= 2
 
 
-@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
-def test_the_sessions_of_a_page_print_what_is_shown(path):
-    text = path.read_text(encoding="utf-8")
-    sessions = "".join(re.findall(r"```pycon\n(.*?)```", text, re.S))
-    found = doctest.DocTestParser().get_doctest(sessions, {}, path.name, None, 0)
+@pytest.mark.parametrize("some", SESSIONS)
+def test_the_sessions_of_a_page_print_what_is_shown(some):
+    found = doctest.DocTestParser().get_doctest("".join(some), {}, "page", None, 0)
     said: list[str] = []
     options = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
-    failed, _ = doctest.DocTestRunner(optionflags=options).run(found, out=said.append)
+    failed, tried = doctest.DocTestRunner(optionflags=options).run(found, out=said.append)
+    assert tried
     assert not failed, "".join(said)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
-def test_the_python_of_a_page_runs(path):
-    for block in re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.S):
+@pytest.mark.parametrize("some", SCRIPTS)
+def test_the_python_of_a_page_runs(some):
+    for block in some:
         exec(block, {})
+
+
+def test_pages_with_sessions_and_with_python_are_found():
+    assert {"first_fit", "gate", "install", "misprints", "priors_and_evidence"} <= {case.id for case in SESSIONS}
+    assert "index" in {case.id for case in SCRIPTS}
 
 
 def test_the_guide_shows_sessions():
@@ -100,8 +113,10 @@ def test_the_page_of_a_model_shows_it_all(name, gallery):
         assert f"\n## {heading}" in page
     assert "printed by the twin" in page
     assert f"{name}_thumbnail.svg" in page
-    assert all(f"| `{field.name}` |" in page for field in dataclasses.fields(zoo.find(name)))
+    assert all(re.search(rf"\| `{field.name}` \| [^ |]", page) for field in dataclasses.fields(zoo.find(name)))
     assert all(example.name in page for example in zoo.find(name).examples)
+    formulas = re.search(r"```text\n(.*?)```", page, re.S)[1]
+    assert all(" ~ " in line for line in formulas.splitlines())  # what else is said of a model is prose
 
 
 def test_the_gallery_has_a_card_for_each_model(gallery, tmp_path):

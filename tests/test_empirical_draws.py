@@ -131,6 +131,7 @@ def test_the_prior_of_some_features_in_their_own_units():
 # One climb
 
 
+@pytest.mark.slow
 def test_by_draws_equals_the_closed_form():
     data, model = orthogonal(), LASSO(b=3.0, intercept=False)
     best = bz.empirical_bayes(model, data, over="b")
@@ -182,6 +183,7 @@ def z_scores(model, data, best, runs, cls=None):
     return np.array([[(x[0] - top) / error[0], (g - gain) / e] for x, error, g, e in found])
 
 
+@pytest.mark.slow
 def test_the_monte_carlo_errors_are_those_of_repetitions(exact):
     data, model = orthogonal(), LASSO(b=3.0, intercept=False)
     z = z_scores(model, data, bz.empirical_bayes(model, data, over="b"), 40)

@@ -151,6 +151,7 @@ def enumerated():
     return made
 
 
+@pytest.mark.slow
 def test_evidence_by_importance_sampling_agrees_with_sums_over_paths(enumerated):
     assert all(dual_importance.can_estimate(model) for model, _, _ in enumerated)
     assert estimates(enumerated).max() < 4.4

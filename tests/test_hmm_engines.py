@@ -58,7 +58,7 @@ def means(tree):
 EMITTED = {"hmm_gaussian": ("means", 40.0), "hmm_poisson": ("rates", 1.0)}
 
 
-@pytest.mark.parametrize("name", EMITTED)
+@pytest.mark.parametrize("name", ["hmm_gaussian", pytest.param("hmm_poisson", marks=pytest.mark.slow)])
 def test_em_vb_and_nuts_agree(name, fits):
     emitted, tolerance = EMITTED[name]
     found = {method: means(fits(name, method)) for method in ("em", "vb", "nuts")}
@@ -78,6 +78,7 @@ def test_the_elbo_is_below_the_evidence_by_smc(fits):
     assert elbo >= smc["log_evidence"] - 8
 
 
+@pytest.mark.slow
 def test_nuts_on_the_dice_passes_its_gate(fits):
     tree = fits("hmm_categorical", "nuts")
     assert tree.attrs["status"] == "ok"
@@ -263,6 +264,7 @@ BUGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bug", "identity", "model", "data"), BUGS, ids=[bug[0].__name__ for bug in BUGS])
 def test_seeded_bugs_are_seen(bug, identity, model, data, monkeypatch):
     assert not fails(identity, model, data)

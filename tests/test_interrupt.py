@@ -66,7 +66,7 @@ def listing(folder):
 
 STOPS = [
     (signal.SIGINT, "nutpie", 130),
-    (signal.SIGTERM, "nutpie", 143),
+    pytest.param(signal.SIGTERM, "nutpie", 143, marks=pytest.mark.slow),
     pytest.param(signal.SIGINT, "pymc", 130, marks=pytest.mark.slow),
 ]
 
@@ -122,6 +122,40 @@ def test_stopped_before_the_first_draw(tmp_path, number, seconds):
     assert err.count("\n") == 1
     assert err.startswith(("interrupted", "error: stopped"))
     assert listing(tmp_path) == []
+
+
+STOPPED_IN = """
+import signal, sys, time
+from bayeszoo import cli
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(int(sys.argv[1]))
+
+def finalizer(*_, **__):
+    Finalized()
+    time.sleep(30)
+
+def compiled_import(*_, **__):
+    try:
+        signal.raise_signal(int(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.excepthook(*sys.exc_info())  # as PyErr_Print does
+    raise ImportError("numpy._core.multiarray failed to import")
+
+cli.fit = globals()[sys.argv[2]]
+cli.main(["fit", "beta_bernoulli"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", ["finalizer", "compiled_import"])
+def test_a_signal_is_not_lost_where_python_ignores_exceptions(tmp_path, number, where):
+    """As in the callbacks of weak references that each import has: the process went on for good."""
+    with running(sys.executable, "-c", STOPPED_IN, str(int(number)), where, folder=tmp_path) as process:
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (128 + number, "")
+    assert err == "note: column 'sex': 'boy' is 1, 'girl' is 0\ninterrupted\n"
 
 
 # What a signal at an awkward moment does, without one

@@ -94,6 +94,7 @@ def test_the_complete_mixture_is_scipys(D, tied):
     assert np.allclose(gradient, numeric, rtol=1e-7, atol=1e-7 * np.abs(gradient).max())
 
 
+@pytest.mark.slow
 def test_numba_gives_the_same_numbers():
     model, _ = declared(2, False)
     ours, plain = Density(model), Density(model, "FAST_COMPILE")
@@ -178,6 +179,7 @@ def wrong(attribute, owner, monkeypatch, change):
     monkeypatch.setattr(owner, attribute, staticmethod(lambda *inputs: change(right(*inputs), *inputs)))
 
 
+@pytest.mark.slow
 def test_bugs_are_seen(monkeypatch):
     wisharts, normals = densities.InverseWishartDensities, densities.ScaledNormalDensities
     bugs = [

@@ -154,6 +154,7 @@ def lowest_by_enumeration(G, g, l1):
     return lowest
 
 
+@pytest.mark.slow
 def test_all_signs_of_small_problems():
     """Of small integers, so that there are ties, dependent columns and columns of zeros everywhere."""
     rng = np.random.default_rng(5)

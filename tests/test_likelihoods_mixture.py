@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.likelihoods import document_loops, documents, gaussian_loops, mixture
+from bayeszoo.likelihoods import document_loops, documents, gaussian_loops, mixture, vectors
 from bayeszoo.likelihoods.documents import document_e_step, multinomial_mixture_log_likelihood
 from bayeszoo.likelihoods.mixture import gaussian_e_step, gaussian_mixture_log_likelihood
 
@@ -184,11 +184,11 @@ def test_exponentials_to_the_last_place():
     rng = np.random.default_rng(0)
     x = -np.concatenate([np.zeros(1), rng.exponential(1e-8, 85), rng.uniform(0, 1, 85), rng.uniform(0, 708, 85)])
     found = x.copy()
-    gaussian_loops._exponentials(len(x), found, np.empty(256))
+    vectors.exponentials(found, np.empty(len(x)))
     exact = np.array([float(mp.exp(mp.mpf(one))) for one in x])
     assert np.all(np.abs(found - exact) <= 3e-16 * exact)
     edges = np.array([-708.1, -1e300, -np.inf, np.nan])
-    gaussian_loops._exponentials(4, edges, np.empty(4))
+    vectors.exponentials(edges, np.empty(4))
     assert np.array_equal(edges, [0.0, 0.0, 0.0, np.nan], equal_nan=True)
 
 

@@ -69,7 +69,7 @@ def test_text_needs_no_quotes(run):
 @pytest.mark.parametrize(("k_hat", "said"), [(-math.inf, "none, as all weights are equal"), (0.41234, "0.412")])
 def test_equal_weights_have_no_k_hat(k_hat, said):
     document = {"log_evidence": None, "elbo": -3.0, "log_likelihood": None, "exact": None, "kind": "approximate"}
-    lines = terminal.figures({**document, "facts": {"elbo_se": 0.0, "k_hat": k_hat}})
+    lines = terminal.figures({**document, "status": "ok", "facts": {"elbo_se": 0.0, "k_hat": k_hat}})
     assert lines[0].endswith(f"k-hat {said}")
 
 

@@ -14,7 +14,9 @@ from bayeszoo.latent_identities import _largest_z
 from bayeszoo.nuts import _initial_points, _joined, _shared_out
 from bayeszoo.problem import Problem
 from bayeszoo.starts import Start
+from bayeszoo.summary import document
 from bayeszoo.symmetry import label_free, labelled, matched
+from bayeszoo.terminal import figures
 
 GAUSSIAN = bz.find("gaussian_mixture")
 FAITHFUL = bz.example(GAUSSIAN)
@@ -55,6 +57,7 @@ def test_two_modes_that_chains_do_not_travel_between_do_not_pass():
     assert tree.attrs["status"] == "not converged"
 
 
+@pytest.mark.slow
 def test_from_one_mode_alone_the_gate_would_have_passed(monkeypatch):
     """Why chains begin at every mode: begun at one, they agree with each other and not with the posterior."""
     far = rows(*(centre + spread for centre in (-9, 0, 9) for spread in np.linspace(-1, 1, 12)))
@@ -140,8 +143,23 @@ def test_comparison_numbers_components_alike(fits):
     posterior = turned["posterior"].to_dataset()
     moved = permute(model, draws, order)
     turned["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
-    again = matched([fits["nuts"], turned])[1]
+    again = matched([turned, fits["nuts"]])[0]  # the draws are the best, wherever they stand
     assert np.array_equal(again["posterior"]["means"], fits["map"]["posterior"]["means"])
+
+
+def test_a_fit_that_is_numbered_as_another_says_so(fits):
+    facts = {**json.loads(fits["nuts"].attrs["facts"]), "label_stability": [0.9, 0.8]}
+    swapped = fits["nuts"].copy()
+    draws = {name: v.to_numpy() for name, v in swapped["posterior"].data_vars.items()}
+    posterior = swapped["posterior"].to_dataset()
+    moved = permute(GAUSSIAN.weak(FAITHFUL), draws, np.tile([1, 0], (*draws["weights"].shape[:2], 1)))
+    swapped["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
+    swapped.attrs["facts"] = json.dumps(facts)
+    again = matched([fits["nuts"], swapped])[1]
+    assert np.array_equal(again["posterior"]["means"], fits["nuts"]["posterior"]["means"])
+    found = json.loads(again.attrs["facts"])
+    assert (found["label_stability"], found["numbered_as"]) == ([0.8, 0.9], "nuts")
+    assert "components are numbered as by nuts; agreement of the draws about each: 0.8, 0.9" in figures(document(again))
 
 
 def test_components_that_are_not_one_thing_are_withheld():
@@ -162,6 +180,7 @@ def test_withheld_components_are_not_summarized(fits):
     assert bz.summarize(tree)["means"]["r_hat"] is not None
 
 
+@pytest.mark.slow
 def test_sampling_with_pymc_begins_at_the_modes_too():
     problem = Problem(GAUSSIAN.weak(FAITHFUL), FAITHFUL, np.random.default_rng(0))
     points = _initial_points(problem, 4)["initvals"]

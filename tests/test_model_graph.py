@@ -1,7 +1,10 @@
 """The graph of a model as a picture, with Graphviz and without."""
 
 import itertools
+import os
 import shutil
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -40,7 +43,7 @@ def words(axes):
 
 def test_every_variable_is_drawn_below_its_parents(drawn):
     found = words(drawn)
-    assert {"mu\n~ Normal", "tau\n~ Halfnormal", "theta\n~ Normal", "y\n~ Normal"} <= found.keys()
+    assert {"mu\n~ Normal", "tau\n~ HalfNormal", "theta\n~ Normal", "y\n~ Normal"} <= found.keys()
     height = {name.partition("\n")[0]: place[1] for name, place in found.items()}
     assert height["mu"] == height["tau"] > height["theta"] > height["y"]
 
@@ -84,6 +87,46 @@ def test_nodes_of_a_layer_do_not_overlap():
     for row in spans.values():
         row.sort()
         assert all(first[1] <= second[0] for first, second in itertools.pairwise(row))
+
+
+def test_numbers_of_the_prior_and_copies_of_the_data_are_left_out():
+    graph = model_graph.textbook(model_graph.declared(bz.find("gaussian_mixture")()))
+    assert set(graph) == {"weights", "covariances", "means", "Y"}
+    assert graph.nodes["covariances"]["words"] == "covariances\n~ InverseWishart"
+    assert {name for name, node in graph.nodes.items() if node["observed"]} == {"Y"}
+
+
+def test_data_that_a_likelihood_is_made_of_stay():
+    graph = model_graph.textbook(model_graph.declared(bz.find("hmm_poisson")()))
+    assert {"y", "y_data"} == {name for name, node in graph.nodes.items() if node["observed"]}
+    assert graph.nodes["y"]["words"] == "y"
+
+
+def test_the_graph_is_the_same_in_every_process():
+    code = "import bayeszoo as bz; from bayeszoo import model_graph as g; k = bz.find('gaussian_mixture')()"
+    code += "; print(g.in_dot(g.declared(k)).source)"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+def test_graphviz_is_given_the_same_graph_and_names_that_mean_nothing_to_it():
+    with pm.Model(coords={"a\\nb": [1, 2]}) as made:
+        x = pm.Normal('x"];evil', 0.0, 1.0)
+        pm.Normal("y:port", x, 1.0, observed=np.zeros(2), dims="a\\nb")
+    source = model_graph.in_dot(made).source
+    assert 'label="x\\"];evil\\n~ Normal" shape=ellipse style=""' in source
+    assert 'label="y:port\\n~ Normal" shape=ellipse style=filled' in source
+    assert 'label="a\\\\nb (2)"' in source
+    assert "n0 -> n1" in source
 
 
 @pytest.mark.parametrize("name", bz.names())

@@ -32,6 +32,7 @@ def test_it_runs_and_what_it_claims_holds(path, tmp_path):
     assert "Warning" not in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_a_claim_that_does_not_hold_stops_it(tmp_path):
     text = Path(NOTEBOOKS[NAMES.index(SHORTEST)]).read_text(encoding="utf-8")
     wrong = text.replace("1.146e-42", "1.246e-42")
@@ -42,9 +43,8 @@ def test_a_claim_that_does_not_hold_stops_it(tmp_path):
 
 
 def test_there_is_one_of_each_family():
-    assert {"conjugate", "regression", "mixtures", "hmm_dice", "map_or_full_bayes", "when_advi_lies", "own_model"} <= {
-        *NAMES
-    }
+    families = {"conjugate", "regression", "mixtures", "hmm_dice", "lda", "ppca"}
+    assert families | {"map_or_full_bayes", "when_advi_lies", "own_model"} <= {*NAMES}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
@@ -69,3 +69,11 @@ def test_every_cell_that_shows_something_is_introduced(path):
         for run in re.findall(r"(?:code ?)+", " ".join("text" if "markdown" in kind else "code" for kind in kinds))
     )
     assert longest <= 5 * len("code ")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+def test_what_is_hidden_draws_nothing(path):
+    text = path.read_text(encoding="utf-8")
+    hidden = re.findall(r'^# %% tags=\["hide-cell"\]\n(.*?)(?=^# %%|\Z)', text, re.M | re.S)
+    assert hidden
+    assert all("assert" in cell and "plot" not in cell for cell in hidden)

@@ -69,6 +69,7 @@ def test_draws_agree_with_the_exact_answer(sampled, method, options, exact):
     assert mcse < 0.2 * EXACT.std()  # not passed by vagueness
 
 
+@pytest.mark.slow
 def test_an_expensive_density_is_compiled_by_nutpie_itself(births, monkeypatch):
     monkeypatch.setattr(
         nuts, "_shared_function", lambda density: pytest.fail("Python's lock would serialize the chains")
@@ -255,3 +256,15 @@ def test_a_density_that_is_finite_nowhere_is_a_numerical_failure(sampler):
     with pytest.raises(NumericalError, match=f"^{sampler}: ") as caught:
         bz.fit(Nowhere(), [0, 1], seed=1, sampler=sampler)
     assert "\n" not in str(caught.value)
+
+
+def test_a_panic_of_the_sampler_is_an_error_of_ours():
+    class PanicException(BaseException):
+        pass
+
+    class Background:
+        def wait(self):
+            raise PanicException("called `Result::unwrap()`\nstack")
+
+    with pytest.raises(NumericalError, match=r"^the sampler stopped: called `Result::unwrap\(\)`$"):
+        nuts._wait(Background())

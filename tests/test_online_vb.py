@@ -59,6 +59,7 @@ def test_steps_are_a_mean_of_natural_parameters_and_targets_count_all_rows(data)
     assert MODEL.vb_mixed(q, target, 0.25).words == pytest.approx(0.75 * q.words + 0.25 * target.words)
 
 
+@pytest.mark.slow
 def test_own_factors_are_the_best_for_the_topics_held(data):
     found = vb.climbs(MODEL, data, np.random.default_rng(0), restarts=1).best.state
     q = MODEL.vb_local(found, data)

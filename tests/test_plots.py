@@ -1,5 +1,7 @@
 """Pictures of fits: what is drawn is what the fit and the closed form say."""
 
+import re
+
 import matplotlib.colors
 import numpy as np
 import pytest
@@ -103,7 +105,7 @@ def test_the_overlay_draws_the_exact_density_and_the_mode(exact, at_mode):
     for label, line in lines(collection, "mode").items():
         assert set(line.get_xdata()) == {modes(at_mode, [label])["value"].item()}
     shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
-    assert shown == ["exact", "exact", "MAP"]
+    assert shown == ["draws of exact", "exact", "MAP"]
 
 
 def test_estimates_that_are_withheld_are_not_drawn(nuts):
@@ -120,7 +122,7 @@ def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
     bad.attrs |= {"status": "not converged", "method": "advi"}
     collection = plots.overlay([bad, exact, at_mode])
     shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
-    assert shown == ["exact", "exact", "MAP"]
+    assert shown == ["draws of exact", "exact", "MAP"]
     assert list(lines(collection, "mode")) == ["mu", "lam", "sigma"]
     with pytest.raises(bz.InputError, match="none of the fits has draws"):
         plots.overlay([bad])
@@ -197,6 +199,24 @@ def test_powers_of_ten_are_plain_numbers():
     shown = [label.get_text() for label in axes.get_xticklabels()]
     assert {"0.01", "1", "100"} <= set(shown)
     assert not any("$" in text for text in shown)
+
+
+def test_coordinates_of_paths_have_two_decimals_and_nothing_else_is_rounded():
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.subplots().plot(np.random.default_rng(0).normal(size=50), label="1.23456")
+    image = pictures.svg(lambda: figure).decode()
+    paths = re.findall(r' d="([^"]*)"', image)
+    assert len(paths) > 10
+    assert not any(re.search(r"\.\d{3}", path) for path in paths)
+    assert re.search(r"translate\(\d+\.\d{3}", image)
+
+
+def test_chains_are_counted_in_whole_numbers(nuts):
+    collection = plots.energy(nuts)
+    (axes,) = [one for one in collection.viz["figure"].item().axes if one.get_ylabel() == "Chain"]
+    assert all(float(place).is_integer() for place in axes.get_yticks())
 
 
 def test_what_is_the_same_in_every_draw_has_no_pictures(exact):

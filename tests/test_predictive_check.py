@@ -303,3 +303,23 @@ def test_the_picture_shows_the_numbers_of_the_check(gaussian):
     assert axes.lines[0].get_xdata()[0] == check["observed"]
     assert sum(patch.get_height() for patch in axes.patches) == 400
     assert len(figure.axes[1].patches) == 41  # 40 replicates and the outcome
+
+
+def test_a_large_offset_makes_no_ties():
+    rng = np.random.default_rng(0)
+    replicated = rng.normal(size=1000)
+    expected, _ = p_value(np.full(1000, 0.5), replicated)
+    for offset in (1e6, 1e9):
+        found, _ = p_value(np.full(1000, offset + 0.5e-3), offset + 1e-3 * replicated)
+        assert found == pytest.approx(expected, abs=5e-3)
+
+
+def test_sums_in_another_order_are_ties():
+    values = np.random.default_rng(0).exponential(size=1000)
+    assert p_value(np.full(4, values.mean()), np.full(4, values[::-1].mean()))[0] == 0.5
+
+
+def test_two_rows_have_no_skewness():
+    tree = bz.fit(bz.find("normal_gamma")(), [1.0, 2.0], "exact", seed=1)
+    found = bz.predictive_check(tree, ["skewness"])
+    assert np.isnan(found.loc["skewness", "p_value"])

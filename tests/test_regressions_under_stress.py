@@ -26,6 +26,7 @@ def two_modes():
     return bz.read(LASSO, {"x": x, "y": y})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [RIDGE, pytest.param(LASSO, marks=pytest.mark.slow)])
 def test_smc_begins_in_the_prior_and_finds_the_evidence(family):
     # with an initial value in the model all particles would begin there: a posterior a thousand times too narrow

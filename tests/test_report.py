@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,10 +16,11 @@ import pytest
 import bayeszoo as bz
 from bayeszoo import report as door
 from bayeszoo.compare import Withheld
+from bayeszoo.quantities import labels
 from bayeszoo.report import page
-from bayeszoo.reports import families, provenance
+from bayeszoo.reports import blocks, families, provenance
 from bayeszoo.reports.verdict import verdict
-from bayeszoo.summary import document
+from bayeszoo.summary import best, best_of_components, document
 
 EVIL = "<script>alert(1)</script>"
 Y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
@@ -163,6 +166,36 @@ def test_the_command_makes_the_fit_again(run, tmp_path):
     assert again["posterior"].to_dataset().equals(tree["posterior"].to_dataset())
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("gaussian_mixture", {"K": 3}),  # on which other fields depend
+        ("ridge", {"tau": 3.5, "features": ("bmi", "s5")}),
+        ("gaussian_mean", {}),
+    ],
+)
+def test_fields_that_follow_from_the_data_are_not_given_again(name, given):
+    kind = bz.find(name)
+    data = bz.example(kind)
+    tree = bz.fit(kind.weak_given(data, given), data, "map", seed=1)
+    words = shlex.split(provenance.command(tree))
+    sets = dict(part.split("=", 1) for flag, part in itertools.pairwise(words) if flag == "--set")
+    assert sets == {field: json.dumps(value) for field, value in given.items()}
+    lines, _ = provenance.python([tree]).rsplit("\n", 1)
+    scope = {}
+    exec(lines, scope)
+    assert scope["fits"][0]["posterior"].to_dataset().equals(tree["posterior"].to_dataset())
+
+
+def test_of_statistics_every_field_is_given(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("\n".join(["y", *map(str, Y)]), encoding="utf-8")
+    model = bz.find("gaussian_mean")()
+    tree = bz.fit(model, bz.accumulate(model, path), "exact", seed=1)
+    sets = [part for flag, part in itertools.pairwise(shlex.split(provenance.command(tree))) if flag == "--set"]
+    assert [one.partition("=")[0] for one in sets] == ["m0", "s0", "sigma"]
+
+
 def test_the_python_makes_the_fits_again(exact, at_mode, monkeypatch):
     lines, last = provenance.python([exact, at_mode]).rsplit("\n", 1)
     assert last == 'bz.report(fits, "report.html")'
@@ -202,6 +235,52 @@ def test_the_same_fits_give_the_same_page(evil, evil_page):
     assert page([evil]) == evil_page
 
 
+def test_the_table_is_by_parameter_and_then_by_fit(several):
+    words = Page(several).text
+    rows = re.findall(r"(mu|lam) (exact|map) -?[0-9.]+", words[words.index("Side by side") :])
+    assert rows[:4] == [("mu", "exact"), ("mu", "map"), ("lam", "exact"), ("lam", "map")]
+
+
+def test_columns_of_words_that_are_blank_are_left_out():
+    made = blocks.table(["a", "b", "note", "why"], [["x", 1.0, "", ""], ["y", 2.0, "", "late"]], words=["note", "why"])
+    assert (made.columns, made.rows) == (["a", "b", "why"], [["x", "1", ""], ["y", "2", "late"]])
+
+
+def test_the_fit_to_be_looked_at_is_chosen_first(exact, at_mode):
+    made = Page(page([at_mode, exact]))
+    choices = [attrs for tag, attrs in made.elements if tag == "div" and attrs.get("data-label") == "fit"]
+    assert [attrs["data-first"] for attrs in choices] == ["exact", "exact"]
+
+
+def test_what_does_not_depend_on_components_is_drawn_where_these_are_withheld():
+    model, rng = bz.find("gaussian_mixture"), np.random.default_rng(0)
+    rows = {"Y": rng.normal(size=(12, 1))}  # in which there are no two components
+    data = bz.read(model, rows)
+    tree = bz.fit(model.weak_given(data, {"K": 2}), data, "nuts", seed=1, draws=400, tune=400, extend=False)
+    tree.attrs["status"] = "ok"  # whatever so short a run passed
+    facts = {**json.loads(tree.attrs["facts"]), "components_withheld": "draws do not agree what component 1 is"}
+    tree.attrs["facts"] = json.dumps(facts)
+    assert [label.partition("[")[0] for label in labels(tree)] == ["mixture_mean", "mixture_sd", "effective_components"]
+    made = Page(page([tree]))
+    alts = made.attributes("img", "alt")
+    assert any(alt.startswith("densities of mixture_mean") for alt in alts)
+    assert not any("weights" in alt or "means[" in alt for alt in alts)
+    assert f"{float(tree['posterior']['weights'][..., 0].mean()):.5g}" not in made.text
+
+
+def test_a_point_is_looked_at_before_draws_of_which_nothing_is_shown():
+    model, data = bz.find("hmm_poisson"), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
+    point = bz.fit(model(K=2), data, "map", seed=1)
+    drawn = bz.fit(model(K=2), data, "nuts", seed=1, draws=400, tune=200, extend=False)
+    facts = {**json.loads(drawn.attrs["facts"]), "components_withheld": "because"}
+    drawn.attrs |= {"status": "ok", "facts": json.dumps(facts)}  # whatever so short a run passed
+    assert best([drawn, point]) is point
+    assert best_of_components([drawn, point]) is point
+    facts["components_withheld"] = ""
+    drawn.attrs["facts"] = json.dumps(facts)
+    assert best([point, drawn]) is drawn
+
+
 # The verdict
 
 
@@ -211,6 +290,46 @@ def test_the_verdict_in_words(exact, nuts):
     sampled = verdict("nuts", document(nuts))
     assert sampled.state == "ok"
     assert re.match(r"The chains agree \(R-hat at most 1\.0\d*\), the draws are worth at least \d+", sampled.words)
+
+
+def asked_of(kind, checks, **facts):
+    """What `summary.document` says, as far as a verdict is made of it."""
+    checks = {name: {"value": value, "passed": True, "limit": ""} for name, value in checks.items()}
+    made = {"status": "ok", "kind": kind, "method": "map", "seconds": {}, "facts": facts, "gate": {"checks": checks}}
+    return made | {"k_hat": facts.get("k_hat"), "parameters": {}, "derived": {}}
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "said"),
+    [
+        ("gain of a small step", -1e-9, "and no small step from it gains."),
+        ("distance to a stationary point in sd", 2e-7, "and a Newton step would move it by 2e-07 sd."),
+        ("violation of the KKT conditions", 1e-12, "and it violates the conditions of optimality (KKT) by 1e-12."),
+        ("restarts that reached the best", 7, "and 7 climbs ended there, at the highest of the maxima"),
+        ("another", 1.0, "The mode was found."),
+    ],
+)
+def test_of_a_point_only_what_was_checked_is_said(check, value, said):
+    found = verdict("map", asked_of("point estimate", {check: value}))
+    assert said in found.words
+    assert ("no small step" in found.words) == (check == "gain of a small step")
+
+
+def test_the_worst_of_parameters_and_of_what_is_derived_is_said():
+    checks = {"r_hat": 1.002, "derived: r_hat": 1.006, "ess_bulk": 900.0, "derived: ess_bulk": 500.0, "divergences": 0}
+    words = verdict("nuts", asked_of("sampled", checks)).words
+    assert "R-hat at most 1.006" in words
+    assert "at least 500 independent" in words
+    assert "0 divergent transitions" in words
+
+
+def test_draws_whose_components_are_withheld_are_not_trusted_on_them():
+    found = verdict("nuts", asked_of("sampled", {"r_hat": 1.0}, components_withheld="because"))
+    assert (found.state, found.headline) == ("approximate", "may be trusted, but not on single components")
+
+
+def test_weights_that_are_all_alike_have_no_k_hat_to_speak_of():
+    assert "weights are all alike" in verdict("vb", asked_of("approximate", {}, k_hat=-np.inf)).words
 
 
 def test_what_is_withheld_stays_withheld():
@@ -358,7 +477,7 @@ def test_a_topic_model_shows_its_topics_and_no_states():
     data = {"counts": counts, "word": ["ant", "bee", "cat"]}
     tree = bz.fit(bz.find("lda")(K=2, alpha=0.5, eta=5.0), data, "gibbs", seed=1, draws=100, tune=50, extend=False)
     tree.attrs["status"] = "ok"  # whatever so short a run passed
-    names = [name for name, _ in families.sections(tree)]
+    names = [name for name, _ in families.sections([tree])]
     assert names == ["topics"]
     facts = {**json.loads(tree.attrs["facts"]), "components_withheld": ""}
     tree.attrs["facts"] = json.dumps(facts)

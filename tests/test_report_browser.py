@@ -45,7 +45,7 @@ def path(tmp_path_factory):
     table = pd.DataFrame({EVIL: values, '"><img src=x onerror=alert(2)>': values[::-1], "c": [y**2 for y in values]})
     model = bz.find("normal_inverse_wishart")
     data = bz.read(model, table)
-    fits = [bz.fit(model.weak(data), data, method, seed=1) for method in ("exact", "map")]
+    fits = [bz.fit(model.weak(data), data, method, seed=1) for method in ("map", "exact")]
     return bz.report(fits, tmp_path_factory.mktemp("report") / "report.html")
 
 
@@ -117,6 +117,15 @@ def test_a_table_is_sorted_by_a_click(opened):
     assert (shown(), head.get_attribute("aria-sort")) == (sorted(before), "ascending")
     head.find_element("css selector", "button").click()
     assert (shown(), head.get_attribute("aria-sort")) == (sorted(before, reverse=True), "descending")
+
+
+def test_the_best_fit_is_chosen_first(opened):
+    from selenium.webdriver.support.ui import Select
+
+    for anchor in ("gate", "estimates"):
+        select = Select(find(opened, f"#{anchor} select")[0])
+        assert select.first_selected_option.text == "exact"
+        assert [one.get_attribute("data-name") for one in find(opened, f"#{anchor} .shown")] == ["exact"]
 
 
 def test_a_quantity_is_chosen(opened):

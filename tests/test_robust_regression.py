@@ -80,6 +80,7 @@ def test_nuts_is_quadrature_with_one_weight():
     assert abs(sigma["mean"] - scale) < 4.4 * sigma["mcse_mean"]
 
 
+@pytest.mark.slow
 def test_an_outlier_moves_ridge_and_not_this():
     clean, spoilt = table(), table(outlier=-40.0)
     robust = [bz.summarize(bz.fit(ROBUST.weak(clean), d, "map"))["w"]["mean"][1] for d in (clean, spoilt)]

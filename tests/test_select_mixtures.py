@@ -118,6 +118,7 @@ def test_the_comparison_sees_that_q_has_one_order_of_the_labels_only(enumerated)
     assert np.abs(errors(enumerated[3:], OneOrder)).max() > 10
 
 
+@pytest.mark.slow
 def test_importance_sampling_covers_what_the_optima_of_variational_bayes_miss():
     """Weights of these optima have k-hat 0.65, and an estimate that is seven of its errors off."""
     x = [1.43, -0.35, 0.03, 4.02, 5.65, 3.37, -0.11, -0.51, -2.13]
@@ -149,6 +150,7 @@ def test_a_degenerate_maximum_is_withheld_with_its_reason():
     assert row["evidence_from"] == "enumeration"  # the prior keeps covariances from collapsing
 
 
+@pytest.mark.slow
 def test_everything_is_the_same_whenever_the_seed_is():
     rows = np.random.default_rng(2).normal(size=(30, 2)) + 6 * (np.arange(30) % 2)[:, None]
     data = bz.read(MIXTURE(), {"Y": rows, "column": np.array(["a", "b"])})

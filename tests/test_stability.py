@@ -77,7 +77,7 @@ def test_units_of_1e12(model, factor):
     assert other.log_evidence(other.statistics(moved)) == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("method", ["exact", "map", "laplace", "nuts"])
+@pytest.mark.parametrize("method", ["exact", "map", "laplace", pytest.param("nuts", marks=pytest.mark.slow)])
 def test_fits_in_units_of_1e12_are_those_in_units_of_one(method):
     """PyMC's own NUTS reports 0.016 for -2 there."""
     data = measurements(NormalGamma())["y"][:20]

@@ -96,7 +96,7 @@ def test_predict_is_of_new_documents_only(tree, counts):
 def test_a_fit_that_did_not_pass_shows_its_topics_only_when_told_to(counts):
     model = bz.find("lda")(K=2, alpha=0.5, eta=0.5)
     bad = bz.fit(model, {"counts": counts, "word": WORDS}, "gibbs", seed=1, draws=20, tune=1, extend=False)
-    with pytest.raises(Untrustworthy, match=r"topics are withheld: .*untrusted=True"):
+    with pytest.raises(Untrustworthy, match=r"estimates are withheld: .*untrusted=True"):
         bz.topics(bad)
     with pytest.raises(Untrustworthy):
         bz.proportions(bad)

@@ -112,6 +112,7 @@ def test_log_permanent_is_the_sum_over_permutations(K):
     assert mixture.log_permanent(terms) == pytest.approx(scipy.special.logsumexp(each, axis=0), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_superfluous_components_are_seen():
     data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(0).normal(size=(200, 1)), "column": ["y"]})
     tree = bz.fit(GAUSSIAN.weak_given(data, {"K": 4, "alpha": 0.01}), data, "vb", seed=1)

@@ -1,8 +1,8 @@
 """One pass over the rows of a Gaussian mixture: log likelihood and expected statistics. Numba; no PyTensor.
 
 The E-step of EM and the gradient in `mixture` are a few small matrix products away from these statistics, so
-responsibilities are never held for more than a block of rows. Cost O(N K D^2). Every function that a compiled one calls
-is in this file, because numba's cache of compiled code looks at the time of one file.
+responsibilities are never held for more than a block of rows. Cost O(N K D^2). Save this file when
+`vectors` has changed: numba's cache of compiled code looks at the time of one file.
 """
 
 from __future__ import annotations
@@ -14,42 +14,15 @@ import numba
 import numpy as np
 
 from bayeszoo.errors import NumericalError
+from bayeszoo.likelihoods.vectors import exponentials
 
 BLOCK = 256
 """Rows at a time: few enough for the first-level cache, enough for the processor's vector instructions."""
 
-_TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 _NATS = math.log(2 * math.pi)
 
 # Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-_loops_in_order = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-
-
-@_loops_in_order
-def _exponentials(rows: int, x: np.ndarray, work: np.ndarray) -> None:
-    """Replace the first ``rows`` of x, all <= 0, by exp(x), of relative error < 3e-16; 0 below -708. NaN stays.
-
-    The C library takes one number at a time, which would be most of the pass. Here exp(x) = 2^n exp(r), with n whole
-    and |r| <= log(2) / 2. Adding 1.5 x 2^52 rounds to a whole number, and leaves it in the last bits.
-    """
-    rounding = 6755399441055744.0
-    for n in range(rows):
-        at = -708.0 if x[n] < -708.0 else x[n]
-        work[n] = at * 1.4426950408889634 + rounding
-    for n in range(rows):
-        at = -708.0 if x[n] < -708.0 else x[n]
-        whole = work[n] - rounding
-        r = at - whole * 6.93147180369123816490e-01 - whole * 1.90821492927058770002e-10  # log(2), in two parts
-        series = 0.0
-        for coefficient in _TAYLOR:
-            series = series * r + coefficient
-        x[n] = 0.0 if x[n] < -708.0 else series
-    bits = work.view(np.int64)
-    for n in range(rows):
-        bits[n] = (bits[n] + 1023) << 52  # the bits of 2^n
-    for n in range(rows):
-        x[n] *= work[n]
 
 
 @_loops
@@ -113,7 +86,7 @@ def _responsibilities(rows: int, p: np.ndarray, work: np.ndarray) -> float:
     for k in range(len(p)):
         for n in range(rows):
             p[k, n] -= largest[n]
-        _exponentials(rows, p[k], work[2])
+        exponentials(p[k, :rows], work[2, :rows])
         for n in range(rows):
             total[n] += p[k, n]
     value = _sum_of_logs(rows, total)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.likelihoods import gaussian_loops
+from bayeszoo.likelihoods import gaussian_loops, vectors
 from bayeszoo.likelihoods.gaussian_loops import GaussianSums, gaussian_e_step, whitened_statistics
 from bayeszoo.likelihoods.operation import LogDensity
 
@@ -64,7 +64,7 @@ class GaussianMixtureLikelihood(LogDensity):
 
     parameters = (1, 2, 3)
     data = ((2, "float64"),)
-    sources = (gaussian_loops,)
+    sources = (gaussian_loops, vectors)
     loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_responsibilities)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bayeszoo.accumulated import Accumulated, arrays_of
-from bayeszoo.data import Data
+from bayeszoo.data import Data, own_example
 from bayeszoo.describe import notation
 from bayeszoo.fields import hyperparameters, text
 from bayeszoo.model import Model, fields_of
@@ -44,14 +44,14 @@ def graph(tree: xr.DataTree) -> Section:
 
     model, given = model_of(tree), given_of(tree)
     image = model_svg(model, given if isinstance(given, Data) else None)
-    caption = "Shaded: observed. A box: one of each along its axis. Discrete latent variables are summed out."
+    caption = "Shaded: observed. A frame: one of each along its axis. Discrete latent variables are summed out."
     alt = f"graph of {model.name}"
     return Section("graph", "The graph of the model", [Picture(uri_of(image), alt, caption)])
 
 
 def _paragraphs(words: str) -> list[Words | Code]:
     """Split a docstring: what is indented is mathematics and stays as it is."""
-    parts = [part for part in words.split("\n\n") if part.strip()]
+    parts = [part for part in words.replace("``", "").split("\n\n") if part.strip()]
     return [
         Code(part) if all(line.startswith("    ") for line in part.split("\n")) else Words(" ".join(part.split()))
         for part in parts
@@ -82,7 +82,7 @@ def _origin(value: Any, default: Any, weak: Any) -> str:
 
 
 def _example(model: Model, given: Data | Accumulated) -> str:
-    found = next((one for one in model.examples if one.file == given.source), None)
+    found = own_example(model, given.source, given.digest)
     return f"These data come with the model: {found.about} ({found.source})" if found else ""
 
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.pictures import data_uri
-from bayeszoo.summary import components_withheld
 from bayeszoo.table import escaped
 from bayeszoo.terminal import number
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Choice:
-    """Alternatives of which a reader chooses one; without script all are shown."""
+    """Alternatives of which a reader chooses one, at first ``first``; without script all are shown."""
 
     kind: ClassVar[str] = "choice"
     label: str
     options: Mapping[str, Sequence[Any]]
+    first: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,11 @@ class Section:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", words: Sequence[str] = (), **options: Any
 ) -> Table:
-    """Make a table of text and numbers, formatted as on the terminal."""
+    """Make a table of text and numbers, formatted as on the terminal; blank columns of words are left out."""
     cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    return Table(list(columns), cells, caption, words, **options)
+    blank = {i for i, name in enumerate(columns) if name in words and cells and not any(row[i] for row in cells)}
+    kept = [i for i in range(len(columns)) if i not in blank]
+    return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
 
 
 def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
@@ -121,13 +123,3 @@ def skipping(what: str, into: list[Skipped]) -> Iterator[None]:
         yield
     except (InputError, NumericalError, Untrustworthy) as error:
         into.append(Skipped(what, str(error)))
-
-
-def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
-    """Return the fit that a reader should look at first: what is shown before what is withheld, then draws."""
-    ranks = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
-    return min(trees, key=lambda tree: (_held(tree), ranks[tree.attrs["kind"]]))
-
-
-def _held(tree: xr.DataTree) -> int:
-    return 2 if tree.attrs["status"] != "ok" else int(bool(components_withheld(tree)))

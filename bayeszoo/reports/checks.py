@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo import plots, score
-from bayeszoo.errors import InputError
+from bayeszoo.approximation import GOOD_K_HAT
+from bayeszoo.drawable import MODE
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.gate import k_hat_limit
 from bayeszoo.model import Observable
 from bayeszoo.predictive_check import Replicates, predictive_check, replicate
 from bayeszoo.prior_predictive import prior_tree
-from bayeszoo.reports.blocks import Section, Words, picture, table
+from bayeszoo.reports.blocks import Section, Skipped, Words, picture, table
 from bayeszoo.residual_plots import draw_replicates, plot_residuals
+from bayeszoo.residuals import WITHHELD, residuals
+from bayeszoo.terminal import number
 from bayeszoo.tree import given_of, model_of
 
 if TYPE_CHECKING:
@@ -43,7 +49,7 @@ def _draw_prior(found: Replicates) -> Figure:
     """Draw the middle of each quantity of the prior's data sets: its tails may reach very far."""
     from matplotlib.figure import Figure
 
-    names = [name for name in found.replicated if "residual" not in name]
+    names = [name for name in _known(found).replicated if "residual" not in name]
     figure = Figure(figsize=(2.6 * len(names), 2.4), layout="constrained")
     for axes, name in zip(np.ravel(figure.subplots(1, len(names), squeeze=False)), names, strict=True):
         values = found.replicated[name][np.isfinite(found.replicated[name])]
@@ -51,11 +57,19 @@ def _draw_prior(found: Replicates) -> Figure:
         if len(values):
             low, high = np.quantile(values, [0.05, 0.95])
             axes.hist(values[(values >= low) & (values <= high)], bins=30, color="#c9d8e6")
-        axes.axvline(observed, color=plots.MODE)
+        axes.axvline(observed, color=MODE)
         axes.set(xlabel=name, yticks=[])
         axes.spines["left"].set_visible(False)
         axes.locator_params(axis="x", nbins=4)
     return figure
+
+
+def _known(found: Replicates) -> Replicates:
+    """Leave out quantities that the data do not have."""
+    known = [name for name, values in found.observed.items() if np.isfinite(values).all()]
+    return replace(
+        found, observed={k: found.observed[k] for k in known}, replicated={k: found.replicated[k] for k in known}
+    )
 
 
 def posterior(tree: xr.DataTree) -> Section:
@@ -70,7 +84,7 @@ def posterior(tree: xr.DataTree) -> Section:
         for name, row in frame.iterrows()
     ]
     drawn = picture(
-        lambda: draw_replicates(replicate(tree, replicates=replicates)),
+        lambda: draw_replicates(_known(replicate(tree, replicates=replicates))),
         "posterior predictive checks",
         f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed.",
         wide=True,
@@ -88,18 +102,15 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
     columns = ["fit", "LOO score", "se", "MC error", "largest k-hat", "why not"]
     lead = "The mean log predictive density of one observation given all others, in nats; larger is better."
     blocks: list[Any] = [Words(lead), table(columns, rows, words=["why not"])]
-    trees = [tree for tree, _ in named.values()]
-    drawn = next((tree for tree in trees if tree.attrs["kind"] == "sampled" and tree.attrs["status"] == "ok"), None)
-    if drawn is not None:
-        caption = "k-hat of each observation left out: above 0.7 its weights cannot be used."
-        blocks.append(picture(partial(plots.khat, drawn), "k-hat of each observation", caption))
-    first = next((tree for tree in trees if tree.attrs["status"] == "ok"), None)
-    if first is not None:
-        caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
-        blocks.append(
-            picture(partial(plot_residuals, drawn if drawn is not None else first), "residuals", caption, wide=True)
-        )
-
+    ok = {name: tree for name, (tree, _) in named.items() if tree.attrs["status"] == "ok"}
+    sampled = next((name for name, tree in ok.items() if tree.attrs["kind"] == "sampled"), None)
+    if sampled is not None:
+        posterior = ok[sampled]["posterior"]
+        limit = k_hat_limit(posterior.sizes["chain"] * posterior.sizes["draw"])
+        caption = f"k-hat of each row left out of {sampled}: above {limit:.2g}, dashed, its weights cannot be used."
+        blocks.append(picture(partial(plots.khat, ok[sampled]), "k-hat of each observation", caption))
+    if ok:
+        blocks.append(_residuals(ok[sampled if sampled is not None else next(iter(ok))]))
     return Section("loo", "Each from the others: leave-one-out", blocks)
 
 
@@ -120,4 +131,19 @@ def _score(tree: xr.DataTree) -> list[Any]:
             found = score.psis(model, data, tree["posterior"].to_dataset())
     except score.NoScore as error:
         return [None, None, None, None, str(error)]
-    return [found.mean, found.se, found.mcse, found.k_hat, ""]
+    return [number(found.mean, 9), found.se, found.mcse, found.k_hat, ""]
+
+
+def _residuals(tree: xr.DataTree) -> Any:
+    """Draw the residuals of a fit, and say of how many rows they are withheld, and why."""
+    try:
+        frame = residuals(tree)
+    except (InputError, NumericalError, Untrustworthy) as error:
+        return Skipped("residuals", str(error))
+    held = int((frame["basis"] == WITHHELD).sum())
+    why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
+    if held == len(frame):
+        return Skipped("residuals", f"withheld of all {held} rows: {why}")
+    caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
+    caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
+    return picture(partial(plot_residuals, frame), "residuals", caption, wide=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.latent import FoldIn, Hidden
 from bayeszoo.pictures import COLOURS
 from bayeszoo.reports.blocks import Section, Words, picture, table
+from bayeszoo.summary import best, best_of_components
 from bayeszoo.tree import data_of, given_of, model_of
 
 if TYPE_CHECKING:
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 12
 
 
-def sections(tree: xr.DataTree) -> Iterator[tuple[str, Callable[[], Section]]]:
+def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
     """Yield what a section is about, and what makes it, for each that the model can have."""
     from bayeszoo.laplace_weights import LaplaceWeights
 
+    tree = best_of_components(trees)
     model: Any = model_of(tree)
     if isinstance(model, FoldIn):
         yield "topics", partial(topics, tree)
@@ -36,7 +38,7 @@ def sections(tree: xr.DataTree) -> Iterator[tuple[str, Callable[[], Section]]]:
     elif isinstance(model, Hidden) and "loadings" not in tree["posterior"].data_vars:
         yield "components of the rows", partial(responsibilities, tree)
     if "loadings" in tree["posterior"].data_vars:
-        yield "factors", partial(factors, tree)
+        yield "factors", partial(factors, best(trees))  # whose pictures do not depend on labels
     if isinstance(model, LaplaceWeights):
         yield "path of the coefficients", partial(path, tree)
 

@@ -38,13 +38,13 @@ def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
     return table([HEADS.get(columns[i], columns[i]) for i in kept], shown, caption, sortable=False)
 
 
-def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]]) -> Section:
-    """List the estimates of each fit, and what it says of itself as a whole."""
+def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], main: str) -> Section:
+    """List the estimates of each fit, and what it says of itself as a whole; ``main`` is shown first."""
     options = {
         name: [*(Words(f"{line}.") for line in terminal.figures(document)), estimates(tree, document)]
         for name, (tree, document) in named.items()
     }
-    return Section("estimates", "Estimates", [Choice("fit", options)])
+    return Section("estimates", "Estimates", [Choice("fit", options, main)])
 
 
 def comparison(frame: pd.DataFrame) -> Section:
@@ -56,7 +56,7 @@ def comparison(frame: pd.DataFrame) -> Section:
 
 def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> Table:
     """Make a table of the columns, and of estimates also of the rows, that say anything."""
-    names = 2 if columns[1] == "parameter" else 1
+    names = 2 if columns[0] == "parameter" else 1
     rows = [row for row in rows if names == 1 or any(cell != "-" for cell in row[names:])]
     kept = [i for i in range(len(columns)) if i < names or any(row[i] != "-" for row in rows)]
     return table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], title, words)

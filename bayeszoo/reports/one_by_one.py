@@ -9,40 +9,70 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo import plots
-from bayeszoo.quantities import draws_of, free_of_labels, labels
-from bayeszoo.reports.blocks import Choice, Grid, Section, Skipped, Words, best, picture
-from bayeszoo.summary import components_withheld, not_listed
+from bayeszoo.compare import names_of
+from bayeszoo.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
+from bayeszoo.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
+from bayeszoo.reports.blocks import Choice, Grid, Section, Skipped, Words, picture
+from bayeszoo.summary import best, components_withheld, not_listed
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MOST = 8
 """Quantities that have pictures of their own."""
+MOST_DRAWS = 2000
+"""Draws of a chain that traces and ranks show: all of a long chain would be megabytes, and look the same."""
 _SMALL, _WIDE = (4.6, 2.7), (9.4, 3.0)
 _HERO = 5.4
 
 
 def hero(trees: Sequence[xr.DataTree]) -> Any:
     """Return the picture of the first screen: densities of the first entry of each parameter."""
-    shown = plots.drawable(trees)
+    shown = drawable(trees)
     if not shown:
-        reasons = [plots.withheld(one) for one in trees if one.attrs["kind"] != "point estimate"]
-        return Skipped("densities", next((why for why in reasons if why), "no fit has draws"))
-    chosen = plots.one_of_each(shown[0])
+        return Skipped("densities", _why_none(trees))
+    chosen = one_of_each(shown[0])
     size = (_HERO, 0.55 + 1.55 * len(chosen))
     make = partial(plots.overlay, trees, col_wrap=1, figure_kwargs={"figsize": size})
-    return picture(make, f"densities of {', '.join(chosen)}", _densities(shown))
+    return picture(make, f"densities of {', '.join(chosen)}", _densities(chosen, shown, trees))
 
 
-def _densities(shown: Sequence[xr.DataTree]) -> str:
-    exact = "exact" in shown[0].children
-    lines = "Dashed: the exact density. Dotted red: the MAP." if exact else "Dotted red: the MAP, where it is known."
-    return f"Posterior densities. {lines}"
+def _why_none(trees: Sequence[xr.DataTree]) -> str:
+    """Say why no fit has densities, with the name of each that withholds them."""
+    named = zip(names_of(trees), trees, strict=True)
+    reasons = [f"{name}: {why}" for name, tree in named if with_draws([tree]) and (why := withheld(tree))]
+    return "; ".join(reasons) or "no fit has draws"
+
+
+def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> str:
+    """Say what a picture of densities shows, and what it leaves out."""
+    drawn = that_have(shown, chosen)
+    said = ["Posterior densities.", *_of_which(drawn, shown, trees)]
+    if not same_model(drawn):
+        return " ".join([*said, "Models or priors differ: no exact density and no MAP is that of all."])
+    over, first = lines(trees, drawn), drawn[0]
+    closed: Any = first.children.get("exact", {})
+    if any(label.partition("[")[0] in closed for label in chosen):
+        said.append("Dashed: the exact density." if over["exact"] else "The exact density is withheld with its fit.")
+    if not over["mode"]:
+        said.append("The MAP is withheld with its fit.")
+    elif at_modes(trees, drawn) or modes(first, chosen) is not None:
+        said.append("Dotted red: the MAP.")
+    return " ".join(said)
+
+
+def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> list[str]:
+    """Say of which model the fits drawn are, where the page has several, and which do not have the quantities."""
+    names = dict(zip(map(id, trees), names_of(trees), strict=True))
+    lacking = [names[id(one)] for one in shown if not any(one is other for other in drawn)]
+    of = [names[id(one)] for one in trees if any(one is other for other in drawn)]
+    said = [f"Of {', '.join(of)}."] if same_model(drawn) and not same_model(trees) else []
+    return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
 
 
 def section(trees: Sequence[xr.DataTree]) -> Section:
     """Draw each quantity by itself, and all of them together."""
-    shown, sampled = plots.drawable(trees), [one for one in trees if one.attrs["kind"] == "sampled"]
+    shown, sampled = drawable(trees), [one for one in trees if one.attrs["kind"] == "sampled"]
     main = best(sampled or shown or trees)
     blocks: list[Any] = [*_remarks(main)]
     chosen = _chosen(main, shown)
@@ -93,37 +123,47 @@ def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
 
 def _passport(label: str, main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
     """Return the pictures of one quantity: its density, and of a sampler trace, ranks and effective sample size."""
-    size = {"figure_kwargs": {"figsize": _SMALL}}
+    size: dict[str, Any] = {"figure_kwargs": {"figsize": _SMALL}}
     made = []
-    if shown and label in labels(shown[0]):
-        fits = [*(one for one in shown if label in labels(one)), *plots.at_modes(trees)]
-        made.append(picture(partial(plots.posterior, fits, [label], **size), f"density of {label}", _densities(shown)))
+    if fits := that_have(shown, [label]):
+        density = partial(plots.posterior, [*fits, *at_modes(trees, fits)], [label], **lines(trees, fits), **size)
+        made.append(picture(density, f"density of {label}", _densities([label], shown, trees)))
     if main.attrs["kind"] == "sampled":
+        thin, some = _thinned(main)
         about = {
-            "trace": (plots.trace, "Each chain in the order of its draws."),
+            "trace": (plots.trace, thin, f"Each chain in the order of its draws{some}."),
             "ranks": (
                 plots.rank,
-                "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree.",
+                thin,
+                f"Ranks of each chain among all draws, less what is expected: near 0 where the chains agree{some}.",
             ),
             "effective sample size": (
                 plots.ess,
+                main,
                 "Growth with the draws: blue for a mean, orange for a tail; dashed: the least that is asked for.",
             ),
         }
-        for what, (draw, caption) in about.items():
-            made.append(picture(partial(draw, main, [label], **size), f"{what} of {label}", caption))
+        for what, (draw, tree, caption) in about.items():
+            made.append(picture(partial(draw, tree, [label], **size), f"{what} of {label}", caption))
     return made
+
+
+def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
+    """Return a fit with at most `MOST_DRAWS` draws a chain, evenly spaced, and the words that say so."""
+    draws = tree["posterior"].sizes["draw"]
+    if draws <= MOST_DRAWS:
+        return tree, ""
+    kept = np.linspace(0, draws - 1, MOST_DRAWS).round().astype(int)
+    return tree.isel(draw=kept), f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
 
 
 def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
     """Return the pictures of several quantities, and of the sampler."""
     made: list[Any] = []
-    if forests := _forests(shown):
+    if forests := _forests(shown, trees):
         made.append(Choice("intervals of", {name: [drawn] for name, drawn in forests.items()}))
-    nuts = next((one for one in trees if one.attrs["method"] == "nuts" and not plots.withheld(one)), None)
-    others = [one for one in trees if one.attrs["kind"] == "approximate"]
-    if nuts is not None and others:
-        made.append(Choice("against nuts:", {one.attrs["method"]: [_shrinkage(one, nuts)] for one in others}))
+    if against := _against(trees):
+        made.append(Choice("against nuts:", against))
     if main.attrs["kind"] != "sampled":
         return made
     caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
@@ -136,14 +176,42 @@ def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[x
     return made
 
 
-def _shrinkage(tree: xr.DataTree, nuts: xr.DataTree) -> Any:
-    what = f"{tree.attrs['method']} against nuts"
-    if missing := [label for label in labels(nuts) if label not in labels(tree)]:
-        return Skipped(what, f"it has no {missing[0]}")
-    caption = (
-        f"{what}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off."
-    )
-    return picture(partial(plots.shrinkage, tree, nuts), what, caption)
+def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
+    """Compare each approximation with the draws by nuts of the same model and prior, where there are any."""
+    names = names_of(trees)
+    sampled = [(name, one) for name, one in zip(names, trees, strict=True) if one.attrs["method"] == "nuts"]
+    made = {}
+    for name, tree in zip(names, trees, strict=True):
+        if tree.attrs["kind"] == "approximate" and sampled:
+            same = [(other, one) for other, one in sampled if same_model([tree, one])]
+            made[name] = [_shrinkage(name, tree, same)]
+    return made
+
+
+def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Any:
+    """Draw an approximation against the first fit by nuts that may be shown."""
+    against, nuts = next(((other, one) for other, one in sampled if not withheld(one)), ("nuts", None))
+    what = f"{name} against {against}"
+    if nuts is None:
+        return Skipped(what, "the estimates of nuts are withheld" if sampled else "no nuts of this model and prior")
+    both = [label for label in labels(nuts) if label in labels(tree)]
+    if not both:
+        return Skipped(what, "they have no quantity in common that is shown")
+    can = finite(tree, measurable(nuts, both))
+    drawn, why = can[: 2 * plots.MOST], withheld(tree)
+    said = [
+        f"{what}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off.",
+        *([f"The first {len(drawn)} of {len(can)} quantities."] if len(drawn) < len(can) else []),
+        *([f"Without those whose sd is 0 or not finite: {_few(both, can)}."] if len(can) < len(both) else []),
+        *([f"It is withheld ({why})."] if why else []),
+    ]
+    return picture(partial(plots.shrinkage, tree, nuts, drawn), what, " ".join(said))
+
+
+def _few(every: Sequence[str], without: Sequence[str], most: int = 6) -> str:
+    """Name the first of those that are not among the others, and count the rest."""
+    found = [one for one in every if one not in without]
+    return ", ".join(found[:most]) + f" and {len(found) - most} more" * (len(found) > most)
 
 
 def diverged(tree: xr.DataTree) -> int:
@@ -152,17 +220,17 @@ def diverged(tree: xr.DataTree) -> int:
     return int(stats["diverging"].sum()) if "diverging" in stats else 0
 
 
-def _forests(shown: Sequence[xr.DataTree]) -> dict[str, Any]:
-    """Draw the intervals of each parameter that has several entries."""
-    if not shown:
-        return {}
+def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict[str, Any]:
+    """Draw the intervals of each parameter that has several entries, of very many the first."""
     families: dict[str, list[str]] = {}
-    for label in labels(shown[0]):
+    for label in labels(shown[0]) if shown else []:
         families.setdefault(label.partition("[")[0], []).append(label)
     made = {}
     for name, entries in families.items():
-        if 2 <= len(entries) <= 3 * plots.MOST:
-            fits = [one for one in shown if set(entries) <= set(labels(one))]
-            caption = f"{name}: 50% and 95% intervals."
-            made[name] = picture(partial(plots.forest, fits, entries), f"intervals of {name}", caption)
+        if len(entries) > 1:
+            drawn = entries[: 3 * plots.MOST]
+            fits = that_have(shown, drawn)
+            said = [f"{name}: 50% and 95% intervals.", *_of_which(fits, shown, trees)]
+            said += [f"The first {len(drawn)} of {len(entries)}."] if len(drawn) < len(entries) else []
+            made[name] = picture(partial(plots.forest, fits, drawn), f"intervals of {name}", " ".join(said))
     return made

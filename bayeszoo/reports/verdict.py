@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,14 @@ _SAMPLED = {
     "ess_bulk": "the draws are worth at least {} independent ones for a mean",
     "ess_tail": "{} for a tail",
     "divergences": "{} divergent transitions",
+}
+
+
+_FOUND = {
+    "gain of a small step": "no small step from it gains",
+    "distance to a stationary point in sd": "a Newton step would move it by {} sd",
+    "violation of the KKT conditions": "it violates the conditions of optimality (KKT) by {}",
+    "restarts that reached the best": "{} climbs ended there, at the highest of the maxima that were found",
 }
 
 
@@ -49,8 +58,9 @@ def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
     make = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
     headline, words = make[document["kind"]](document)
     state = "ok" if document["kind"] in ("exact", "sampled") else "approximate"
-    held = document["facts"].get("components_withheld")
-    words += f" Single components are withheld: {held}." if held else ""
+    if held := document["facts"].get("components_withheld"):
+        state, headline = "approximate", f"{headline}, but not on single components"
+        words += f" Single components are withheld: {held}."
     return Verdict(name, state, headline, f"{words} {_count(document)}", seconds)
 
 
@@ -80,21 +90,39 @@ def _exact(document: Mapping[str, Any]) -> tuple[str, str]:
 
 def _point(document: Mapping[str, Any]) -> tuple[str, str]:
     what = "maximum of the likelihood" if document["facts"].get("estimate", document["method"]) == "mle" else "mode"
-    return "one point, no uncertainty", f"The {what} was found, and no small step from it gains.{_measured(document)}"
+    checks = document["gate"]["checks"]
+    said = [words.format(number(checks[name]["value"], 2)) for name, words in _FOUND.items() if name in checks]
+    return "one point, no uncertainty", f"The {' and '.join([f'{what} was found', *said])}.{_measured(document)}"
 
 
 def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
     k_hat = document["k_hat"]
-    usable = "" if k_hat is None else f" whose importance weights are usable (k-hat {number(k_hat, 2)})"
-    return "an approximation", f"An approximation{usable}.{_measured(document)}"
+    return "an approximation", f"An approximation{_weights(k_hat)}.{_measured(document)}"
+
+
+def _weights(k_hat: float | None) -> str:
+    if k_hat is None:
+        return ""
+    if k_hat == -math.inf:
+        return " whose importance weights are all alike"
+    return f" whose importance weights are usable (k-hat {number(k_hat, 2)})"
 
 
 def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
-    checks = document["gate"]["checks"]
-    said = [words.format(number(checks[name]["value"], 4)) for name, words in _SAMPLED.items() if name in checks]
+    worst = {name: _worst(document, name) for name in _SAMPLED}
+    said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
     return "may be trusted", _sentence(
         f"{', '.join(said)}.{_measured(document)}" if said else _measured(document).strip()
     )
+
+
+def _worst(document: Mapping[str, Any], name: str) -> float | None:
+    """Return the worst figure of a check, of parameters and of what is derived from them."""
+    checks = document["gate"]["checks"]
+    found = [checks[key]["value"] for key in (name, f"derived: {name}") if key in checks]
+    known = [value for value in found if value is not None]
+    worst: Any = min if name.startswith("ess") else max
+    return worst(known) if known else None
 
 
 def _measured(document: Mapping[str, Any]) -> str:
@@ -120,15 +148,15 @@ def _all(document: Mapping[str, Any], key: str) -> list[float]:
     return [float(value) for value in flat if np.isfinite(value)]
 
 
-def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], said: Sequence[Verdict]) -> Section:
-    """List every check of every fit."""
+def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], said: Sequence[Verdict], main: str) -> Section:
+    """List every check of every fit; ``main`` is shown first."""
     spoken = {one.name: one for one in said}
     options = {
         name: [Words(spoken[name].words, "bad" if spoken[name].state == "withheld" else ""), _checks(document)]
         for name, (_, document) in named.items()
     }
     lead = "Every check must pass before an estimate is shown; one that could not be made has not passed."
-    return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options)])
+    return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
 
 
 def _checks(document: Mapping[str, Any]) -> Any:

@@ -38,7 +38,10 @@ document.querySelectorAll(".choice").forEach((choice) => {
   const select = document.createElement("select");
   label.className = "chooser";
   label.append(choice.dataset.label, select);
-  options.forEach((option, i) => select.append(new Option(option.dataset.name, String(i))));
+  options.forEach((option, i) => {
+    const isFirst = option.dataset.name === choice.dataset.first;
+    select.append(new Option(option.dataset.name, String(i), isFirst, isFirst));
+  });
   const show = () => options.forEach((option, i) => option.classList.toggle("shown", String(i) === select.value));
   select.addEventListener("change", show);
   choice.classList.add("chosen");

@@ -1,7 +1,7 @@
 """A prior of thousandths on categories that never occur.
 
-What breaks: Under a Dirichlet prior with `alpha = 0.001` the share of a category without a count is almost surely
-below 1e-100. In unconstrained space, where samplers walk, its posterior has a tail that is hundreds of units long.
+What breaks: Under a Dirichlet prior with `alpha = 0.001` the share of a category without a count is as likely below
+1e-300 as above. In unconstrained space, where samplers walk, its posterior has a tail that is hundreds of units long.
 
 How it looks: The mean and the median of the share differ by three hundred orders of magnitude. No standard deviation
 describes that.

@@ -3,7 +3,7 @@
 What breaks: Inside the data a polynomial of degree eight looks as good as a line. Outside it goes where its highest
 power goes.
 
-How it looks: The predictive standard deviation grows from a few units to hundreds within a tenth of the range. The
+How it looks: The predictive standard deviation grows from less than two to thirty within a tenth of the range. The
 evidence and the leave-one-out score fall with the degree.
 
 What to do: `bz.select(bz.polynomials(model, range(9)))`, and believe the wide interval.

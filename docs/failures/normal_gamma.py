@@ -3,7 +3,7 @@
 What breaks: Newcomb's -44 and -2 among 64 measurements between 16 and 40. A normal distribution can explain them only
 by a large variance and a lower mean.
 
-How it looks: Every method agrees with the closed form to all its digits. The predictive p-value of the minimum is 1.
+How it looks: Every method agrees with the closed form, up to its error. The predictive p-value of the minimum is 1.
 
 What to do: `student_t`, whose tails leave room; not the deletion of rows.
 """

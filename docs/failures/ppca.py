@@ -5,7 +5,7 @@ by tens, wind in miles an hour by three: the factors are those of the columns wi
 for noise or fitted to the last digit.
 
 How it looks: The fit passes its gate. In other units the loadings are not the same loadings in other units: here the
-share of a column's variance that the factors explain goes from a few hundredths to a half.
+share of the variance of wind that the factor explains goes from a thousandth to nearly a half.
 
 What to do: Bring columns to a common scale before the fit when their units have nothing to do with each other, and
 say that you did.

@@ -1,0 +1,377 @@
+"""Pictures of several fits: what is drawn together is comparable, and what is left out or withheld is said."""
+
+import json
+import warnings
+
+import arviz_stats
+import matplotlib.colors
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayeszoo as bz
+from bayeszoo import drawable, pictures, plots, score, symmetry
+from bayeszoo.align import permute
+from bayeszoo.compare import compare, names_of
+from bayeszoo.gate import k_hat_limit
+from bayeszoo.pointwise import with_log_likelihood
+from bayeszoo.quantities import free_of_labels, labels
+from bayeszoo.reports import checks, one_by_one
+from bayeszoo.tree import given_of, model_of
+
+COINS = [1, 0, 1, 1, 0, 1, 1, 1]
+BETA = bz.find("beta_bernoulli")
+FLAT, SHARP = "beta_bernoulli(a=1, b=1)", "beta_bernoulli(a=50, b=5)"
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def called(tree, method, **attrs):
+    """The same draws, as if another method had given them."""
+    kind = {"nuts": "sampled", "advi": "approximate", "map": "point estimate"}.get(method, tree.attrs["kind"])
+    made = tree.copy()
+    made.attrs |= {"method": method, "kind": kind, **attrs}
+    return made
+
+
+def held(tree):
+    return called(tree, tree.attrs["method"], status="not converged")
+
+
+@pytest.fixture(scope="module")
+def flat():
+    return bz.fit(BETA(1, 1), COINS, "exact", seed=1)
+
+
+@pytest.fixture(scope="module")
+def sharp():
+    return bz.fit(BETA(50, 5), COINS, "exact", seed=1)
+
+
+@pytest.fixture(scope="module")
+def flat_mode():
+    return bz.fit(BETA(1, 1), COINS, "map", seed=1)
+
+
+@pytest.fixture(scope="module")
+def sharp_mode():
+    return bz.fit(BETA(50, 5), COINS, "map", seed=1)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    model = bz.find("gaussian_mixture")
+    data = bz.example(model)
+    return bz.fit(model.weak(data), data, "vb", seed=1)
+
+
+@pytest.fixture(scope="module")
+def turned(mixture):
+    """The same fit, its two components in the other order."""
+    draws = {name: values.to_numpy() for name, values in mixture["posterior"].data_vars.items()}
+    moved = permute(model_of(mixture), draws, np.tile([1, 0], (*draws["weights"].shape[:2], 1)))
+    made, posterior = called(mixture, "advi"), mixture["posterior"].to_dataset()
+    made["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
+    return made
+
+
+@pytest.fixture(scope="module")
+def long():
+    """Of seven variables, whose covariance has 49 entries."""
+    model, rng = bz.find("normal_inverse_wishart"), np.random.default_rng(0)
+    data = bz.read(model, {f"x{i:02}": rng.normal(size=30) for i in range(7)})
+    return bz.fit(model.weak(data), data, "exact", seed=1, draws=50)
+
+
+def legend(collection):
+    return [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
+
+
+def curves(collection):
+    """The lines that are drawn, by colour."""
+    found = [line for axes in collection.viz["figure"].item().axes for line in axes.lines]
+    return {matplotlib.colors.to_hex(line.get_color()): line for line in found}
+
+
+def captions(blocks):
+    """The words of all pictures, by what they are of."""
+    made = {}
+    for block in blocks:
+        inner = (
+            block.blocks
+            if hasattr(block, "blocks")
+            else [one for v in getattr(block, "options", {}).values() for one in v]
+        )
+        made |= captions(inner)
+        made |= {block.alt: block.caption} if block.kind == "picture" else {}
+        made |= {block.what: block.reason} if block.kind == "skipped" else {}
+    return made
+
+
+# Numbering
+
+
+def test_components_are_numbered_alike_in_every_picture(mixture, turned):
+    first = next(label for label in labels(mixture) if label.startswith("means[1"))
+    trunks = plots.forest([mixture, turned], [first]).viz["trunk"]["value"]
+    assert np.allclose(*(trunks.sel(model=name).item().get_xdata() for name in ("vb", "advi")))
+    trunks = plots.shrinkage(turned, mixture, [first]).viz["trunk"]["value"]
+    assert np.allclose(*(trunks.sel(model=name).item().get_xdata() for name in ("vb", "advi")))
+    alone = np.sort(next(iter(curves(plots.posterior(mixture, [first])).values())).get_xdata())
+    both = [line.get_xdata() for line in curves(plots.posterior([mixture, turned], [first], mode=False)).values()]
+    assert [np.allclose(np.sort(x), alone) for x in both] == [True, True]
+
+
+def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monkeypatch):
+    once = symmetry.matched([mixture, turned])
+    monkeypatch.setattr(symmetry, "_turn_of_rows", lambda *_: pytest.fail("numbered again"))
+    assert symmetry.matched(once) is once
+    plots.forest(once, ["weights[1]"])
+    with pytest.raises(pytest.fail.Exception):
+        symmetry.matched([once[0], turned])
+    assert "numbered_together" not in mixture.attrs | turned.attrs
+
+
+def test_fits_with_other_components_are_numbered_among_themselves(mixture, turned):
+    data = given_of(mixture)
+    three = bz.fit(type(model_of(mixture)).weak_given(data, {"K": 3}), data, "map", seed=1)
+    three = called(three, "nuts", status="ok")  # and so the best
+    found = symmetry.matched([three, mixture, turned])
+    assert np.allclose(found[1]["posterior"]["means"], found[2]["posterior"]["means"])
+    assert np.array_equal(found[0]["posterior"]["means"], three["posterior"]["means"])
+
+
+# Several models
+
+
+def test_of_different_priors_neither_exact_density_nor_mode_is_drawn(flat, sharp, flat_mode, sharp_mode):
+    collection = plots.posterior([called(flat, "nuts"), called(sharp, "nuts"), sharp_mode])
+    assert legend(collection) == [f"nuts {FLAT}", f"nuts {SHARP}"]
+    assert len(curves(collection)) == 2
+    collection = plots.posterior([called(flat, "nuts"), sharp_mode])
+    assert legend(collection) == [f"nuts {FLAT}"]
+    assert legend(plots.overlay([called(flat, "nuts"), flat, sharp_mode, flat_mode])) == ["nuts", "exact", "MAP"]
+    assert legend(plots.overlay([flat, sharp])) == [f"exact {FLAT}", f"exact {SHARP}"]
+
+
+def test_exact_density_and_mode_are_drawn_on_request(flat, flat_mode):
+    assert legend(plots.posterior([flat, flat_mode], exact=False)) == ["exact", "MAP"]
+    assert legend(plots.posterior([flat, flat_mode], mode=False)) == ["draws of exact", "exact"]
+
+
+def test_fits_of_one_method_have_names_and_colours_of_their_own(flat, sharp):
+    nuts = called(flat, "nuts")
+    assert names_of([nuts, nuts, flat]) == ["nuts", "nuts (2)", "exact"]
+    assert list(compare([flat, flat])["fit"].unique()) == ["exact", "exact (2)"]
+    for trees in (
+        [nuts, called(flat, "gibbs")],
+        [nuts, nuts, called(flat, "advi")],
+        [flat, sharp, called(flat, "enumerate")],
+    ):
+        assert len(set(drawable.colours(trees))) == len(trees)
+    assert drawable.colours([called(flat, "advi"), nuts]) == [drawable.COLOURS["advi"], drawable.COLOURS["nuts"]]
+
+
+def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, sharp):
+    with pytest.raises(
+        bz.InputError, match=r"advi .*a=50.* and|and advi .*a=50, b=5\) are fits of different models or priors"
+    ):
+        plots.shrinkage(called(sharp, "advi"), called(flat, "nuts"))
+    words = captions(one_by_one.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]).blocks)
+    assert "what is shorter is too sure" in words[f"advi {FLAT} against nuts {FLAT}"]
+    assert words[f"advi {SHARP} against nuts"] == "no nuts of this model and prior"
+
+
+def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
+    x = np.linspace(-1, 1, 12)
+    table = {"x": x, "z": x**2, "y": 2 * x + np.sin(9 * x)}
+    ridge, linear = bz.find("ridge"), bz.find("linear_regression")
+    fits = [
+        bz.fit(kind.weak(bz.read(kind, table, target="y")), bz.read(kind, table, target="y"), "exact", seed=1)
+        for kind in (linear, ridge)
+    ]
+    assert set(labels(fits[0])) != set(labels(fits[1]))
+    made = one_by_one.hero(fits)
+    assert made.kind == "picture"
+    assert "Of exact linear_regression. Without exact ridge, which have other quantities." in made.caption
+
+
+# What is withheld
+
+
+def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
+    bad = held(called(flat, "advi"))
+    assert legend(plots.shrinkage(bad, called(flat, "nuts"))) == ["nuts", "advi (withheld)"]
+    words = captions(one_by_one.section([called(flat, "nuts"), bad]).blocks)
+    assert "It is withheld (estimates are withheld: the gate did not pass" in words["advi against nuts"]
+
+
+def test_quantities_without_a_standard_deviation_are_not_compared():
+    model = bz.find("normal_gamma")(mu0=0.0, kappa0=1.0, alpha0=0.4, beta0=1.0)
+    tree = bz.fit(model, [0.3], "exact", seed=1)
+    assert np.isinf(tree["exact"]["mu"].sel(statistic="sd"))
+    nuts, advi = called(tree, "nuts"), called(tree, "advi")
+    shown = plots.shrinkage(advi, nuts, ["mu", "lam"]).viz["trunk"]["value"]["quantity"].to_numpy()
+    assert [str(one).split()[0] for one in shown] == ["lam"]
+    with pytest.raises(bz.InputError, match="no quantity has a standard deviation"):
+        plots.shrinkage(advi, nuts, ["mu"])
+    words = captions(one_by_one.section([nuts, advi]).blocks)["advi against nuts"]
+    assert "Without those whose sd is 0 or not finite: mu" in words
+
+
+def test_a_constant_has_no_ratio_of_standard_deviations(flat):
+    nuts, advi = called(flat, "nuts").copy(deep=True), called(flat, "advi")
+    nuts["posterior"]["theta"] = nuts["posterior"]["theta"] * 0 + 1
+    with pytest.raises(bz.InputError, match="no quantity has a standard deviation"):
+        plots.shrinkage(advi, nuts)
+    model = bz.find("gaussian_mixture")
+    data = bz.read(model, {"Y": np.random.default_rng(1).normal(size=(12, 1))})
+    one = bz.fit(model.weak_given(data, {"K": 1}), data, "vb", seed=1)
+    assert "weights[1]" in labels(one)
+    assert "weights[1]" not in drawable.one_of_each(one)
+    assert "weights[1]" not in plots.posterior(one).viz["dist"]["value"]["quantity"]
+
+
+def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
+    nuts = called(flat, "nuts")
+    assert legend(plots.overlay([nuts, flat, held(flat_mode)])) == ["nuts", "exact"]
+    assert legend(plots.overlay([nuts, held(flat), flat_mode])) == ["nuts", "MAP"]
+    assert "The MAP is withheld" in one_by_one.hero([nuts, held(flat_mode)]).caption
+    assert "The exact density is withheld" in one_by_one.hero([nuts, held(flat)]).caption
+    words = captions(one_by_one.section([nuts, held(flat), held(flat_mode)]).blocks)["density of theta"]
+    assert "Dashed" not in words
+    assert "Dotted" not in words
+
+
+def test_the_reason_for_no_densities_names_the_method(flat):
+    made = one_by_one.hero([held(called(flat, "nuts")), held(called(flat, "advi"))])
+    assert made.reason.startswith("nuts: estimates are withheld")
+    assert "; advi: estimates are withheld" in made.reason
+
+
+def test_of_a_failed_fit_the_pictures_are_of_what_failed():
+    counts = np.random.default_rng(1).multinomial(40, np.tile([[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]], (4, 1)))
+    data = {"counts": counts, "word": ["ant", "bee", "cat"]}
+    tree = bz.fit(bz.find("lda")(K=2, alpha=0.5, eta=5.0), data, "gibbs", seed=1, draws=100, tune=50, extend=False)
+    facts = {**json.loads(tree.attrs["facts"]), "components_withheld": ""}
+    tree.attrs |= {"status": "not converged", "facts": json.dumps(facts)}
+    assert free_of_labels(tree) == ("invariants",)
+    drawn = plots.trace(tree).viz["trace"]["value"]["quantity"].to_numpy()
+    assert set(drawn) <= set(labels(tree, ("invariants",)))
+    assert plots.trace(tree, ["topics[1, ant]"]).viz["trace"]["value"]["quantity"].to_numpy() == ["topics[1, ant]"]
+
+
+# What is left out, and how it is laid out
+
+
+def test_of_very_many_quantities_the_first_are_shown_and_it_is_said(long, monkeypatch):
+    monkeypatch.setattr(one_by_one, "_chosen", lambda *_: [])  # which take their time
+    words = captions(one_by_one.section([called(long, "nuts"), called(long, "advi")]).blocks)
+    assert words["intervals of Sigma"].endswith("The first 36 of 49.")
+    total = len(labels(long))
+    assert f"The first 24 of {total} quantities." in words["advi against nuts"]
+
+
+def test_fits_with_fewer_draws_are_drawn_too(flat):
+    short = called(flat, "nuts").isel(draw=slice(0, 300))
+    trunks = plots.forest([flat, short]).viz["trunk"]["value"]
+    expected = np.quantile(short["posterior"]["theta"], [0.25, 0.75])
+    assert np.allclose(trunks.sel(model="nuts").item().get_xdata(), expected)
+
+
+@pytest.mark.parametrize("fits", [1, 2])
+def test_the_axis_and_the_legend_of_one_quantity_are_whole(flat, fits, tmp_path):
+    collection = plots.forest([flat, called(flat, "nuts")][:fits])
+    collection.savefig(tmp_path / "forest.png")
+    figure = collection.viz["figure"].item()
+    ticks = [label.get_window_extent() for label in figure.axes[1].get_xticklabels() if label.get_text()]
+    assert min(box.y0 for box in ticks) >= 0
+    assert figure.axes[1].get_window_extent().height > 20
+    assert all(one.get_window_extent().y1 <= min(box.y0 for box in ticks) for one in figure.legends)
+
+
+def test_the_legend_covers_no_ticks(flat, tmp_path):
+    collection = plots.overlay([flat])
+    collection.savefig(tmp_path / "overlay.png")
+    figure = collection.viz["figure"].item()
+    ticks = [label.get_window_extent() for label in figure.axes[0].get_xticklabels() if label.get_text()]
+    assert figure.legends[0].get_window_extent().y1 <= min(box.y0 for box in ticks)
+
+
+def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
+    tree = called(bz.fit(BETA(1, 1), COINS, "exact", seed=1, draws=5000), "nuts")
+    seen = {}
+    for name in ("trace", "rank", "ess"):
+        draw = getattr(plots, name)
+        monkeypatch.setattr(
+            plots, name, lambda one, *a, name=name, draw=draw, **o: seen.update({name: one}) or draw(one, *a, **o)
+        )
+    words = captions(one_by_one.section([tree]).blocks)
+    sizes = {name: one["posterior"].sizes["draw"] for name, one in seen.items()}
+    assert sizes == {"trace": 2000, "rank": 2000, "ess": 5000}
+    kept = seen["trace"]["posterior"]["draw"].to_numpy()
+    assert (kept[0], kept[-1], set(np.diff(kept))) == (0, 4999, {2, 3})
+    assert all("; 2000 of its 5000 draws, evenly spaced" in words[f"{what} of theta"] for what in ("trace", "ranks"))
+    assert "2000" not in words["effective sample size of theta"]
+
+
+def test_a_character_that_no_font_has_is_no_warning():
+    model = bz.find("normal_inverse_wishart")
+    table = {"\N{CARROT}": [1.0, 2.0, 0.5, 1.5, 2.2], "b": [0.1, 0.4, 0.9, 0.2, 0.3]}
+    tree = bz.fit(model.weak(bz.read(model, table)), table, "exact", seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pictures.svg(lambda: plots.posterior(tree, [labels(tree)[0]])).startswith(b"<?xml")
+
+
+# Leave-one-out
+
+
+@pytest.fixture(scope="module")
+def outlier():
+    """Correlated draws of a mean, and a row far from the others."""
+    model = bz.find("gaussian_mean")(m0=0.0, s0=10.0, sigma=1.0)
+    tree = called(bz.fit(model, [*np.linspace(-1, 1, 11), 6.5], "exact", seed=1), "nuts")
+    order = np.sort(tree["posterior"]["mu"].to_numpy(), axis=1)
+    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().assign(mu=(("chain", "draw"), order)))
+    return tree
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")
+def test_the_k_hats_drawn_are_those_of_the_score(outlier):
+    points = plots.khat(outlier).viz["khat"].to_dataset()["pareto_k"].item().get_offsets()
+    drawn = points[np.isfinite(np.asarray(points)).all(axis=1)]
+    model, data = model_of(outlier), given_of(outlier)
+    draws = outlier["posterior"].to_dataset()
+    log_p = [
+        score.log_density(model.likelihood({"mu": draws["mu"].to_numpy()}, {"y": np.array([y])}), np.array([y]))[..., 0]
+        for y in data["y"]
+    ]
+    assert np.asarray(drawn)[:, 0].tolist() == list(range(1, 13))
+    assert np.allclose(np.asarray(drawn)[:, 1], [score.without(one)[1] for one in log_p], rtol=1e-9)
+    try:
+        largest = score.psis(model, data, draws).k_hat
+    except score.NoScore as error:
+        largest = error.k_hat
+    others = arviz_stats.loo(with_log_likelihood(outlier), pointwise=True).pareto_k  # which knows that they correlate
+    assert not np.allclose(np.asarray(drawn)[:, 1], others, rtol=0.01)
+    assert max(np.asarray(drawn)[:, 1]) == pytest.approx(largest, rel=1e-9)
+
+
+def test_the_line_of_k_hat_is_where_the_score_is_refused(flat):
+    collection = plots.khat(called(flat, "nuts"))
+    line = collection.viz["hline_0"].to_dataset()["pareto_k"].item()
+    sizes = flat["posterior"].sizes
+    assert set(line.get_ydata()) == {k_hat_limit(sizes["chain"] * sizes["draw"])} == {0.7}
+
+
+def test_rows_whose_residuals_are_withheld_are_counted(outlier):
+    words = captions(checks.leave_one_out({"nuts": (outlier, None)}).blocks)
+    assert "Withheld of 1 of 12 rows: k-hat above 0.5" in words["residuals"]
+    assert "left out of nuts" in words["k-hat of each observation"]

@@ -1,0 +1,327 @@
+"""How to make it again: the command and the Python of a report are run, and give the fit that they are about."""
+
+import json
+import shlex
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.cli import main
+from bayeszoo.compare import fit_each
+from bayeszoo.reports import asked, provenance
+
+RNG = np.random.default_rng(1)
+TABLE = pd.DataFrame(RNG.normal(size=(12, 4)).round(2), columns=["a", "b", "y", "z"]).assign(t=np.arange(1, 13))
+WORDS = {
+    "reg.csv": TABLE.to_csv(index=False),
+    "seq.csv": "\n".join(["n,s", *(f"{i},{s}" for i, s in enumerate("abbabaabbbabaabab"))]),
+    "cat.csv": "\n".join(["n,s", *(f"{i},{s}" for i, s in enumerate("xyzzyxxyz"))]),
+    "gaps.csv": "k,y\n1,1.5\n2,\n3,2.5\n4,0.5\n",
+    "coins.csv": "won,day\n" + "yes,no\nno,no\nyes,yes\nyes,no\n",
+    "comma.csv": "y;n\n1,5;1\n2,5;1\n0,5;1\n",
+    "bare.csv": "1.5\n2.5\n0.25\n",
+    "odd.csv": '"km, h", w,q\n1.5,2,3\n2.5,1,4\n0.5,7,1\n1.25,3,2\n',
+    "rates.csv": "n,t,day\n3,1.5,2\n4,2.5,2\n1,0.5,1\n",
+    "newcomb.csv": "y\n1.5\n2.5\n0.25\n",
+    "-dash.csv": "y\n1.5\n2.5\n0.25\n",
+}
+READ = [
+    ("linear_regression", "reg.csv", {"target": "z"}, "map"),
+    ("linear_regression", "reg.csv", {"target": "z", "features": ["a", "t"]}, "map"),
+    ("ridge", "reg.csv", {"target": "y", "features": "a,b"}, "exact"),
+    ("markov_chain", "seq.csv", {"column": "s", "order": 2}, "exact"),
+    ("dirichlet_multinomial", "cat.csv", {"column": "s", "categories": "z,y,x,w"}, "exact"),
+    ("dirichlet_multinomial", "cat.csv", {"column": "s", "categories": ("w", "x, or so", "x", "y", "z")}, "exact"),
+    ("gaussian_mean", "gaps.csv", {"column": "y", "missing": "drop"}, "exact"),
+    ("beta_bernoulli", "coins.csv", {"column": "won", "positive": "no"}, "exact"),
+    ("gaussian_mean", "comma.csv", {"column": "y", "decimal": ",", "delimiter": ";"}, "exact"),
+    ("gaussian_mean", "bare.csv", {"header": False}, "exact"),
+    ("gamma_poisson", "rates.csv", {"column": "n", "exposure": "t"}, "exact"),
+    ("normal_inverse_wishart", "odd.csv", {"columns": ["q", "km, h"]}, "exact"),
+    ("normal_gamma", "newcomb.csv", {}, "exact"),
+    ("normal_gamma", "-dash.csv", {}, "exact"),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with the tables, and we are in it."""
+    for name, words in WORDS.items():
+        (tmp_path / name).write_text(words, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    """The command line as a user types it, which is what fits remember."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["bayeszoo", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 0, capsys.readouterr().err
+
+    return call
+
+
+@pytest.fixture
+def by_command(typed, tmp_path):
+    """Run the command that is printed for a fit; return the fit that it makes."""
+
+    def again(tree):
+        words = shlex.split(provenance.command(tree), comments=True)
+        assert words[0] == "bayeszoo"
+        typed(*words[1:], "-o", tmp_path / "again.nc", "--overwrite")
+        return bz.load(tmp_path / "again.nc")
+
+    return again
+
+
+def by_python(*trees, arrays=None):
+    """Run the Python that is printed for fits; return what it makes. ``arrays`` stand for the dots."""
+    lines, last = provenance.python(trees).rsplit("\n", 1)
+    assert last == 'bz.report(fits, "report.html")'
+    assert ("= ...  # " in lines) == (arrays is not None)
+    scope = {"given": arrays}
+    exec(lines.replace("= ...", "= given"), scope)
+    return scope["fits"]
+
+
+def assert_same(one, other):
+    assert one.attrs["data_digest"] == other.attrs["data_digest"]
+    assert json.loads(one.attrs["fields"]) == json.loads(other.attrs["fields"])
+    assert one.attrs["seed"] == other.attrs["seed"]
+    assert one["posterior"].to_dataset().equals(other["posterior"].to_dataset())
+
+
+def text_of(section):
+    return "\n".join(getattr(block, "text", "") for block in section.blocks)
+
+
+# Files, and what they were read with
+
+
+@pytest.mark.parametrize(("name", "file", "options", "method"), READ)
+def test_a_fit_made_in_python_is_made_again_from_its_file(name, file, options, method, by_command, tmp_path):
+    kind = bz.find(name)
+    data = bz.read(kind, tmp_path / file, **options)
+    tree = bz.fit(kind.weak(data), data, method)
+    assert_same(by_command(tree), tree)
+    assert_same(*by_python(tree), tree)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "linear_regression reg.csv --target z --method map",
+        "ridge reg.csv --target y --features a,t --method exact --prior textbook",
+        "markov_chain seq.csv --column s --order 2 --method exact",
+        "dirichlet_multinomial cat.csv --column s --categories z,y,x,w --method exact",
+        "gaussian_mean gaps.csv --column y --missing drop --method exact",
+        "beta_bernoulli coins.csv --column won --positive yes --method exact --set a=2",
+        "gaussian_mean comma.csv --column y --decimal , --delimiter ';' --method exact",
+        "gaussian_mean bare.csv --no-header --method exact --draws 500",
+        "normal_gamma newcomb.csv --method exact",
+        "normal_gamma --example cavendish --method exact",
+        "linear_regression reg.csv --target z --chunk-rows 5 --method exact",
+    ],
+)
+def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_given(words, typed, by_command, tmp_path):
+    typed("fit", *shlex.split(words), "-o", tmp_path / "fit.nc")
+    tree = bz.load(tmp_path / "fit.nc")
+    assert provenance.command(tree) == f"bayeszoo fit {words} --seed {tree.attrs['seed']}"
+    assert_same(by_command(tree), tree)
+    assert_same(*by_python(tree), tree)
+
+
+def test_without_its_options_the_python_would_make_another_fit(monkeypatch):
+    monkeypatch.setattr(provenance, "reading_kept", lambda tree: {"from": "file", "options": {}})
+    kind = bz.find("linear_regression")
+    data = bz.read(kind, "reg.csv", target="z")
+    with pytest.raises(AssertionError):
+        assert_same(*by_python(tree := bz.fit(kind.weak(data), data, "map")), tree)
+
+
+def test_statistics_are_added_up_again(by_command, tmp_path):
+    model = bz.find("ridge")(tau=2.0, features=("a", "t"))
+    total = bz.accumulate(model, tmp_path / "reg.csv", 5, target="z", features=["a", "t"])
+    tree = bz.save(bz.fit(model, total, "exact", seed=3), "fit.nc")
+    tree = bz.load(tree)
+    assert "bz.accumulate(model, 'reg.csv', rows=5, target='z', features=['a', 't'])" in provenance.python([tree])
+    assert_same(by_command(tree), tree)
+    assert_same(*by_python(tree), tree)
+
+
+def test_data_out_of_a_fit_are_read_as_the_fit_was(by_command):
+    kind = bz.find("linear_regression")
+    data = bz.read(kind, "reg.csv", target="z", features=np.array(["b", "a"]))
+    stored = bz.load(bz.save(bz.fit(kind.weak(data), data, "map"), "fit.nc"))
+    tree = bz.fit(kind.weak(data), provenance.given_of(stored), "mle", seed=1)
+    assert_same(by_command(tree), tree)
+    assert_same(*by_python(tree), tree)
+
+
+def test_what_was_read_for_other_inputs_is_not_said_to_be_read_so():
+    coins = bz.read(bz.find("beta_bernoulli"), "coins.csv", column="won", positive="yes")
+    tree = bz.fit(bz.find("gamma_poisson")(), coins, "exact")
+    digest = tree.attrs["data_digest"]
+    assert (
+        provenance.command(tree)
+        == f"# the arrays that were given as coins.csv, SHA-256 {digest}: no command makes them"
+    )
+    assert_same(*by_python(tree, arrays=coins), tree)
+
+
+def test_what_was_read_is_in_the_table_of_provenance():
+    kind = bz.find("linear_regression")
+    tree = bz.fit(kind(), bz.read(kind, "reg.csv", target="z", features="a,b"), "map")
+    (rows,) = [block.rows for block in provenance.section({"map": tree}).blocks if block.columns[0] == "data"]
+    assert ["read with", "target='z', features='a,b'"] in [list(row) for row in rows]
+
+
+# What cannot be written is said
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays", "options"),
+    [
+        ("normal_gamma", np.array([1.5, 0.5, 2.5, 1.0]), {}),
+        ("normal_gamma", [1.5, 0.5, 2.5, 1.0], {}),
+        ("linear_regression", TABLE, {"target": "z", "features": ["a", "b"]}),
+        ("beta_bernoulli", {"won": ["yes", "no", "yes"]}, {"positive": "yes"}),
+    ],
+)
+def test_of_arrays_it_is_said_that_no_command_makes_them(name, arrays, options):
+    kind = bz.find(name)
+    data = bz.read(kind, arrays, **options)
+    tree = bz.fit(kind.weak(data), data, "map")
+    digest = tree.attrs["data_digest"]
+    assert provenance.command(tree) == f"# the arrays that were given, SHA-256 {digest}: no command makes them"
+    assert f"arrays = ...  # the arrays that were given, SHA-256 {digest}\n" in provenance.python([tree])
+    assert_same(*by_python(tree, arrays=arrays), tree)
+
+
+def test_an_example_read_with_options_is_python_only():
+    kind = bz.find("ridge")
+    data = bz.read(kind, features=["bmi", "s5"])
+    tree = bz.fit(kind.weak(data), data, "exact")
+    assert provenance.command(tree) == "# diabetes.csv read with features=['bmi', 's5']: in Python only"
+    assert_same(*by_python(tree), tree)
+
+
+def test_options_of_the_method_that_are_python_only_are_said():
+    kind = bz.find("gaussian_mixture")
+    data = bz.read(kind, "reg.csv", columns="a,b")
+    tree = bz.fit(kind.weak(data), data, "em", restarts=3)
+    assert provenance.command(tree).endswith("  # and restarts=3, in Python only")
+    assert_same(*by_python(tree), tree)
+
+
+def test_of_an_older_file_it_is_said_what_was_not_kept():
+    kind = bz.find("linear_regression")
+    data = bz.read(kind, "reg.csv", target="z")
+    tree = bz.fit(kind.weak(data), data, "map")
+    del tree.attrs["reading"]
+    tree = bz.load(bz.save(tree, "old.nc"))
+    assert provenance.given_of(tree) == data
+    assert provenance.command(tree).endswith("  # and what it was read with, which was not kept")
+    assert "bz.read(M, 'reg.csv')  # what it was read with, which was not kept, " in provenance.python([tree])
+
+
+def test_of_an_older_file_of_an_example_everything_is_known(by_command):
+    kind = bz.find("normal_gamma")
+    data = bz.example(kind, "cavendish")
+    tree = bz.fit(kind.weak(data), data, "exact")
+    del tree.attrs["reading"]
+    assert_same(by_command(tree), tree)
+    assert_same(*by_python(tree), tree)
+
+
+def test_an_interrupted_fit_is_said_to_be_made_whole():
+    tree = bz.fit(bz.find("normal_gamma")(), "newcomb.csv", "exact")
+    assert "interrupted" not in text_of(provenance.reproduce([tree]))
+    tree.attrs["status"] = "interrupted"
+    assert "interrupted is made whole" in text_of(provenance.reproduce([tree]))
+
+
+# Examples
+
+
+def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
+    kind = bz.find("normal_gamma")
+    mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
+    assert ["--example" in provenance.command(tree) for tree in (mine, own)] == [False, True]
+    assert ["bz.example(M, 'newcomb')" in provenance.python([tree]) for tree in (mine, own)] == [False, True]
+    assert ["come with the model" in text_of(asked.section(tree)) for tree in (mine, own)] == [False, True]
+
+
+def test_an_example_that_is_packed_is_known():
+    kind = bz.find("lda")
+    data = bz.example(kind)
+    assert bz.data.own_example(kind, data.source, data.digest).name == "federalist"
+
+
+# Several fits
+
+
+def test_one_seed_is_drawn_for_all_methods_and_one_command_is_printed(typed, tmp_path, monkeypatch):
+    fits = []
+    monkeypatch.setitem(bz.report.__globals__, "page", lambda trees, *_: fits.append(trees) or "<!doctype html>")
+    asked_for = ["compare", "linear_regression", "reg.csv", "--target", "z", "--methods", "exact,map"]
+    typed(*asked_for, "--report", "page.html", "--plot", "densities.svg")
+    seeds = {tree.attrs["seed"] for tree in fits[0]}
+    assert len(seeds) == 1
+    expected = shlex.join(["bayeszoo", *asked_for, "--seed", str(*seeds)])
+    assert provenance.reproduce(fits[0]).blocks[1].text == expected
+    typed(*shlex.split(expected)[1:], "--report", "again.html")
+    for again, once in zip(fits[1], fits[0], strict=True):
+        assert_same(again, once)
+
+
+def test_every_call_draws_another_seed():
+    model = bz.find("beta_bernoulli")()
+    seeds = [{tree.attrs["seed"] for tree in fit_each(model, [1, 0], ["exact", "map"])} for _ in range(2)]
+    assert [len(one) for one in seeds] == [1, 1]
+    assert seeds[0] != seeds[1]
+    assert fit_each(model, [1, 0], ["map"], 5)[0].attrs["seed"] == 5
+
+
+def test_fits_of_several_classes_are_made_by_their_own(by_command):
+    kinds = [bz.find(name) for name in ("linear_regression", "ridge", "linear_regression")]
+    data = bz.read(kinds[0], "reg.csv", target="z")
+    methods = ["map", "exact", "exact"]
+    trees = [bz.fit(kind.weak(data), data, method) for kind, method in zip(kinds, methods, strict=True)]
+    lines = provenance.python(trees).splitlines()
+    assert lines[2:5] == [
+        "M_1 = bz.find('linear_regression')",
+        "M_2 = bz.find('ridge')",
+        "data = bz.read(M_1, 'reg.csv', target='z')  # y is 'z', X is 'a, b, y, t'",
+    ]
+    for again, once in zip(by_python(*trees), trees, strict=True):
+        assert again.attrs["model"] == once.attrs["model"]
+        assert_same(again, once)
+        assert_same(by_command(once), once)
+
+
+def test_equal_data_from_elsewhere_are_read_once_where_they_can_be():
+    kind = bz.find("normal_gamma")
+    trees = [bz.fit(kind(), data, "exact") for data in ([1.5, 2.5, 0.25], "newcomb.csv")]
+    assert provenance.python(trees).count("bz.read(") == 1
+    for again, once in zip(by_python(*trees), trees, strict=True):
+        assert_same(again, once)
+
+
+def test_equal_data_for_other_inputs_are_read_for_each():
+    trees = [bz.fit(bz.find(name)(), [1, 0, 1, 1], "exact") for name in ("beta_bernoulli", "gamma_poisson")]
+    assert len({tree.attrs["data_digest"] for tree in trees}) == 1
+    lines = provenance.python(trees).splitlines()
+    assert [line for line in lines if line.startswith("data")] == [
+        "data_1 = bz.read(M_1, arrays_1)",
+        "data_2 = bz.read(M_2, arrays_2)",
+    ]
+    for again, once in zip(by_python(*trees, arrays=[1, 0, 1, 1]), trees, strict=True):
+        assert_same(again, once)
