@@ -110,10 +110,10 @@ class Climb:
         Whether it may be the answer though it was stopped early.
     """
 
-    state: Any
+    state: Any = field(repr=False)
     objective: float
-    expectation: Expectation
-    trace: np.ndarray
+    expectation: Expectation = field(repr=False)
+    trace: np.ndarray = field(repr=False)
     gain_left: float
     degenerate: str = ""
     may_stop: bool = False

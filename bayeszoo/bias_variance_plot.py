@@ -65,7 +65,7 @@ def plot_bias_variance(
         if ticks:
             panel.set_xticks(list(places.values()), [str(name) for name in places], rotation=90, parse_math=False)
     axes[0].set_ylabel("mean squared error")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize="small")
     return figure
 
 

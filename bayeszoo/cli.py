@@ -233,7 +233,7 @@ def _model_and_data(
     first, which = table.first_chunk(model, path, chunk_rows)
     made = prior.model(model, first, which)
     total = table.accumulate(made, path, chunk_rows, reporter)
-    scaled = (f"priors are scaled to {which}",) if prior.is_scaled(model) else ()
+    scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made) else ()
     return made, replace(total, notes=(*total.notes, *scaled))
 
 

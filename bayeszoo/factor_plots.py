@@ -80,7 +80,7 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     if np.all(sample > 0):
         axes.set_yscale("log")
     axes.set(xlabel="rank", ylabel="eigenvalue of the covariance", xticks=ranks)
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize="small", frameon=False)
     return figure
 
 
@@ -124,7 +124,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     ranks = np.arange(1, found.shape[1] + 1)
     _intervals(axes, ranks, found, "posterior")
     axes.set(xlabel="rank", ylabel="relevance precision alpha", xticks=ranks, yscale="log")
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -198,7 +198,7 @@ def _draw_rows(panel: Axes, found: Biplot, chosen: list[int], groups: np.ndarray
         some = slice(None) if name is None else groups == name
         panel.plot(x[some], y[some], "o", ms=3, color=f"C{i}" if name else "0.45", label=name, zorder=2)
     if groups is not None:
-        panel.legend(fontsize=8, frameon=False)
+        panel.legend(fontsize="small", frameon=False)
 
 
 def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
@@ -215,11 +215,11 @@ def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
     halo = [withStroke(linewidth=2.5, foreground="white")]
     for (x, y), name in zip(mean * scale, names, strict=True):
         panel.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": _DARK, "lw": 1.3}, zorder=4)
-        words = panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize=8, parse_math=False, zorder=5)
+        words = panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize="small", parse_math=False, zorder=5)
         words.set(ha="left" if x >= 0 else "right", va="bottom" if y >= 0 else "top", path_effects=halo)
     both = (lambda v: v / scale, lambda v: v * scale)
     for side in (panel.secondary_xaxis("top", functions=both), panel.secondary_yaxis("right", functions=both)):
-        side.tick_params(labelsize=8, colors=_DARK)
+        side.tick_params(labelsize="small", colors=_DARK)
 
 
 def _intervals(axes: Axes, at: np.ndarray, draws: np.ndarray, label: str) -> None:
@@ -233,8 +233,8 @@ def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple
 
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
-    axes.tick_params(labelsize=8)
-    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize=10)
+    axes.tick_params(labelsize="small")
+    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
     return figure, axes
 
 

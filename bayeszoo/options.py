@@ -13,8 +13,7 @@ from bayeszoo.accumulated import Accumulated
 from bayeszoo.chunks import accumulate, first_chunk
 from bayeszoo.data import Data, example, read
 from bayeszoo.errors import InputError
-from bayeszoo.fields import hyperparameters
-from bayeszoo.model import Model
+from bayeszoo.model import Model, chosen_by_data
 from bayeszoo.problem import Reporter
 
 
@@ -207,14 +206,13 @@ class PriorOptions(FieldOptions):
         if self.prior == "textbook":
             return model(**given)
         made = model.weak_given(data, given)
-        if self.is_scaled(model):
+        if self.is_scaled(made):
             terminal.note(f"priors are scaled to {which}, and so is the log evidence")
         return made
 
-    def is_scaled(self, model: type[Model]) -> bool:
-        """Say whether some of the fields are chosen by the data."""
-        scales = getattr(model.weak, "__func__", None) is not getattr(Model.weak, "__func__", None)
-        return self.prior == "weak" and scales and not hyperparameters(model).keys() <= self.fields(model).keys()
+    def is_scaled(self, made: Model) -> bool:
+        """Say whether some of the fields were chosen by the data."""
+        return self.prior == "weak" and chosen_by_data(made, self.fields(type(made)))
 
 
 @Parameter(name="*")

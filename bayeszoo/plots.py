@@ -315,8 +315,10 @@ def shrinkage(
 
 def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
     several, chosen = len(found) > 1, colours(trees)
-    rows = max(3.0, len(next(iter(found.values()))["quantity"]) * (1.6 + len(found)) / 1.6)
-    size = {"figsize": (7.5, 0.6 + 0.16 * rows + 0.3 * several * len(found))}
+    names = [str(name) for name in next(iter(found.values()))["quantity"].to_numpy()]
+    rows = max(3.0, len(names) * (1.6 + len(found)) / 1.6)
+    beside = min(max(2.5, 0.085 * max(map(len, names))), 8.0)  # inches of the labels, which ArviZ does not measure
+    size = {"figsize": (5 + beside, 0.6 + 0.16 * rows + 0.3 * several * len(found)), "width_ratios": [beside, 5.0]}
     settings: dict[str, Any] = {
         "combined": True,
         "figure_kwargs": size,

@@ -119,7 +119,7 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
     _draw_scatter(scatter, frame)
     _draw_pits(histogram, frame["pit"].dropna().to_numpy())
     basis = ", ".join(f"{name} ({count} rows)" for name, count in frame.attrs["basis"].items())
-    figure.suptitle(f"{frame.attrs['model']}, {frame.attrs['method']}: {basis}", fontsize=10)
+    figure.suptitle(f"{frame.attrs['model']}, {frame.attrs['method']}: {basis}", fontsize="medium")
     return figure
 
 
@@ -148,7 +148,7 @@ def _draw_qq(axes: Axes, frame: pd.DataFrame) -> None:
         y = some["normal_score"].clip(-far, far)
         axes.plot(some["theoretical"], y, "o", color=colour, markersize=3, label=label if len(some) else None)
     axes.set(xlabel="expected normal score (Blom)", ylabel="normal score of the PIT", title=_qq_title(known, shown))
-    axes.legend(loc="upper left", fontsize=8, frameon=False)
+    axes.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 def _edge(known: pd.DataFrame) -> float:
@@ -209,7 +209,7 @@ def _draw_pits(axes: Axes, pits: np.ndarray) -> None:
     axes.axhline(len(pits) / bins, color="grey", linewidth=0.8)
     axes.set(xlabel="probability integral transform", ylabel="rows", title="PITs: flat if the model is right")
     axes.set(xlim=(0, 1), ylim=(0, 1.25 * max(float(np.max(counts)), high)))
-    axes.legend(loc="upper right", fontsize=8, frameon=False)
+    axes.legend(loc="upper right", fontsize="small", frameon=False)
 
 
 def _say_nothing(axes: Axes, what: str) -> None:
@@ -246,7 +246,7 @@ def plot_predictive_check(
 
     found = replicate(tree, statistics, replicates=replicates, seed=seed)
     figure = draw_replicates(found)
-    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize=10)
+    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize="medium")
     return figure
 
 
@@ -278,7 +278,7 @@ def _draw_quantity(axes: Axes, name: str, observed: np.ndarray, replicated: np.n
         axes.hist(observed, bins=edges, color=_LOUD, histtype="step", label="observed, under the same draws")
     axes.set(xlabel=name, ylabel="replicates")
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
-    axes.legend(loc="best", fontsize=8, frameon=False)
+    axes.legend(loc="best", fontsize="small", frameon=False)
 
 
 def _edges(values: np.ndarray, both: np.ndarray) -> Any:
@@ -301,4 +301,4 @@ def _draw_outcomes(axes: Axes, found: Replicates) -> None:
     axes.stairs(heights, edges, color=_LOUD, linewidth=1.5, label="observed")
     axes.set(xlabel="outcome", ylabel="density")
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
-    axes.legend(loc="upper right", fontsize=8, frameon=False)
+    axes.legend(loc="upper right", fontsize="small", frameon=False)

@@ -17,7 +17,7 @@ from bayeszoo.candidates import Settings, label, unique
 from bayeszoo.components import components, number_of_components
 from bayeszoo.data import Data
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.model import Model, fields_of
+from bayeszoo.model import Model, chosen_by_data
 from bayeszoo.options import FieldOptions, TableOptions
 from bayeszoo.table import escaped
 from bayeszoo.terms import polynomials, subsets
@@ -300,11 +300,10 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
 
 def _model(kind: type[Model], given: dict[str, Any], rows: Data | None, prior: Prior) -> Model:
     """Make the model for the data, and say whether they shaped its prior."""
-    own = kind(**given)
     if prior == "textbook":
-        return own
+        return kind(**given)
     made = kind.weak_given(cast(Data, rows), given)
-    if fields_of(made) != fields_of(own):  # == of dataclasses fails where one has numbers and the other a number
+    if chosen_by_data(made, given):
         terminal.note(f"{made}: the prior is scaled to the data, and so is the log evidence")
     return made
 

@@ -57,11 +57,11 @@ ELBO = Criterion("elbo", "ELBO", True)
 def plot_select(table: pd.DataFrame) -> Figure:
     """Draw what `select` returned: one panel a criterion, one line a candidate.
 
-    Where the candidates differ in the number of components K, the criteria that there are of some of them are drawn
-    against it. Else every panel shows how far each candidate is behind the best of that criterion, which is at 0;
-    better is left. Bars are one standard error of the difference, where it has one. A star marks the best, a grey cross
-    at the edge what is withheld. Of more than 32 candidates those that come first by some criterion are drawn, and the
-    figure says how many are not.
+    Where the candidates differ in the number of components K, or of factors q, the criteria that there are of some of
+    them are drawn against it. Else every panel shows how far each candidate is behind the best of that criterion, which
+    is at 0; better is left. Bars are one standard error of the difference, where it has one. A star marks the best, a
+    grey cross at the edge what is withheld. Of more than 32 candidates those that come first by some criterion are
+    drawn, and the figure says how many are not.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def plot_select(table: pd.DataFrame) -> Figure:
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     hidden = len(table) - len(chosen)
     more = f"; {hidden} of {len(table)} candidates are not shown" if hidden else ""
-    figure.suptitle(f"Star: best of all candidates; cross: withheld; bar: one standard error{more}", fontsize=9)
+    figure.suptitle(f"Star: best of all candidates; cross: withheld; bar: one standard error{more}", fontsize="medium")
     return figure
 
 
@@ -125,9 +125,11 @@ def _against_components(table: pd.DataFrame) -> Figure:
     criteria = [one for one in _criteria(table) if table[one.column].notna().any()] or [CRITERIA[0]]
     figure = Figure(figsize=(2.2 + 2.4 * len(criteria), 3.2), layout="constrained")
     K = table["components"].to_numpy(dtype=float)
+    what = "factors q" if table["model"].str.startswith("q=").all() else "components K"
     for panel, criterion in zip(figure.subplots(1, len(criteria), squeeze=False)[0], criteria, strict=True):
         _draw_against(panel, criterion, K, criterion.behind(table), criterion.errors(table))
-    figure.suptitle("Star: best; cross: withheld; bar: one standard error of the difference from the best", fontsize=9)
+        panel.set_xlabel(what, fontsize="small")
+    figure.suptitle("Star: best; cross: withheld; bar: one standard error of the difference from the best", fontsize="medium")
     return figure
 
 
@@ -141,11 +143,10 @@ def _draw_against(panel: Axes, criterion: Criterion, K: np.ndarray, behind: np.n
     if np.nanmax(behind, initial=0.0) > 5 * _LINEAR_UP_TO:
         panel.set_yscale("symlog", linthresh=_LINEAR_UP_TO)
     panel.invert_yaxis()
-    panel.set_title(criterion.title, fontsize=10)
-    panel.set_xlabel("components K", fontsize=8)
-    panel.set_ylabel(_behind_the_best(criterion), fontsize=8)
+    panel.set_title(criterion.title, fontsize="medium")
+    panel.set_ylabel(_behind_the_best(criterion), fontsize="small")
     panel.set_xticks(K, [f"{k:g}" for k in K])
-    panel.tick_params(labelsize=8)
+    panel.tick_params(labelsize="small")
     panel.margins(y=0.12)  # room for the crosses at the edge
 
 
@@ -172,15 +173,15 @@ def _draw(panel: Axes, criterion: Criterion, behind: np.ndarray, errors: np.ndar
         np.full(np.sum(~known), 0.96), places[~known], "x", color="0.5", transform=panel.get_yaxis_transform(),
         label="withheld",
     )  # fmt: skip
-    panel.set_title(criterion.title, fontsize=10)
-    panel.set_xlabel(_behind_the_best(criterion) if known.any() else "withheld", fontsize=8)
+    panel.set_title(criterion.title, fontsize="medium")
+    panel.set_xlabel(_behind_the_best(criterion) if known.any() else "withheld", fontsize="small")
 
 
 def _scale(panel: Axes, largest: float) -> None:
     """Set the axis, in the same way for all panels."""
     panel.axvline(0, color="0.8", lw=0.8, zorder=0)
     panel.grid(axis="y", color="0.93")
-    panel.tick_params(labelsize=8)
+    panel.tick_params(labelsize="small")
     panel.margins(x=0.12)  # room for the crosses at the edge
     if largest > 5 * _LINEAR_UP_TO:
         panel.set_xscale("symlog", linthresh=_LINEAR_UP_TO)

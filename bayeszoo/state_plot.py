@@ -76,9 +76,9 @@ def plot_states(
     for panel in panels:
         for start in starts(whole.data["sequence"])[1:]:
             panel.axvline(start + 0.5, color="0.4", lw=0.8, ls=":")
-        panel.tick_params(labelsize=8)
+        panel.tick_params(labelsize="small")
     panels[-1].set(xlim=(0.5, len(frame) + 0.5), xlabel="row")
-    figure.suptitle(_title(source, whole), fontsize=10)
+    figure.suptitle(_title(source, whole), fontsize="medium")
     return figure
 
 
@@ -130,7 +130,7 @@ def _draw_probability(
         axes.fill_between(rows, low, high, color=_PALE, lw=0, label="5% to 95% of the draws")
     axes.plot(rows, frame[f"smoothed[{label}]"], color=_DARK, lw=1.2, label="given all rows")
     axes.set(ylim=(-0.02, 1.02), ylabel=f"P(state {label})")
-    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.1)
+    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.1)
 
 
 def _shade(axes: Axes, rows: np.ndarray, label: str) -> None:

@@ -102,20 +102,6 @@ def cells_of(data: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.asarray(data["counts"], dtype=np.float64), np.asarray(data["doc"]), np.asarray(data["term"])
 
 
-def random_counts(data: Values, K: int, rng: np.random.Generator) -> TopicCounts:
-    """Return counts to start from: all words of a document have its topics, at random.
-
-    Topics nearly alike in most starts, from where the ELBO of large corpora is climbed higher; in a quarter of them,
-    documents of a few topics each, which are far from where all topics are alike and the slope is zero.
-    """
-    shares = rng.dirichlet(np.full(K, rng.choice([0.5, 50.0, 50.0, 50.0])), len(data["document"]))
-    counts, doc, term = cells_of(data)
-    words = np.empty((len(data["word"]), K))
-    for k in range(K):  # one after the other, so that nothing of size cells x K is made
-        words[:, k] = np.bincount(term, counts * shares[doc, k], minlength=len(words))
-    return TopicCounts(lengths_of(data)[:, None] * shares, words)
-
-
 def lengths_of(data: Values) -> np.ndarray:
     """Return the number of words of each document, of shape (D,)."""
     return np.bincount(data["doc"], data["counts"], minlength=len(data["document"]))

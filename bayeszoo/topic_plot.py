@@ -53,7 +53,7 @@ def plot_topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) ->
     for panel in panels[len(labels) :]:
         panel.set_axis_off()
     caveat = " - NOT TO BE TRUSTED, the gate did not pass" if "caveat" in frame.attrs else ""
-    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']}){caveat}", fontsize=10)
+    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']}){caveat}", fontsize="medium")
     return figure
 
 
@@ -62,8 +62,8 @@ def _draw(panel: Axes, rows: Any, title: str) -> None:
     panel.barh(places, rows["mean"], color=_PALE)
     if rows["q025"].notna().all():
         panel.hlines(places, rows["q025"], rows["q975"], color=_DARK, lw=1.5)
-    panel.set_yticks(places, rows["word"].tolist(), fontsize=8, parse_math=False)
+    panel.set_yticks(places, rows["word"].tolist(), fontsize="small", parse_math=False)
     panel.tick_params(axis="x", labelsize=7)
     panel.locator_params(axis="x", nbins=3)
     panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, None))
-    panel.set_title(title, fontsize=9)
+    panel.set_title(title, fontsize="medium")

@@ -141,8 +141,9 @@ class LDA(Model):
         return of_topics * bool(np.min(self.alpha) < 1 and self.K > 1) or of_words * bool(np.min(self.eta) < 1)
 
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters to climb from, at random."""
-        return topic_model.modes(topic_model.random_counts(data, self.K, rng), 1.0, 1.5)
+        """Return parameters to climb from: of a short Gibbs chain of sparse topics, whatever the prior."""
+        sparse = np.full(self.K, 0.1), np.full(len(data["word"]), 0.1)
+        return topic_model.modes(topic_gibbs.counts_to_start(data, *sparse, rng), 1.5, 1.5)
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected counts and the log likelihood at the parameters."""
@@ -158,9 +159,8 @@ class LDA(Model):
         return topic_model.log_documents(params, data)
 
     def vb_start(self, data: Values, rng: np.random.Generator) -> TopicFactors:
-        """Return q(theta) to climb from, at random."""
-        self._priors(data)
-        return self.vb_m_step(topic_model.random_counts(data, self.K, rng))
+        """Return q(theta) to climb from: the posterior given a state of a short Gibbs chain."""
+        return self.vb_m_step(topic_gibbs.counts_to_start(data, *self._priors(data), rng))
 
     def vb_e_step(self, q: TopicFactors, data: Values) -> Expectation:
         """Return expected counts after some steps of the documents' q, and the sum of log normalizers of q(z) at q."""

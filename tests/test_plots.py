@@ -249,3 +249,17 @@ def test_k_hat_needs_draws_of_single_observations(at_mode):
     births = bz.fit(bz.find("beta_bernoulli")(), method="exact", seed=1)
     with pytest.raises(bz.InputError, match="stands for several"):
         plots.khat(births)
+
+
+def test_long_names_leave_room_for_the_intervals():
+    name = "a_name_of_a_measurement_in_kilograms_per_square_metre"
+    table = {name: np.arange(6.0), "y": [0.1, 0.9, 2.2, 2.8, 4.1, 5.2]}
+    tree = bz.fit(bz.find("linear_regression")(), table, "exact", seed=1)
+    with pictures.styled():
+        figure = plots.forest(tree).viz["figure"].item()
+        figure.draw_without_rendering()
+    names, intervals = figure.axes
+    assert any(name in text.get_text() for text in names.texts)
+    drawn = intervals.get_window_extent()
+    assert max(text.get_window_extent().x1 for text in names.texts) <= drawn.x0
+    assert drawn.width > 4 * figure.dpi

@@ -227,8 +227,15 @@ def test_criteria_are_drawn_against_the_number_of_components(table):
         known = shown[shown[column].notna()]
         assert points == pytest.approx(dict(zip(known["components"], np.abs(known[column] - best), strict=True)))
         assert panel.yaxis_inverted()
+        assert panel.get_xlabel() == "components K"
     lost = [line for line in figure.axes[0].lines if line.get_label() == "withheld"]
     assert [list(line.get_xdata()) for line in lost] == [[3.0]]
+
+
+def test_numbers_of_factors_are_called_so(table):
+    shown = table.reset_index()
+    shown["model"] = [f"q={k}" for k in shown["components"]]
+    assert {panel.get_xlabel() for panel in bz.plot_select(shown).axes} == {"factors q"}
 
 
 def test_other_candidates_with_an_elbo_have_a_panel_of_it(table):
