@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 from scipy.special import digamma, gammaln
 
+from bayeszoo import frozen
 from bayeszoo.families import Posterior
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ def posterior(q: Factored) -> Posterior:
     sd = np.sqrt(np.diagonal(q.covariance, axis1=1, axis2=2))
     factor = np.linalg.cholesky(q.covariance)
     marginals = {
-        "mean": scipy.stats.norm(q.mean[:, 0], sd[:, 0]),
-        "loadings": scipy.stats.norm(q.mean[:, 1:], sd[:, 1:]),
-        "alpha": scipy.stats.gamma(a, scale=1 / b),
-        "variance": scipy.stats.invgamma(c, scale=d),
+        "mean": frozen.norm(q.mean[:, 0], sd[:, 0]),
+        "loadings": frozen.norm(q.mean[:, 1:], sd[:, 1:]),
+        "alpha": frozen.gamma(a, scale=1 / b),
+        "variance": frozen.invgamma(c, scale=d),
     }
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.covariance import CovarianceMarginals
 from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.errors import NumericalError
@@ -267,7 +268,7 @@ class Variances(Structure):
 
     def marginals(self, nu: np.ndarray, psi: np.ndarray) -> Any:  # noqa: D102
         shapes = np.reshape(nu, np.shape(nu) + (1,) * (np.ndim(psi) - np.ndim(nu))) / 2
-        return scipy.stats.invgamma(np.broadcast_to(shapes, np.shape(psi)), scale=psi / 2)
+        return frozen.invgamma(np.broadcast_to(shapes, np.shape(psi)), scale=psi / 2)
 
 
 class Scalar(Variances):

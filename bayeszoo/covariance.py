@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.families import log_rising
 
@@ -98,7 +99,7 @@ class _Variance:
     def ppf(self, q: float) -> np.ndarray:
         """Quantiles; inf beyond the largest float."""
         with np.errstate(divide="ignore"):
-            return scipy.stats.invgamma(self._shape, scale=self._scale).ppf(q)
+            return frozen.invgamma(self._shape, scale=self._scale).ppf(q)
 
     def cdf(self, x: np.ndarray) -> np.ndarray:
         """Cumulative probability at ``x``."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.discrete import deviance, log_peak, sum_of_others
 from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior, log_beta_ratio, log_binomial
@@ -83,7 +84,7 @@ class Dirichlet:
 
     def __init__(self, alpha: Any) -> None:
         self.alpha = np.asarray(alpha, dtype=np.float64)
-        self.marginals = scipy.stats.beta(self.alpha, sum_of_others(self.alpha))
+        self.marginals = frozen.beta(self.alpha, sum_of_others(self.alpha))
 
     def posterior(self, name: str) -> Posterior:
         """Return the distribution of a parameter called ``name``."""

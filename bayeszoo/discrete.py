@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.families import _LARGE, _stirling_remainder
 from bayeszoo.marginals import ByMarginals
 
@@ -246,7 +247,7 @@ class Multinomial(ByMarginals):
 
     def __init__(self, trials: Any, p: Any) -> None:
         self.trials, self.p = np.asarray(trials), np.asarray(p, dtype=np.float64)
-        self._marginals = scipy.stats.binom(self.trials[..., None], self.p)
+        self._marginals = frozen.binom(self.trials[..., None], self.p)
 
     def logpmf(self, counts: Any) -> np.ndarray:
         """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (..., rows).

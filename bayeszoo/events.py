@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import scipy
 
+from bayeszoo import frozen
 from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.model import Stats
 
@@ -86,7 +86,7 @@ class Poisson:
 
     def __init__(self, mean: Any) -> None:
         self._mean = np.asarray(mean, dtype=np.float64)
-        self._scipy = scipy.stats.poisson(self._mean)
+        self._scipy = frozen.poisson(self._mean)
 
     def mean(self) -> np.ndarray:
         """Return the means."""

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
+
 _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
 
@@ -181,7 +183,7 @@ class InverseRootGamma:
 
     def __init__(self, shape: float, rate: float) -> None:
         self.shape, self.rate = float(shape), float(rate)
-        self._precision = scipy.stats.gamma(self.shape, scale=1 / self.rate)
+        self._precision = frozen.gamma(self.shape, scale=1 / self.rate)
 
     def mean(self) -> float:
         """Return sqrt(rate) Gamma(shape - 1/2) / Gamma(shape)."""

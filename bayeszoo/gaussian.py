@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy
 
+from bayeszoo import frozen
 from bayeszoo.families import Posterior
 from bayeszoo.least_squares import Solution
 
@@ -25,7 +25,7 @@ def gaussian(name: str, solution: Solution) -> Posterior:
     def log_density(params: Mapping[str, Any]) -> float:
         return _log_normal(solution, params[name], 1.0)
 
-    return Posterior({name: scipy.stats.norm(solution.mean, solution.sd)}, draw, log_density)
+    return Posterior({name: frozen.norm(solution.mean, solution.sd)}, draw, log_density)
 
 
 def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: float, scale: float) -> Posterior:
@@ -40,8 +40,8 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: fl
     shape, scale : float
         Of the inverse-gamma distribution: 1 / variance ~ Gamma(shape, rate=scale).
     """
-    inverse_gamma = scipy.stats.invgamma(shape, scale=scale)
-    student = scipy.stats.t(2 * shape, solution.mean, math.sqrt(scale / shape) * solution.sd)
+    inverse_gamma = frozen.invgamma(shape, scale=scale)
+    student = frozen.t(2 * shape, solution.mean, math.sqrt(scale / shape) * solution.sd)
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         variances = np.asarray(scale / rng.standard_gamma(shape, size))

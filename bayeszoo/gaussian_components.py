@@ -13,8 +13,8 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
+from bayeszoo import frozen
 from bayeszoo.component_moments import ComponentMoments, Hyper, along
 from bayeszoo.component_priors import Matrices, Scalar, Structure, Variances
 from bayeszoo.errors import InputError, NumericalError
@@ -318,7 +318,7 @@ class GaussianComponents:
         """Return the distributions of the means, Student t, and of the covariances, entry by entry."""
         df = self._of_each(hyper.nu)[:, None] - self.structure.block + 1
         scale = self.structure.variances(self._each(hyper.psi)) / hyper.kappa[:, None] / df
-        means = scipy.stats.t(np.broadcast_to(df, hyper.m.shape), loc=hyper.m, scale=np.sqrt(scale))
+        means = frozen.t(np.broadcast_to(df, hyper.m.shape), loc=hyper.m, scale=np.sqrt(scale))
         return {"means": means, "covariances": self.structure.marginals(hyper.nu, hyper.psi)}
 
     def degenerate(self, params: Values, Y: np.ndarray) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from scipy.special import digamma, gammaln
 
-from bayeszoo import kmeans
+from bayeszoo import frozen, kmeans
 from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior
@@ -105,7 +105,7 @@ class Counts(Emissions):
 
     def posterior(self, hyper: tuple[np.ndarray, np.ndarray]) -> list[Posterior]:
         """Return Gamma distributions."""
-        return [Posterior({"rates": scipy.stats.gamma(hyper[0], scale=1 / hyper[1])})]
+        return [Posterior({"rates": frozen.gamma(hyper[0], scale=1 / hyper[1])})]
 
     def log_pairs(self, hyper: tuple[np.ndarray, np.ndarray], params: Values) -> np.ndarray:
         """Log Gamma densities."""

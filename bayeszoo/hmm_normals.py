@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy
 
-from bayeszoo import hidden_markov, kmeans
+from bayeszoo import frozen, hidden_markov, kmeans
 from bayeszoo.component_moments import ComponentMoments, Hyper
 from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior
@@ -111,8 +110,8 @@ class Normals(Emissions):
             return float(self.components.log_posterior(hyper, means, params["variances"]))
 
         scale = np.sqrt(hyper.psi / hyper.nu / hyper.kappa)
-        means = scipy.stats.t(hyper.nu, loc=hyper.m[:, 0], scale=scale)
-        variances = scipy.stats.invgamma(hyper.nu / 2, scale=hyper.psi / 2)
+        means = frozen.t(hyper.nu, loc=hyper.m[:, 0], scale=scale)
+        variances = frozen.invgamma(hyper.nu / 2, scale=hyper.psi / 2)
         return [Posterior({"means": means, "variances": variances}, draw, log_density)]
 
     def log_pairs(self, hyper: Hyper, params: Values) -> np.ndarray:

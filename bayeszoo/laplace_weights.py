@@ -11,6 +11,7 @@ import lazy_loader
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.errors import NumericalError
 from bayeszoo.factored import FactoredMoments
 from bayeszoo.families import Posterior
@@ -79,10 +80,10 @@ class LaplaceWeights(LinearModel):
 
     def _prior(self, stats: FactoredMoments) -> Posterior:
         origin, b = self.laplace_prior(stats)
-        weights = mixture_prior(origin, b) if self.scale_mixture else Posterior({"w": scipy.stats.laplace(origin, b)})
+        weights = mixture_prior(origin, b) if self.scale_mixture else Posterior({"w": frozen.laplace(origin, b)})
         if not self.learn_sigma:
             return weights
-        return together(weights, Posterior({"sigma2": scipy.stats.invgamma(self.a0, scale=self.b0)}))
+        return together(weights, Posterior({"sigma2": frozen.invgamma(self.a0, scale=self.b0)}))
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of the prior, with every constant, at draws of shape (..., own shape): shape (...)."""

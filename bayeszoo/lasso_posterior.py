@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
-from bayeszoo import lasso
+from bayeszoo import frozen, lasso
 from bayeszoo.errors import NumericalError
 from bayeszoo.families import Posterior
 from bayeszoo.laplace_gaussian import LaplaceGaussian
@@ -104,7 +103,7 @@ def orthogonal(design: np.ndarray, outcome: np.ndarray, b: np.ndarray) -> Orthog
 
 def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:
     """Return weights w ~ N(origin, tau2) and their variances tau2 ~ Exponential(mean 2 b^2): each w ~ Laplace(b)."""
-    variances = scipy.stats.expon(scale=2 * np.square(b))
+    variances = frozen.expon(scale=2 * np.square(b))
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         tau2 = variances.rvs(size=(*size, len(b)), random_state=rng)
@@ -112,10 +111,10 @@ def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:
 
     def log_density(params: Mapping[str, Any]) -> float:
         tau2 = np.asarray(params["tau2"])
-        normal = scipy.stats.norm(origin, np.sqrt(tau2))
+        normal = frozen.norm(origin, np.sqrt(tau2))
         return math.fsum([*variances.logpdf(tau2), *normal.logpdf(params["w"])])
 
-    return Posterior({"w": scipy.stats.laplace(origin, b), "tau2": variances}, draw, log_density)
+    return Posterior({"w": frozen.laplace(origin, b), "tau2": variances}, draw, log_density)
 
 
 def together(first: Posterior, second: Posterior) -> Posterior:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy
 
+from bayeszoo import frozen
 from bayeszoo.families import Posterior
 
 
@@ -29,15 +29,15 @@ def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Poster
     Posterior
         The marginals are Student t with ``2 * shape`` degrees of freedom, and Gamma.
     """
-    lam = scipy.stats.gamma(shape, scale=1 / rate)
-    mu = scipy.stats.t(2 * shape, mean, math.sqrt(rate / (shape * kappa)))
+    lam = frozen.gamma(shape, scale=1 / rate)
+    mu = frozen.t(2 * shape, mean, math.sqrt(rate / (shape * kappa)))
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, Any]:
         precision = rng.gamma(shape, 1 / rate, size or None)
         return {"mu": rng.normal(mean, (kappa * precision) ** -0.5), "lam": precision}
 
     def log_density(params: Mapping[str, Any]) -> float:
-        given = scipy.stats.norm(mean, (kappa * params["lam"]) ** -0.5)
+        given = frozen.norm(mean, (kappa * params["lam"]) ** -0.5)
         return float(given.logpdf(params["mu"]) + lam.logpdf(params["lam"]))
 
     return Posterior({"mu": mu, "lam": lam}, draw, log_density)

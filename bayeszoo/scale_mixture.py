@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families import Posterior, log_rising
 from bayeszoo.moments import Moments
@@ -106,8 +107,8 @@ class MeanPrecision:
     def logpdf(self, params: Mapping[str, Any]) -> Any:
         """Joint log density; leading axes are draws."""
         mu, lam = (np.asarray(params[name], dtype=np.float64) for name in ("mu", "lam"))
-        of_lam = scipy.stats.gamma(self.shape, scale=1 / self.rate).logpdf(lam)
-        return of_lam + scipy.stats.norm(self.mean, (self.kappa * lam) ** -0.5).logpdf(mu)
+        of_lam = frozen.gamma(self.shape, scale=1 / self.rate).logpdf(lam)
+        return of_lam + frozen.norm(self.mean, (self.kappa * lam) ** -0.5).logpdf(mu)
 
     def posterior(self) -> Posterior:
         """Return it with its marginals and draws."""

@@ -129,7 +129,9 @@ def _against_components(table: pd.DataFrame) -> Figure:
     for panel, criterion in zip(figure.subplots(1, len(criteria), squeeze=False)[0], criteria, strict=True):
         _draw_against(panel, criterion, K, criterion.behind(table), criterion.errors(table))
         panel.set_xlabel(what, fontsize="small")
-    figure.suptitle("Star: best; cross: withheld; bar: one standard error of the difference from the best", fontsize="medium")
+    figure.suptitle(
+        "Star: best; cross: withheld; bar: one standard error of the difference from the best", fontsize="medium"
+    )
     return figure
 
 

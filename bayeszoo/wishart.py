@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo import frozen
 from bayeszoo.covariance import CovarianceMarginals
 from bayeszoo.discrete import deviance, log_peak
 from bayeszoo.errors import NumericalError
@@ -89,7 +90,7 @@ class NormalInverseWishart:
         self.kappa, self.nu = float(kappa), float(nu)
         self._factor = np.linalg.cholesky(self.Psi)
         df = self.nu - len(self.m) + 1
-        self.mu = scipy.stats.t(df, loc=self.m, scale=np.sqrt(np.diagonal(self.Psi) / self.kappa / df))
+        self.mu = frozen.t(df, loc=self.m, scale=np.sqrt(np.diagonal(self.Psi) / self.kappa / df))
         self.Sigma = CovarianceMarginals(self.nu, self.Psi)
 
     def posterior(self) -> Posterior:
@@ -181,7 +182,7 @@ class MultivariateT(ByMarginals):
             np.asarray(shape, dtype=np.float64),
         )
         scale = np.sqrt(np.diagonal(self.shape))
-        self._marginals = scipy.stats.t(self.df, loc=np.tile(self.loc, (rows, 1)), scale=scale)
+        self._marginals = frozen.t(self.df, loc=np.tile(self.loc, (rows, 1)), scale=scale)
 
     def cdf(self, x: Any) -> np.ndarray:
         """Cumulative probability of each entry, of shape (rows, D)."""

@@ -239,10 +239,9 @@ class CoefficientSubtracted(BetaBernoulli):
     "bug",
     [
         CountsSwapped,
-        PredictsOneTrial,
         *(
             pytest.param(one, marks=pytest.mark.slow)
-            for one in (CountsOfFailures, CoefficientForgotten, CoefficientSubtracted)
+            for one in (PredictsOneTrial, CountsOfFailures, CoefficientForgotten, CoefficientSubtracted)
         ),
     ],
 )

@@ -223,7 +223,9 @@ def test_labels_stay_with_their_values(labelled):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize(("where", "width"), [(1e5, 1e6), (0.0, 1e6), (-1e-7, 1e-8)])
+@pytest.mark.parametrize(
+    ("where", "width"), [(1e5, 1e6), pytest.param(0.0, 1e6, marks=pytest.mark.slow), (-1e-7, 1e-8)]
+)
 def test_a_posterior_far_from_the_start(grouped, sampler, where, width):
     """From 1e5 standard deviations away; and where one group has no data, the whole width of the prior."""
     y = where + np.array([1.0, -1.0])  # one row for each of the first two groups

@@ -252,6 +252,7 @@ def test_the_fit_to_be_looked_at_is_chosen_first(exact, at_mode):
     assert [attrs["data-first"] for attrs in choices] == ["exact", "exact"]
 
 
+@pytest.mark.slow
 def test_what_does_not_depend_on_components_is_drawn_where_these_are_withheld():
     model, rng = bz.find("gaussian_mixture"), np.random.default_rng(0)
     rows = {"Y": rng.normal(size=(12, 1))}  # in which there are no two components

@@ -98,6 +98,7 @@ def errors(enumerated, broken=lambda model: model):
     return np.array([(one.log_evidence - exact) / one.mcse for one, exact in found if one.k_hat <= 0.7])
 
 
+@pytest.mark.slow
 def test_importance_sampling_agrees_with_enumeration(enumerated):
     z = errors(enumerated)
     assert len(z) >= 4
