@@ -413,7 +413,8 @@ def test_climbs_on_real_documents_end_above_scikit_learns():
     """The lowest of ours above the highest of theirs; from topics at random it was 4,000 nats below what it is."""
     decomposition = pytest.importorskip("sklearn.decomposition")
     data, model = dict(bz.example(LDA)), LDA(K=5, alpha=0.1, eta=0.1)
-    table = scipy.sparse.csr_array((data["counts"], (data["doc"], data["term"])))
+    table = np.zeros((len(data["document"]), len(data["word"])))
+    table[data["doc"], data["term"]] = data["counts"]
     words, theirs = np.full(table.shape[1], 0.1), []
     for seed in range(3):
         fitted = decomposition.LatentDirichletAllocation(
