@@ -16,7 +16,7 @@ from bayeszoo.topic_model import TopicCounts
 SWEEPS = 100
 """Of a chain whose counts a climb starts from: climbs then end higher than from any start at random, and cost as much.
 
-The ELBO of 10 topics of the Federalist papers rises by 3,600 nats, that of 20 topics by 22,000.
+The ELBO of 10 topics of the Federalist papers rises by 4,000 nats, that of 20 topics (eta 0.01) by 19,000.
 """
 
 
