@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
@@ -286,7 +286,7 @@ def fields_of(model: Model) -> dict[str, Any]:
     return {name: np.asarray(v).tolist() if isinstance(v, np.generic | tuple) else v for name, v in values.items()}
 
 
-def chosen_by_data(made: Model, given: Iterable[str]) -> bool:
+def chosen_by_data(made: Model, given: Collection[str]) -> bool:
     """Say whether `weak_given` has shaped a model: whether a field that was not given is not the textbook's."""
     own = fields_of(type(made)())  # == of dataclasses fails where one has numbers and the other a number
-    return any(value != own[name] for name, value in fields_of(made).items() if name not in set(given))
+    return any(value != own[name] for name, value in fields_of(made).items() if name not in given)

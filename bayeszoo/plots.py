@@ -315,13 +315,9 @@ def shrinkage(
 
 def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
     several, chosen = len(found) > 1, colours(trees)
-    names = [str(name) for name in next(iter(found.values()))["quantity"].to_numpy()]
-    rows = max(3.0, len(names) * (1.6 + len(found)) / 1.6)
-    beside = min(max(2.5, 0.085 * max(map(len, names))), 8.0)  # inches of the labels, which ArviZ does not measure
-    size = {"figsize": (5 + beside, 0.6 + 0.16 * rows + 0.3 * several * len(found)), "width_ratios": [beside, 5.0]}
     settings: dict[str, Any] = {
         "combined": True,
-        "figure_kwargs": size,
+        "figure_kwargs": _forest_size(next(iter(found.values()))["quantity"].to_numpy(), len(found)),
         "labels": ["quantity"],
         "ci_probs": (0.5, 0.95),
     }
@@ -336,6 +332,14 @@ def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options:
         _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(found, chosen, strict=True)])
     _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
     return collection
+
+
+def _forest_size(names: np.ndarray, fits: int) -> dict[str, Any]:
+    """Return the size of the figure and the widths of its columns, in inches; ArviZ does not measure the names."""
+    rows = max(3.0, len(names) * (1.6 + fits) / 1.6)
+    beside = min(max(2.5, 0.085 * max(len(str(name)) for name in names)), 8.0)
+    height = 0.6 + 0.16 * rows + 0.3 * fits * (fits > 1)  # the last is for the legend
+    return {"figsize": (5 + beside, height), "width_ratios": [beside, 5.0]}
 
 
 # What is drawn
