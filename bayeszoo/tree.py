@@ -246,7 +246,10 @@ def given_of(tree: xr.DataTree) -> Data | Accumulated:
     labels = {str(name): values.to_numpy().astype(str) for group in groups for name, values in group.coords.items()}
     arrays |= labels
     about = {"source": tree.attrs["data_source"], "columns": nested(tree, "columns")}
-    data = Data(arrays, **about, notes=tuple(nested(tree, "notes")), reading=reading_kept(tree) or {})
+    checked = model_of(tree).inputs, False  # `fit` did, and the digest says that they are the same
+    data = Data(
+        arrays, **about, notes=tuple(nested(tree, "notes")), checked_for=checked, reading=reading_kept(tree) or {}
+    )
     if data.digest != tree.attrs["data_digest"]:
         raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
     return data

@@ -18,7 +18,7 @@ from bayeszoo import report as door
 from bayeszoo.compare import Withheld
 from bayeszoo.quantities import labels
 from bayeszoo.report import page
-from bayeszoo.reports import blocks, families, provenance
+from bayeszoo.reports import asked, blocks, families, provenance
 from bayeszoo.reports.verdict import verdict
 from bayeszoo.summary import best, best_of_components, document
 
@@ -482,6 +482,8 @@ def test_a_topic_model_shows_its_topics_and_no_states():
     assert names == ["topics"]
     facts = {**json.loads(tree.attrs["facts"]), "components_withheld": ""}
     tree.attrs["facts"] = json.dumps(facts)
+    (caption,) = [one.caption for one in asked.section(tree).blocks if "The data" in getattr(one, "caption", "")]
+    assert caption == "The data: 20 rows, from dict"  # documents; there are more cells
     section = families.topics(tree)
     assert [len(block.rows) for block in section.blocks if hasattr(block, "rows")] == [2]
     assert "ant" in str(section.blocks[0].rows)
