@@ -254,7 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in given
     signals.listen()
     _mend_streams()
-    sys.exit(_run([argument for argument in given if argument != "--debug"], debug))
+    code = _run([argument for argument in given if argument != "--debug"], debug)
+    signals.answered()
+    sys.exit(code)
 
 
 def _mend_streams() -> None:

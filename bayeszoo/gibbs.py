@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from bayeszoo import signals
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.gate import STRUCTURAL, Check, check_draws, failures, passed
 from bayeszoo.latent import Chain
@@ -181,9 +182,10 @@ class Sampling:
     def finish(self, reporter: Reporter) -> bool:
         """Sample until every draw is made, or until Ctrl-C; say which."""
         total = len(self._chains) * (self._tune + self._kept.log_joint.shape[1] * self._thin)
-        with ThreadPoolExecutor(len(self._chains)) as pool:
-            running = [pool.submit(self._sample, c) for c in range(len(self._chains))]
+        running: list[Future[None]] = []
+        with signals.keeping(), ThreadPoolExecutor(len(self._chains)) as pool:
             try:
+                running += [pool.submit(self._sample, c) for c in range(len(self._chains))]
                 while wait(running, _SECONDS).not_done:
                     reporter.progress("sampling", sum(self._done), total)
             except KeyboardInterrupt:

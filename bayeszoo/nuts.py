@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
+from bayeszoo import signals
 from bayeszoo.density import Density
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.gate import STRUCTURAL, Check, at_least, check_draws, check_hmc, failures, passed
@@ -228,7 +229,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
 
 def _wait(background: Any) -> Run:
     """Wait for nutpie's threads; on Ctrl-C keep what every chain has."""
-    with warnings.catch_warnings():
+    with signals.keeping(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Found chain dimension to be longer")  # so few draws fail the gate anyway
         try:
             return Run(background.wait())
@@ -307,7 +308,7 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
     import pymc as pm
 
     declared, watch = problem.declared, _Watch(problem, settings)
-    with problem.clock.phase("run"), threadpool_limits(1):
+    with problem.clock.phase("run"), threadpool_limits(1), signals.keeping():
         try:
             tree = pm.sample(
                 draws=settings.draws,
@@ -349,8 +350,8 @@ class _Watch:
         self._done = [0] * settings.chains
 
     def __call__(self, trace: Any, draw: Any) -> None:
-        """Count a draw, or end the chain when an earlier one was cut short."""
-        if self._cut_short(self._done[: draw.chain]):
+        """Count a draw, or end the chain when an earlier one was cut short or a signal was lost."""
+        if signals.received or self._cut_short(self._done[: draw.chain]):
             raise KeyboardInterrupt
         self._done[draw.chain] += 1
         if sum(self._done) % 100 == 0:

@@ -1,11 +1,15 @@
-"""Ctrl-C and SIGTERM: both become KeyboardInterrupt, and none is lost where Python has to ignore an exception."""
+"""Ctrl-C and SIGTERM: both become KeyboardInterrupt, and one that nobody has answered is sent again.
+
+Exceptions get lost: Python ignores what a finalizer or a callback of a weak reference raises (each import has one), and
+libraries that catch everything go on after an import or a compilation that was stopped.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
@@ -13,14 +17,22 @@ from typing import Any
 received: list[int] = []
 """The signals that this process was sent."""
 
-AGAIN = 0.02
+SOON = 0.02
 """Seconds until an ignored interrupt is sent again: by then the callback that could not raise it has returned."""
+LATER = 2.0
+"""Seconds until an interrupt without an answer is sent again: unwinding takes less."""
+
+_HAS_ALARM = hasattr(signal, "setitimer")  # not on Windows
+_keeping = False
 
 
 def listen() -> None:
     """Take over SIGINT and SIGTERM, for a process that is a command."""
+    received.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _on_signal)
+    if _HAS_ALARM:
+        signal.signal(signal.SIGALRM, _on_alarm)
     sys.unraisablehook = partial(_on_ignored, sys.unraisablehook)
     sys.excepthook = partial(_on_printed, sys.excepthook)
 
@@ -30,20 +42,43 @@ def exit_code() -> int:
     return 128 + (received[-1] if received else signal.SIGINT)
 
 
-def _on_signal(number: int, _: FrameType | None) -> None:
+def answered() -> None:
+    """Send no signal again: the run has ended."""
+    _send_again(0)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Send no signal again while what is called here answers the first by keeping what was drawn, which takes time."""
+    global _keeping
+    _keeping = True
+    try:
+        yield
+    finally:
+        _keeping = False
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
     received.append(number)
+    _on_alarm(number, frame)
+
+
+def _on_alarm(_: int, __: FrameType | None) -> None:
+    _send_again(0 if _keeping else LATER)
     raise KeyboardInterrupt
 
 
+def _send_again(seconds: float) -> None:
+    """Set the alarm, in place of one that is set; without seconds none will ring."""
+    if received and _HAS_ALARM:  # without a signal the alarm may be somebody else's
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
-    """Python ignores what a finalizer or a callback of a weak reference raises; each import has such a callback."""
-    if received and isinstance(ignored.exc_value, KeyboardInterrupt):
-        main = threading.main_thread().ident
-        timer = threading.Timer(AGAIN, signal.pthread_kill, (main, received[-1]))
-        timer.daemon = True
-        timer.start()
-    else:
+    if not received:
         otherwise(ignored)
+    elif isinstance(ignored.exc_value, KeyboardInterrupt):
+        _send_again(SOON)  # any other error is of a finalizer of what was not finished
 
 
 def _on_printed(

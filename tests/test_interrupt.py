@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import nuts
+from bayeszoo import nuts, signals
 from bayeszoo.errors import Interrupted
 from bayeszoo.problem import Problem, Reporter
 from bayeszoo.summary import HEADLINE
@@ -126,15 +126,26 @@ def test_stopped_before_the_first_draw(tmp_path, number, seconds):
 
 STOPPED_IN = """
 import signal, sys, time
-from bayeszoo import cli
+from bayeszoo import cli, signals
 
 class Finalized:
     def __del__(self):
         signal.raise_signal(int(sys.argv[1]))
 
+class Unfinished:
+    def __init__(self):
+        signal.raise_signal(int(sys.argv[1]))
+        self.pointer = None
+
+    def __del__(self):
+        self.pointer
+
 def finalizer(*_, **__):
     Finalized()
     time.sleep(30)
+
+def initializer(*_, **__):
+    Unfinished()
 
 def compiled_import(*_, **__):
     try:
@@ -143,19 +154,48 @@ def compiled_import(*_, **__):
         sys.excepthook(*sys.exc_info())  # as PyErr_Print does
     raise ImportError("numpy._core.multiarray failed to import")
 
+def catches_all(seconds):
+    for step in (lambda: signal.raise_signal(int(sys.argv[1])), lambda: time.sleep(seconds)):
+        try:
+            step()
+        except BaseException:
+            pass
+
+def caught_twice(*_, **__):
+    catches_all(30)
+    time.sleep(30)
+
+def kept(*_, **__):
+    with signals.keeping():
+        catches_all(0)
+        time.sleep(2 * signals.LATER)
+    sys.exit(0)
+
 cli.fit = globals()[sys.argv[2]]
 cli.main(["fit", "beta_bernoulli"])
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("where", ["finalizer", "compiled_import"])
-def test_a_signal_is_not_lost_where_python_ignores_exceptions(tmp_path, number, where):
+@pytest.mark.parametrize("where", ["finalizer", "initializer", "compiled_import", "caught_twice"])
+def test_a_signal_is_not_lost_where_its_exception_is(tmp_path, number, where):
     """As in the callbacks of weak references that each import has: the process went on for good."""
-    with running(sys.executable, "-c", STOPPED_IN, str(int(number)), where, folder=tmp_path) as process:
+    assert ends(tmp_path, number, where) == (128 + number, f"{NOTE}interrupted\n")
+
+
+def test_no_signal_is_sent_again_while_draws_are_kept(tmp_path):
+    assert ends(tmp_path, signal.SIGINT, "kept") == (0, NOTE)
+
+
+NOTE = "note: column 'sex': 'boy' is 1, 'girl' is 0\n"
+
+
+def ends(folder, number, where):
+    """Run a command that is sent a signal in this function; return its exit code and what it says."""
+    with running(sys.executable, "-c", STOPPED_IN, str(int(number)), where, folder=folder) as process:
         out, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, out) == (128 + number, "")
-    assert err == "note: column 'sex': 'boy' is 1, 'girl' is 0\ninterrupted\n"
+    assert out == ""
+    return process.returncode, err
 
 
 # What a signal at an awkward moment does, without one
@@ -211,6 +251,13 @@ def test_pymc_stops_for_good_and_says_so(at, chains, draws):
     tree = bz.fit(model(), data, seed=1, reporter=interrupting(at), **options)
     assert tree.attrs["status"] == "interrupted"
     assert dict(tree["posterior"].sizes) == {"chain": chains, "draw": draws}
+
+
+def test_pymc_stops_when_a_signal_was_lost_before(monkeypatch):
+    monkeypatch.setattr(signals, "received", [signal.SIGINT])
+    model = bz.find("beta_bernoulli")
+    with pytest.raises(Interrupted, match="stopped before any chain had a draw; nothing was kept"):
+        bz.fit(model(), seed=1, sampler="pymc", draws=300, tune=300)
 
 
 def test_pymc_stopped_during_warmup():
