@@ -254,9 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in given
     signals.listen()
     _mend_streams()
-    code = _run([argument for argument in given if argument != "--debug"], debug)
-    signals.answered()
-    sys.exit(code)
+    signals.leave(_run([argument for argument in given if argument != "--debug"], debug))
 
 
 def _mend_streams() -> None:

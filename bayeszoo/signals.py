@@ -6,13 +6,14 @@ libraries that catch everything go on after an import or a compilation that was 
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 received: list[int] = []
 """The signals that this process was sent."""
@@ -42,9 +43,15 @@ def exit_code() -> int:
     return 128 + (received[-1] if received else signal.SIGINT)
 
 
-def answered() -> None:
-    """Send no signal again: the run has ended."""
+def leave(code: int) -> NoReturn:
+    """Exit; after a signal at once, because finalizers of what compiled modules had not finished may crash."""
+    if not received:
+        sys.exit(code)
     _send_again(0)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 @contextmanager

@@ -17,18 +17,25 @@ if "base_compiledir" not in flags:  # compiled models are kept between runs, as 
     )
 
 
+@pytest.fixture(autouse=True)
+def _as_before():
+    """A command takes over signals and hooks for good: a test that runs one in this process gives them back."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    hooks = sys.unraisablehook, sys.excepthook
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    sys.unraisablehook, sys.excepthook = hooks
+
+
 @pytest.fixture
 def run(capsys):
     """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
     from bayeszoo.cli import main
-
-    before, hooks = signal.getsignal(signal.SIGTERM), (sys.unraisablehook, sys.excepthook)
 
     def call(*arguments):
         with pytest.raises(SystemExit) as stop:
             main([str(argument) for argument in arguments])
         return stop.value.code, *capsys.readouterr()
 
-    yield call
-    signal.signal(signal.SIGTERM, before)
-    sys.unraisablehook, sys.excepthook = hooks
+    return call

@@ -7,7 +7,6 @@ import copy
 import importlib
 import io
 import json
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,10 +40,8 @@ class Said:
 
 def bayeszoo_command(*arguments):
     out, err = io.StringIO(), io.StringIO()
-    terminate = signal.getsignal(signal.SIGTERM)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
-    signal.signal(signal.SIGTERM, terminate)
     return Said(ended.value.code, out.getvalue(), err.getvalue())
 
 

@@ -188,6 +188,7 @@ def test_a_bug_is_one_line_and_debug_shows_where(run, coins, monkeypatch):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_is_said_and_has_its_own_exit_code(run, coins, monkeypatch, number, code):
     monkeypatch.setattr(signals, "received", [])
+    monkeypatch.setattr(os, "_exit", sys.exit)  # this process is that of the tests
     monkeypatch.setattr(cli, "fit", lambda *_, **__: os.kill(os.getpid(), number))
     assert run("fit", "beta_bernoulli", coins) == (code, "", "interrupted\n")
 

@@ -125,7 +125,7 @@ def test_stopped_before_the_first_draw(tmp_path, number, seconds):
 
 
 STOPPED_IN = """
-import signal, sys, time
+import os, signal, sys, time
 from bayeszoo import cli, signals
 
 class Finalized:
@@ -146,6 +146,15 @@ def finalizer(*_, **__):
 
 def initializer(*_, **__):
     Unfinished()
+
+class Linked:
+    def __del__(self):
+        os.abort()  # as LLVM does where a module is freed that another has taken
+
+LINKED = Linked()
+
+def linker(*_, **__):
+    signal.raise_signal(int(sys.argv[1]))
 
 def compiled_import(*_, **__):
     try:
@@ -169,7 +178,7 @@ def kept(*_, **__):
     with signals.keeping():
         catches_all(0)
         time.sleep(2 * signals.LATER)
-    sys.exit(0)
+    os._exit(0)
 
 cli.fit = globals()[sys.argv[2]]
 cli.main(["fit", "beta_bernoulli"])
@@ -177,7 +186,7 @@ cli.main(["fit", "beta_bernoulli"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("where", ["finalizer", "initializer", "compiled_import", "caught_twice"])
+@pytest.mark.parametrize("where", ["finalizer", "initializer", "linker", "compiled_import", "caught_twice"])
 def test_a_signal_is_not_lost_where_its_exception_is(tmp_path, number, where):
     """As in the callbacks of weak references that each import has: the process went on for good."""
     assert ends(tmp_path, number, where) == (128 + number, f"{NOTE}interrupted\n")
