@@ -43,7 +43,7 @@ class LinearRegression(LinearModel):
     """
 
     w0: float = real(0.0, "prior mean of the weights w0", axes=("slope",), units=1)
-    V0: float = covariance(100.0, "V0", axes=("term", "term"), units=0)
+    V0: float = covariance(100.0, "prior covariance V0 over sigma2", axes=("term", "term"), units=0)
     a0: float = positive(1.0, "prior shape a0")
     b0: float = positive(1.0, "prior scale b0", units=2)
     examples = (DIABETES,)

@@ -23,8 +23,8 @@ from bayeszoo.summary import HEADLINE
 
 COMMAND = Path(sys.executable).with_name("bayeszoo")
 LONG = ("fit", "beta_bernoulli", "--example", "placenta_previa", "--seed", "1", "--draws", "2000000")
-SECONDS = 10
-"""From the signal to the end, at most."""
+SECONDS = 60
+"""From the signal to the end, at most: what is stopped would run for ten minutes."""
 
 
 READY = "import sys; from bayeszoo.cli import main; print('ready', file=sys.stderr, flush=True); main(sys.argv[1:])"
@@ -142,7 +142,7 @@ class Unfinished:
 
 def finalizer(*_, **__):
     Finalized()
-    time.sleep(30)
+    time.sleep(600)
 
 def initializer(*_, **__):
     Unfinished()
@@ -171,8 +171,8 @@ def catches_all(seconds):
             pass
 
 def caught_twice(*_, **__):
-    catches_all(30)
-    time.sleep(30)
+    catches_all(600)
+    time.sleep(600)
 
 def kept(*_, **__):
     with signals.keeping():

@@ -223,9 +223,15 @@ def test_wrong_fields_are_named(family, fields, message):
     [
         (lambda: RIDGE(tau=0), "prior sd of the weights tau must be > 0, got 0"),
         (lambda: RIDGE(sigma=-1), "noise sd sigma must be > 0, got -1"),
-        (lambda: REGRESSION(V0=0), "V0 must be > 0, got 0"),
-        (lambda: REGRESSION(V0=[[1, 2], [2, 1]]), r"V0 is not positive definite \(smallest eigenvalue -1\)"),
-        (lambda: REGRESSION(V0=[[1, 0.5], [0, 1]]), r"V0 is not symmetric: \[0,1\]=0.5, \[1,0\]=0"),
+        (lambda: REGRESSION(V0=0), "prior covariance V0 over sigma2 must be > 0, got 0"),
+        (
+            lambda: REGRESSION(V0=[[1, 2], [2, 1]]),
+            r"prior covariance V0 over sigma2 is not positive definite \(smallest eigenvalue -1\)",
+        ),
+        (
+            lambda: REGRESSION(V0=[[1, 0.5], [0, 1]]),
+            r"prior covariance V0 over sigma2 is not symmetric: \[0,1\]=0.5, \[1,0\]=0",
+        ),
         (lambda: LASSO(b=float("nan")), "prior scale of the weights b must be finite"),
         (lambda: LASSO(learn_sigma=1), "learn_sigma and scale_mixture must be true or false"),
     ],
