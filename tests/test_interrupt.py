@@ -141,8 +141,9 @@ class Unfinished:
         self.pointer
 
 def finalizer(*_, **__):
-    Finalized()
-    time.sleep(600)
+    with signals.keeping():
+        Finalized()
+        time.sleep(600)
 
 def initializer(*_, **__):
     Unfinished()
