@@ -82,6 +82,7 @@ def _send_again(seconds: float) -> None:
 
 
 def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
+    """Say what Python ignores, but not after a signal, whose own exception may be among it."""
     if not received:
         otherwise(ignored)
     elif isinstance(ignored.exc_value, KeyboardInterrupt):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy
 
 import bayeszoo as bz
+from bayeszoo import gibbs
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.problem import Reporter
 from bayeszoo.symmetry import some_entries
@@ -175,6 +177,21 @@ def test_ctrl_c_keeps_the_draws_that_every_chain_has():
 def test_ctrl_c_before_every_chain_has_a_draw_keeps_nothing():
     with pytest.raises(Interrupted, match="nothing was kept"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=10**8, reporter=Quiet(stop_after=2))
+
+
+class HalfStarted(ThreadPoolExecutor):
+    """Ctrl-C comes when the first chain has begun and the second has not."""
+
+    def submit(self, sample, chain):
+        if chain == 1:
+            raise KeyboardInterrupt
+        return super().submit(sample, chain)
+
+
+def test_ctrl_c_while_chains_are_begun_stops_those_that_have(monkeypatch):
+    monkeypatch.setattr(gibbs, "ThreadPoolExecutor", HalfStarted)
+    with pytest.raises(Interrupted, match="nothing was kept"):
+        bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=10**6)
 
 
 def test_what_a_chain_raises_is_raised(monkeypatch):
