@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from bayeszoo import pictures
 from bayeszoo.compare import require_same_data
-from bayeszoo.errors import Untrustworthy
+from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model import fields_of
 from bayeszoo.quantities import labels, varying
 from bayeszoo.summary import components_withheld, failures_of
@@ -39,6 +39,17 @@ def withheld(tree: xr.DataTree) -> str:
     if tree.attrs["status"] != "ok":
         return "; ".join(failures_of(tree))
     return "" if labels(tree) else components_withheld(tree)
+
+
+def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
+    """Return one or several fits as a list; `InputError` where there is something else among them."""
+    found = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
+    for one in found:  # a mapping gives its names
+        if not hasattr(one, "children"):
+            raise InputError(
+                f"fits are asked for, not {type(one).__name__}", hint="pass what bz.fit returned, or a list"
+            )
+    return found
 
 
 def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:

@@ -23,6 +23,7 @@ from bayeszoo.drawable import (
     colours,
     drawable,
     lines,
+    listed,
     one_of_each,
     same_model,
     that_have,
@@ -189,7 +190,7 @@ def posterior(
     InputError
         When the fits are of different data, or there is no such quantity.
     """
-    trees = trusted(_listed(fits))
+    trees = trusted(listed(fits))
     drawn = with_draws(trees)
     if not drawn:
         raise InputError("none of the fits has draws", hint="a point estimate has no density")
@@ -232,7 +233,7 @@ def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset
     return next((found for tree in asked_first if (found := modes(tree, quantities)) is not None), None)
 
 
-def overlay(fits: Sequence[xr.DataTree], **options: Any) -> PlotCollection:
+def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCollection:
     """Draw the first entry of each parameter as `posterior` does, of those fits that have them and may be shown.
 
     Closed form and mode are not drawn where the fit by ``exact`` or by ``map`` is withheld.
@@ -242,6 +243,7 @@ def overlay(fits: Sequence[xr.DataTree], **options: Any) -> PlotCollection:
     InputError
         When no fit has draws that may be shown.
     """
+    fits = listed(fits)
     shown = drawable(fits)
     if not shown:
         raise InputError("none of the fits has draws that may be shown")
@@ -257,7 +259,7 @@ def forest(
 
     Parameters and errors are those of `posterior`; by default there are at most 36 quantities.
     """
-    trees = with_draws(trusted(_listed(fits)))
+    trees = with_draws(trusted(listed(fits)))
     if not trees:
         raise InputError("none of the fits has draws", hint="a point estimate has no interval")
     chosen = labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
@@ -350,10 +352,6 @@ def _arviz() -> Any:
     import arviz_plots
 
     return arviz_plots
-
-
-def _listed(fits: Any) -> list[xr.DataTree]:
-    return [fits] if hasattr(fits, "children") else list(fits)
 
 
 def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:

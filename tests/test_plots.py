@@ -108,6 +108,15 @@ def test_the_overlay_draws_the_exact_density_and_the_mode(exact, at_mode):
     assert shown == ["draws of exact", "exact", "MAP"]
 
 
+@pytest.mark.parametrize("draw", [plots.posterior, plots.overlay, plots.forest])
+def test_one_fit_is_drawn_as_a_list_of_it_and_nothing_else_is_taken_for_fits(draw, exact):
+    one, several = ([len(axes.lines) for axes in draw(fits).viz["figure"].item().axes] for fits in (exact, [exact]))
+    assert one == several
+    assert sum(one) > 0
+    with pytest.raises(bz.InputError, match=r"fits are asked for, not str; pass what bz\.fit returned, or a list"):
+        draw({"mine": exact})
+
+
 def test_estimates_that_are_withheld_are_not_drawn(nuts):
     bad = nuts.copy()
     bad.attrs["status"] = "not converged"
