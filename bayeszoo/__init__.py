@@ -9,48 +9,48 @@ Importing it imports neither PyMC nor ArviZ.
 """
 
 from bayeszoo import plots
-from bayeszoo.accumulated import Accumulated
-from bayeszoo.assign import assign
-from bayeszoo.bias_variance import bias_variance
-from bayeszoo.bias_variance_plot import plot_bias_variance
-from bayeszoo.chains import stationary
-from bayeszoo.check import check
-from bayeszoo.chunks import accumulate, read_chunks
-from bayeszoo.compare import compare
-from bayeszoo.components import components
-from bayeszoo.data import Data, Example, example, read
-from bayeszoo.decode import decode, forecast
-from bayeszoo.document_scores import document_scores
-from bayeszoo.empirical import empirical_bayes
-from bayeszoo.enumeration import enumerate_posterior
+from bayeszoo.answers.assign import assign
+from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.document_scores import document_scores
+from bayeszoo.answers.factors import project, reconstruct
+from bayeszoo.answers.predict import predict
+from bayeszoo.answers.predictive_check import predictive_check
+from bayeszoo.answers.residuals import residuals
+from bayeszoo.answers.topics import proportions, topics
+from bayeszoo.comparison.bias_variance import bias_variance
+from bayeszoo.comparison.compare import compare
+from bayeszoo.comparison.criteria import components
+from bayeszoo.comparison.evidence.evidence import empirical_bayes
+from bayeszoo.comparison.evidence.full_bayes import full_bayes
+from bayeszoo.comparison.evidence.grid import evidence_grid
+from bayeszoo.comparison.evidence.mackay import mackay
+from bayeszoo.comparison.held_out import held_out
+from bayeszoo.comparison.select import select
+from bayeszoo.contract.check import check
+from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
-from bayeszoo.factor_plots import plot_ard, plot_biplot, plot_scree
-from bayeszoo.files import load, save
+from bayeszoo.families.linear.identified import identified
+from bayeszoo.families.linear.terms import polynomials, subsets
+from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
+from bayeszoo.families.markov.pagerank import pagerank
+from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.fit import fit
-from bayeszoo.full_bayes import full_bayes
-from bayeszoo.gate import Check, gate
-from bayeszoo.grid import evidence_grid
-from bayeszoo.held_out import held_out
-from bayeszoo.identified import identified
-from bayeszoo.lasso_path import lasso_path, plot_lasso_path
-from bayeszoo.mackay import mackay
-from bayeszoo.ngrams import ngrams, vowel_or_consonant
-from bayeszoo.pagerank import pagerank
-from bayeszoo.predict import predict
-from bayeszoo.predictive_check import predictive_check
-from bayeszoo.projection import project, reconstruct
-from bayeszoo.report import report
-from bayeszoo.residual_plots import plot_predictive_check, plot_residuals
-from bayeszoo.residuals import residuals
-from bayeszoo.select import select
-from bayeszoo.select_plot import plot_select
-from bayeszoo.state_plot import plot_states
-from bayeszoo.summary import summarize
-from bayeszoo.terms import polynomials, subsets
-from bayeszoo.topic_plot import plot_topics
-from bayeszoo.topics import proportions, topics
-from bayeszoo.update import stream, update
-from bayeszoo.zoo import find, names
+from bayeszoo.foundation.gate import Check, gate
+from bayeszoo.inference.methods.enumeration import enumerate_posterior
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.chunks import accumulate, read_chunks
+from bayeszoo.model.find import find, names
+from bayeszoo.model.update import stream, update
+from bayeszoo.plots.bias_variance import plot_bias_variance
+from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
+from bayeszoo.plots.select import plot_select
+from bayeszoo.plots.states import plot_states
+from bayeszoo.plots.topics import plot_topics
+from bayeszoo.report.page import report
+from bayeszoo.results.files import load, save
+from bayeszoo.results.summary import summarize
 
 __all__ = [
     "Accumulated",

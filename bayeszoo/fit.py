@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.accumulated import Accumulated
-from bayeszoo.data import Data, read
+from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.model import CAPABILITIES, Model
-from bayeszoo.problem import Outcome, Problem, Reporter
-from bayeszoo.tree import assemble
+from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import CAPABILITIES, Model
+from bayeszoo.results.assemble import assemble
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -142,7 +142,7 @@ def _find(model: Model, method: str) -> Callable[..., Outcome]:
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:
     check_method(model, method)
     module, function = METHODS[method].where.split(":")
-    found: Callable[..., Outcome] = getattr(importlib.import_module(f"bayeszoo.{module}"), function)
+    found: Callable[..., Outcome] = getattr(importlib.import_module(f"bayeszoo.inference.methods.{module}"), function)
     return found
 
 

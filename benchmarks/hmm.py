@@ -18,8 +18,8 @@ from hmmlearn import _hmmc
 from hmmlearn import hmm as peers
 from threadpoolctl import threadpool_limits
 
-from bayeszoo import hidden_markov
-from bayeszoo.likelihoods import hmm
+from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.likelihoods.ops import hmm
 
 REPEATS = 21
 ROWS = (10**3, 10**4, 10**5)

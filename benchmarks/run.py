@@ -24,11 +24,11 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info
 
 import bayeszoo as bz
-from bayeszoo.density import Density
-from bayeszoo.inverse_wishart import InverseWisharts, ScaledNormals
-from bayeszoo.likelihoods.mixture import gaussian_e_step, gaussian_mixture_log_likelihood
-from bayeszoo.optimize import maximize
-from bayeszoo.threads import one_thread
+from bayeszoo.foundation.optimize import maximize
+from bayeszoo.foundation.threads import one_thread
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.likelihoods.inverse_wishart import InverseWisharts, ScaledNormals
+from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_e_step, gaussian_mixture_log_likelihood
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
 REPEATS = 5

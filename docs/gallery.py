@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import bayeszoo as bz
-from bayeszoo import scorecard, zoo
-from bayeszoo.describe import in_brief, in_full
-from bayeszoo.summary import elements
+from bayeszoo.contract import scorecard
+from bayeszoo.model import find as zoo
+from bayeszoo.report.describe import in_brief, in_full
+from bayeszoo.results.summary import elements
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
@@ -118,7 +119,7 @@ def _scalars(tree: Any) -> dict[str, np.ndarray]:
 
 def graph(name: str, target: Path) -> None:
     """Draw the graph of the textbook declaration."""
-    from bayeszoo.model_graph import model_svg
+    from bayeszoo.plots.graph import model_svg
 
     kind = bz.find(name)
     target.write_bytes(model_svg(kind.weak(bz.example(kind)), bz.example(kind)))

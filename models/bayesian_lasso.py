@@ -19,13 +19,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import InputError
-from bayeszoo.factored import FactoredMoments
-from bayeszoo.fields import positive
-from bayeszoo.laplace_weights import LaplaceWeights
-from bayeszoo.linear import DIABETES
-from bayeszoo.model import Axes, Values
+from bayeszoo.families.lasso.model import LaplaceWeights
+from bayeszoo.families.linear.model import DIABETES
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.fields import positive
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,17 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo import ard, trapezoid
-from bayeszoo.ard_model import ArdModel
-from bayeszoo.data import Example
-from bayeszoo.fields import plain, positive, real, whole
-from bayeszoo.inputs import Matrix
-from bayeszoo.model import Axes, Values
-from bayeszoo.patterns import Patterns
+from bayeszoo.data.inputs import Matrix
+from bayeszoo.data.read import Example
+from bayeszoo.families.factors import ard_steps as ard
+from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.factors.ard import ArdModel
+from bayeszoo.families.statistics.patterns import Patterns
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.fields import plain, positive, real, whole
 
-pm, rows = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.row_declarations", suppress_warning=True)
+pm = lazy_loader.load("pymc")
+rows = lazy_loader.load("bayeszoo.families.factors.row_declarations", suppress_warning=True)
 
 MOST = 5
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]

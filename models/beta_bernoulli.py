@@ -16,13 +16,13 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data import Example
-from bayeszoo.discrete import BetaBinomial
+from bayeszoo.data.inputs import Binary
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.discrete import BetaBinomial
+from bayeszoo.distributions.posterior import Posterior, log_beta_ratio, log_binomial, sum_or_nan
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, log_beta_ratio, log_binomial, sum_or_nan
-from bayeszoo.fields import positive
-from bayeszoo.inputs import Binary
-from bayeszoo.model import Model, Stats, Values
+from bayeszoo.model.base import Model, Stats, Values
+from bayeszoo.model.fields import positive
 
 pm = lazy_loader.load("pymc")
 

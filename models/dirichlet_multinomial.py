@@ -16,15 +16,15 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data import Example
-from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
-from bayeszoo.discrete import Categorical, Multinomial
-from bayeszoo.discrete import DirichletMultinomial as Predictive
+from bayeszoo.data.inputs import Categories
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
+from bayeszoo.distributions.discrete import Categorical, Multinomial
+from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
+from bayeszoo.distributions.posterior import Posterior, sum_or_nan
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior, sum_or_nan
-from bayeszoo.fields import plain, positive
-from bayeszoo.inputs import Categories
-from bayeszoo.model import Axes, Model, Stats, Values
+from bayeszoo.model.base import Axes, Model, Stats, Values
+from bayeszoo.model.fields import plain, positive
 
 pm = lazy_loader.load("pymc")
 

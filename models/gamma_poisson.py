@@ -16,14 +16,14 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data import Example
-from bayeszoo.discrete import NegativeBinomial, log_peak
+from bayeszoo.data.inputs import Counts
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.discrete import NegativeBinomial, log_peak
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.events import Events, Poisson
-from bayeszoo.families import Posterior
-from bayeszoo.fields import positive
-from bayeszoo.inputs import Counts
-from bayeszoo.model import Model, Values
+from bayeszoo.families.statistics.events import Events, Poisson
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.fields import positive
 
 pm = lazy_loader.load("pymc")
 

@@ -16,13 +16,13 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data import Example
+from bayeszoo.data.inputs import Real
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior
-from bayeszoo.fields import positive, real
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Values
-from bayeszoo.moments import Moments, gaussian_peak
+from bayeszoo.families.statistics.moments import Moments, gaussian_peak
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.fields import positive, real
 
 pm = lazy_loader.load("pymc")
 

@@ -20,21 +20,21 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo import simplex
-from bayeszoo.component_moments import ComponentMoments
-from bayeszoo.data import Example
+from bayeszoo.data.inputs import Matrix
+from bayeszoo.data.read import Example
+from bayeszoo.distributions import simplex
 from bayeszoo.errors import InputError
-from bayeszoo.fields import covariance as scale_matrix
-from bayeszoo.fields import plain, positive, real, whole
-from bayeszoo.gaussian_components import STRUCTURES, GaussianComponents
-from bayeszoo.gaussian_mixtures import GaussianMixtureModel
-from bayeszoo.inputs import Matrix
-from bayeszoo.model import Values
-from bayeszoo.moments import Moments
+from bayeszoo.families.mixtures.component_moments import ComponentMoments
+from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
+from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model.base import Values
+from bayeszoo.model.fields import covariance as scale_matrix
+from bayeszoo.model.fields import plain, positive, real, whole
 
-pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.gaussian_declarations", suppress_warning=True)
-inverse_wishart = lazy_loader.load("bayeszoo.inverse_wishart", suppress_warning=True)
-likelihoods = lazy_loader.load("bayeszoo.likelihoods.mixture", suppress_warning=True)
+pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.mixtures.declaration", suppress_warning=True)
+inverse_wishart = lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
+likelihoods = lazy_loader.load("bayeszoo.likelihoods.ops.gaussian_mixture", suppress_warning=True)
 
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
 

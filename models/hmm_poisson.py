@@ -19,16 +19,16 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data import Example
-from bayeszoo.fields import positive, real, whole
-from bayeszoo.hmm_counts import Counts, distinct
-from bayeszoo.hmm_model import HiddenMarkovModel
-from bayeszoo.inputs import CountSeries, starts
-from bayeszoo.model import Axes, Values
+from bayeszoo.data.inputs import CountSeries, starts
+from bayeszoo.data.read import Example
+from bayeszoo.families.hmm.counts import Counts, distinct
+from bayeszoo.families.hmm.model import HiddenMarkovModel
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.fields import positive, real, whole
 
 pm = lazy_loader.load("pymc")
-declared = lazy_loader.load("bayeszoo.hmm_declarations", suppress_warning=True)
-ours = lazy_loader.load("bayeszoo.likelihoods.hmm", suppress_warning=True)
+declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.likelihoods.ops.hmm", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,21 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo import dirichlet_fit, simplex, topic_model, topic_scores
-from bayeszoo.data import Example
+from bayeszoo.data.inputs import Corpus
+from bayeszoo.data.read import Example
+from bayeszoo.distributions import simplex
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
-from bayeszoo.families import Posterior
-from bayeszoo.fields import positive, whole
-from bayeszoo.inputs import Corpus
-from bayeszoo.latent import Chain, Expectation
-from bayeszoo.model import Axes, Model, Values
-from bayeszoo.topic_model import TopicCounts, TopicFactors
+from bayeszoo.families.documents import dirichlet_fit, topic_model
+from bayeszoo.families.documents import scores as topic_scores
+from bayeszoo.families.documents.topic_model import TopicCounts, TopicFactors
+from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.capabilities import Chain, Expectation
+from bayeszoo.model.fields import positive, whole
 
 pm = lazy_loader.load("pymc")
-ours = lazy_loader.load("bayeszoo.likelihoods.counts", suppress_warning=True)
-topic_gibbs = lazy_loader.load("bayeszoo.topic_gibbs", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
+topic_gibbs = lazy_loader.load("bayeszoo.families.documents.gibbs", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.factored import FactoredMoments
-from bayeszoo.families import InverseRootGamma, Posterior, log_rising
-from bayeszoo.fields import covariance, plain, positive, real
-from bayeszoo.gaussian import normal_inverse_gamma
-from bayeszoo.least_squares import Solution, above_zero, covariance_root, solve
-from bayeszoo.linear import DIABETES, LinearModel
-from bayeszoo.model import Values
+from bayeszoo.distributions.posterior import InverseRootGamma, Posterior, log_rising
+from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, solve
+from bayeszoo.families.linear.model import DIABETES, LinearModel
+from bayeszoo.families.linear.posteriors import normal_inverse_gamma
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.model.base import Values
+from bayeszoo.model.fields import covariance, plain, positive, real
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)

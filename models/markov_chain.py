@@ -16,15 +16,15 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.chains import stationary
-from bayeszoo.data import Example
-from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
-from bayeszoo.discrete import Categorical
+from bayeszoo.data.inputs import Transitions
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
+from bayeszoo.distributions.discrete import Categorical
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import Posterior
-from bayeszoo.fields import plain, positive
-from bayeszoo.inputs import Transitions
-from bayeszoo.model import Axes, Model, Stats, Values
+from bayeszoo.families.markov.stationary import stationary
+from bayeszoo.model.base import Axes, Model, Stats, Values
+from bayeszoo.model.fields import plain, positive
 
 pm = lazy_loader.load("pymc")
 

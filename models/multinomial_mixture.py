@@ -17,15 +17,15 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo import simplex
-from bayeszoo.data import Example
-from bayeszoo.document_mixtures import DocumentMixtureModel
-from bayeszoo.fields import positive, whole
-from bayeszoo.inputs import Documents
-from bayeszoo.model import Axes, Values
+from bayeszoo.data.inputs import Documents
+from bayeszoo.data.read import Example
+from bayeszoo.distributions import simplex
+from bayeszoo.families.documents.model import DocumentMixtureModel
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.fields import positive, whole
 
 pm = lazy_loader.load("pymc")
-ours = lazy_loader.load("bayeszoo.likelihoods.documents", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.likelihoods.ops.documents", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data import Example
+from bayeszoo.data.inputs import Real
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.normal_gamma import normal_gamma
+from bayeszoo.distributions.posterior import InverseRootGamma, Posterior, log_rising
 from bayeszoo.errors import NumericalError
-from bayeszoo.families import InverseRootGamma, Posterior, log_rising
-from bayeszoo.fields import positive, real
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Values
-from bayeszoo.moments import Moments
-from bayeszoo.normal_gamma import normal_gamma
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.fields import positive, real
 
 pm = lazy_loader.load("pymc")
 

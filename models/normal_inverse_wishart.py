@@ -17,17 +17,17 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data import Example
+from bayeszoo.data.inputs import Matrix
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
+from bayeszoo.distributions.wishart import NormalInverseWishart as Joint
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families import Posterior
-from bayeszoo.fields import covariance, plain, positive, real
-from bayeszoo.inputs import Matrix
-from bayeszoo.model import Axes, Model, Values
-from bayeszoo.moments import Moments
-from bayeszoo.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
-from bayeszoo.wishart import NormalInverseWishart as Joint
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.fields import covariance, plain, positive, real
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.inverse_wishart", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 
 
 @dataclass(frozen=True)

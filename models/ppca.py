@@ -19,17 +19,18 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo import trapezoid
-from bayeszoo.data import Example
-from bayeszoo.factor_em import FactorPrior
-from bayeszoo.fields import plain, positive, real, whole
-from bayeszoo.inputs import Matrix
-from bayeszoo.model import Axes, Values
-from bayeszoo.patterns import Patterns
-from bayeszoo.ppca_model import PpcaModel
+from bayeszoo.data.inputs import Matrix
+from bayeszoo.data.read import Example
+from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.factors.em import FactorPrior
+from bayeszoo.families.factors.ppca import PpcaModel
+from bayeszoo.families.statistics.patterns import Patterns
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.fields import plain, positive, real, whole
 
-pm, rows = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.row_declarations", suppress_warning=True)
-ours = lazy_loader.load("bayeszoo.loading_declarations", suppress_warning=True)
+pm = lazy_loader.load("pymc")
+rows = lazy_loader.load("bayeszoo.families.factors.row_declarations", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
 
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
 _AIR = ["Ozone", "Solar.R", "Wind", "Temp"]

@@ -17,16 +17,16 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.evidence import effective_parameters, gradient
-from bayeszoo.factored import FactoredMoments
-from bayeszoo.families import Posterior
-from bayeszoo.fields import positive
-from bayeszoo.gaussian import gaussian
-from bayeszoo.least_squares import Solution, solve
-from bayeszoo.linear import DIABETES, LinearModel
-from bayeszoo.model import Values
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.families.linear.evidence import effective_parameters, gradient
+from bayeszoo.families.linear.least_squares import Solution, solve
+from bayeszoo.families.linear.model import DIABETES, LinearModel
+from bayeszoo.families.linear.posteriors import gaussian
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.model.base import Values
+from bayeszoo.model.fields import positive
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 ROOT_2_PI = math.sqrt(2 * math.pi)
 

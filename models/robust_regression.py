@@ -18,14 +18,14 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data import Example
-from bayeszoo.fields import positive
-from bayeszoo.least_squares import solve
-from bayeszoo.linear import LinearModel
-from bayeszoo.model import Values
-from bayeszoo.scale_mixture import within_pymc
+from bayeszoo.data.read import Example
+from bayeszoo.families.linear.least_squares import solve
+from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.families.mixtures.student import within_pymc
+from bayeszoo.model.base import Values
+from bayeszoo.model.fields import positive
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,16 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data import Example
-from bayeszoo.families import Posterior
-from bayeszoo.fields import positive, real
-from bayeszoo.inputs import Real
-from bayeszoo.latent import Expectation
-from bayeszoo.model import Model, Values
-from bayeszoo.moments import Moments
-from bayeszoo.scale_mixture import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
+from bayeszoo.data.inputs import Real
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.families.mixtures.student import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.fields import positive, real
 
-pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.linear_densities", suppress_warning=True)
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import bayeszoo as bz
-from bayeszoo import models, zoo
+from bayeszoo import models
+from bayeszoo.model import find as zoo
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]

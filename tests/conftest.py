@@ -31,7 +31,7 @@ def _as_before():
 @pytest.fixture
 def run(capsys):
     """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
-    from bayeszoo.cli import main
+    from bayeszoo.cli.app import main
 
     def call(*arguments):
         with pytest.raises(SystemExit) as stop:

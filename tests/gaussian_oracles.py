@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.data import example
+from bayeszoo.data.read import example
 
 MIXTURE = bz.find("gaussian_mixture")
 KINDS = ("full", "tied", "diagonal", "spherical")

@@ -10,13 +10,14 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo import models, zoo
-from bayeszoo.align import align, inverse, match, permute
-from bayeszoo.enumeration import enumerate_posterior
+from bayeszoo import models
+from bayeszoo.data.inputs import Real
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Real
+from bayeszoo.inference.labels.align import align, inverse, match, permute
+from bayeszoo.inference.methods.enumeration import enumerate_posterior
+from bayeszoo.model import find as zoo
 
-module = sys.modules["bayeszoo.align"]  # the package may export a function of that name
+module = sys.modules["bayeszoo.inference.labels.align"]  # the package may export a function of that name
 LATENT = Path(__file__).parent / "latent_models"
 RATES = np.array([2.0, 9.0, 25.0])
 WEIGHTS = np.array([0.5, 0.3, 0.2])

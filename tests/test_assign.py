@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import models, zoo
-from bayeszoo.assign import Assignments, Latents, assign, assignments, in_chunks
-from bayeszoo.enumeration import Enumeration
+from bayeszoo import models
+from bayeszoo.answers.assign import Assignments, Latents, assign, assignments, in_chunks
+from bayeszoo.data.inputs import Real
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.gate import at_most
-from bayeszoo.inputs import Real
-from bayeszoo.problem import Outcome, Problem
-from bayeszoo.tree import assemble
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model import find as zoo
+from bayeszoo.results.assemble import assemble
 
-module = sys.modules["bayeszoo.assign"]  # the package may export a function of that name
+module = sys.modules["bayeszoo.answers.assign"]  # the package may export a function of that name
 LATENT = Path(__file__).parent / "latent_models"
 Y = np.array([0, 1, 4, 5, 12, 30])
 

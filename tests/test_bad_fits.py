@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import nuts, smc, zoo
-from bayeszoo.cli import main
-from bayeszoo.gate import Check
-from bayeszoo.summary import HEADLINE
-from bayeszoo.terminal import number
-from bayeszoo.tree import nested
+from bayeszoo.cli.app import main
+from bayeszoo.cli.terminal import number
+from bayeszoo.foundation.gate import Check
+from bayeszoo.inference.methods import nuts, smc
+from bayeszoo.model import find as zoo
+from bayeszoo.results.assemble import nested
+from bayeszoo.results.summary import HEADLINE
 
 PLACENTA = ("beta_bernoulli", "--example", "placenta_previa")
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")

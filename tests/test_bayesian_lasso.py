@@ -8,9 +8,9 @@ import scipy
 from sklearn.linear_model import Lasso as SklearnLasso
 
 import bayeszoo as bz
-from bayeszoo.case import Case
-from bayeszoo.check import MAX_Z, applicable, largest_z, run_identity
-from bayeszoo.signs import probability_positive
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.check import MAX_Z, applicable, largest_z, run_identity
+from bayeszoo.results.signs import probability_positive
 
 LASSO = bz.find("bayesian_lasso")
 DIABETES = bz.example(LASSO)

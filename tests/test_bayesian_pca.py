@@ -9,10 +9,13 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo import align_factors, ard, ard_posterior, em, vb
-from bayeszoo.ard_evidence import evidence_approximation
-from bayeszoo.ascent import AscentError
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.factors import ard_posterior
+from bayeszoo.families.factors import ard_steps as ard
+from bayeszoo.families.factors.ard_evidence import evidence_approximation
+from bayeszoo.inference.engine.ascent import AscentError
+from bayeszoo.inference.labels import factors as align_factors
+from bayeszoo.inference.methods import em, vb
 from tests.factor_oracles import by_quadrature
 
 MODEL = bz.find("bayesian_pca")
@@ -197,7 +200,7 @@ def test_rows_without_any_number_add_nothing_but_a_zero():
 
 @pytest.mark.parametrize(("factor", "shift"), [(1e3, 0.0), (0.01, 30.0)])
 def test_in_other_units_the_bound_changes_by_the_numbers_observed(factor, shift):
-    from bayeszoo.fields import in_units
+    from bayeszoo.model.fields import in_units
 
     data = few(25, 4, 0.2)
     model, other = MODEL.weak(data), table(factor * data["Y"] + shift)

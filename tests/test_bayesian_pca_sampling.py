@@ -9,8 +9,8 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo import symmetry
-from bayeszoo.density import Density
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.labels import symmetry
 from tests.factor_oracles import by_quadrature
 
 MODEL, PPCA = bz.find("bayesian_pca"), bz.find("ppca")
@@ -109,7 +109,7 @@ def test_parameters_without_factors_are_shown_where_single_factors_are_withheld(
 
 
 def test_alignment_is_undone_bit_for_bit(iris):
-    from bayeszoo.align_factors import undone
+    from bayeszoo.inference.labels.factors import undone
 
     model, labels = MODEL.weak(IRIS), iris["labels"].to_dataset()
     aligned = {str(name): values.to_numpy() for name, values in iris["posterior"].data_vars.items()}

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge as Penalized
 from sklearn.preprocessing import PolynomialFeatures
 
 import bayeszoo as bz
-from bayeszoo.bias_variance import COLUMNS, spread, squared_bias
+from bayeszoo.comparison.bias_variance import COLUMNS, spread, squared_bias
 
 RIDGE, LINEAR = bz.find("ridge"), bz.find("linear_regression")
 POINTS = np.linspace(-1, 1, 21)

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 import scipy
 
-from bayeszoo.chains import power_iteration, stationary
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.pagerank import pagerank
+from bayeszoo.families.markov.pagerank import pagerank
+from bayeszoo.families.markov.stationary import power_iteration, stationary
 
-PAGERANK = importlib.import_module("bayeszoo.pagerank")  # the name belongs to the function
+PAGERANK = importlib.import_module("bayeszoo.families.markov.pagerank")  # the name belongs to the function
 
 
 def rational(transition):

@@ -7,11 +7,11 @@ import pymc as pm
 import pytest
 import scipy
 
-from bayeszoo import source
-from bayeszoo.check import applicable, case_of, check, largest_z, off_default, run_identity
-from bayeszoo.families import Posterior
-from bayeszoo.gate import passed
-from bayeszoo.zoo import find
+from bayeszoo.contract import source
+from bayeszoo.contract.check import applicable, case_of, check, largest_z, off_default, run_identity
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.foundation.gate import passed
+from bayeszoo.model.find import find
 
 BetaBernoulli = find("beta_bernoulli")
 COUNTS = {"successes": [3, 5, 0], "trials": [9, 6, 2]}

@@ -13,17 +13,17 @@ import pytest
 import scipy
 from pymc.logprob.transforms import LogTransform
 
-from bayeszoo.case import Case
-from bayeszoo.check import IDENTITIES, applicable, case_of, cases_of, run_identity
-from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
-from bayeszoo.discrete import Categorical, Multinomial, NegativeBinomial
-from bayeszoo.families import Posterior
-from bayeszoo.fields import plain, positive, real
-from bayeszoo.inverse_wishart import InverseWishart
-from bayeszoo.model import fields_of
-from bayeszoo.transforms import Cholesky
-from bayeszoo.wishart import MultivariateT
-from bayeszoo.zoo import find
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.check import IDENTITIES, applicable, case_of, cases_of, run_identity
+from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
+from bayeszoo.distributions.discrete import Categorical, Multinomial, NegativeBinomial
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.wishart import MultivariateT
+from bayeszoo.likelihoods.inverse_wishart import InverseWishart
+from bayeszoo.likelihoods.transforms import Cholesky
+from bayeszoo.model.base import fields_of
+from bayeszoo.model.fields import plain, positive, real
+from bayeszoo.model.find import find
 
 GaussianMean, GaussianPrecision = find("gaussian_mean"), find("gaussian_precision")
 GammaPoisson, NormalGamma = find("gamma_poisson"), find("normal_gamma")

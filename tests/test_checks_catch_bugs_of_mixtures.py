@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.ascent import AscentError
-from bayeszoo.case import Case
-from bayeszoo.check import IDENTITIES, run_identity
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.check import IDENTITIES, run_identity
+from bayeszoo.inference.engine.ascent import AscentError
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 DOCUMENTS = bz.read(UNIGRAMS, {"counts": [[3, 1, 0], [4, 0, 1], [0, 2, 5], [1, 1, 6], [2, 2, 2]], "word": list("abc")})

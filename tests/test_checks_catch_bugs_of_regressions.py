@@ -11,11 +11,11 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from bayeszoo.check import applicable, case_of, run_identity
-from bayeszoo.factored import FactoredMoments
-from bayeszoo.least_squares import solve
-from bayeszoo.linear_densities import Whitened
-from bayeszoo.zoo import find
+from bayeszoo.contract.check import applicable, case_of, run_identity
+from bayeszoo.families.linear.declaration import Whitened
+from bayeszoo.families.linear.least_squares import solve
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.model.find import find
 
 Ridge, LinearRegression, BayesianLasso = (find(n) for n in ("ridge", "linear_regression", "bayesian_lasso"))
 

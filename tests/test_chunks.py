@@ -13,13 +13,13 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.accumulated import arrays_of
-from bayeszoo.chunks import Digest
-from bayeszoo.inputs import Counts, Inputs, Real
-from bayeszoo.inputs.base import Parsed
-from bayeszoo.model import Model
-from bayeszoo.sources import read_parts, read_table
-from bayeszoo.tree import data_of, given_of, nested
+from bayeszoo.data.inputs import Counts, Inputs, Real
+from bayeszoo.data.inputs.base import Parsed
+from bayeszoo.data.table.read import read_parts, read_table
+from bayeszoo.model.accumulated import arrays_of
+from bayeszoo.model.base import Model
+from bayeszoo.model.chunks import Digest
+from bayeszoo.results.assemble import data_of, given_of, nested
 
 TABLES = runpy.run_path(str(Path(__file__).with_name("test_table.py")))
 """What a file at once is held to."""
@@ -540,7 +540,7 @@ def test_what_needs_the_rows_says_that_there_are_none(files):
             use(tree)
     with pytest.raises(bz.InputError, match="only statistics of the rows were kept, and this needs the rows"):
         bz.update(bz.find("linear_regression")(), found)
-    from bayeszoo import score
+    from bayeszoo.answers import leave_out as score
 
     for refused in (
         lambda: score.closed_form(model, found),

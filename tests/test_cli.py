@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import cli, signals, terminal, zoo
-from bayeszoo.cli import main
+from bayeszoo.cli import app as cli
+from bayeszoo.cli import terminal
+from bayeszoo.cli.app import main
+from bayeszoo.foundation import signals
+from bayeszoo.model import find as zoo
 
 DOCUMENT = {
     *("model", "method", "status", "seed", "seconds", "gate", "log_evidence", "elbo", "log_likelihood", "log_joint"),
@@ -133,7 +136,7 @@ def test_check_prints_the_scorecard_of_every_model(run, monkeypatch):
 
 def test_a_failed_check_gives_exit_code_3(run, monkeypatch):
     wrong = bz.Check("candidate identity", False, 0.5, "<= 1e-09")
-    monkeypatch.setattr(sys.modules["bayeszoo.check"], "check", lambda *_, **__: [wrong])
+    monkeypatch.setattr(sys.modules["bayeszoo.contract.check"], "check", lambda *_, **__: [wrong])
     code, out, _ = run("check", "beta_bernoulli")
     assert code == 3
     assert "FAILED   candidate identity" in out
@@ -247,7 +250,7 @@ def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
 def heavy_modules_after(*arguments):
     """Run a command in a process of its own; return what it printed and which slow libraries it imported."""
     code = (
-        "import sys, bayeszoo\nassert 'pytensor' not in sys.modules\nfrom bayeszoo.cli import main\ntry: main()\n"
+        "import sys, bayeszoo\nassert 'pytensor' not in sys.modules\nfrom bayeszoo.cli.app import main\ntry: main()\n"
         "except SystemExit: pass\nslow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba'}\n"
         "print(sorted(slow & set(sys.modules)), file=sys.stderr)"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli import main
+from bayeszoo.cli.app import main
 
 FIT = ["fit", "beta_bernoulli", "coins.csv"]
 

@@ -9,8 +9,8 @@ import scipy
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.chains import stationary
-from bayeszoo.data import example
+from bayeszoo.data.read import example
+from bayeszoo.families.markov.stationary import stationary
 
 GaussianMean, GaussianPrecision = bz.find("gaussian_mean"), bz.find("gaussian_precision")
 GammaPoisson, NormalGamma = bz.find("gamma_poisson"), bz.find("normal_gamma")

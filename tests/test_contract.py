@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bayeszoo import zoo
-from bayeszoo.check import applicable, cases_of, run_identity, sampler_checks, source_checks
-from bayeszoo.data import example
-from bayeszoo.model import CAPABILITIES
+from bayeszoo.contract.check import applicable, cases_of, run_identity, sampler_checks, source_checks
+from bayeszoo.data.read import example
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import CAPABILITIES
 
 MODELS = zoo.names()
 SEEDS = {"normal_inverse_wishart": 2}  # at 1, and a cold cache only, one of a hundred numbers is 4.47 of its errors off

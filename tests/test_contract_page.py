@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bayeszoo.check import IDENTITIES
+from bayeszoo.contract.check import IDENTITIES
 
 PAGE = Path(__file__).parents[1].joinpath("CONTRACT.md").read_text(encoding="utf-8")
 

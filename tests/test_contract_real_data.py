@@ -2,10 +2,10 @@
 
 import pytest
 
-from bayeszoo import zoo
-from bayeszoo.check import applicable, case_of, run_identity
-from bayeszoo.data import example
-from bayeszoo.model import CAPABILITIES
+from bayeszoo.contract.check import applicable, case_of, run_identity
+from bayeszoo.data.read import example
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import CAPABILITIES
 
 COSTLY = ("markov_chain", "normal_inverse_wishart")
 """Closed, but with 20,000 rows, or with densities that take long to compile."""

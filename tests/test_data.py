@@ -12,9 +12,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from bayeszoo.data import Example, example, read
+from bayeszoo.data.inputs import Binary, Real
+from bayeszoo.data.read import Example, example, read
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Binary, Real
 
 
 class Coin:
@@ -180,8 +180,8 @@ def test_reading_data_imports_no_heavy_package():
         # An empty package in place of bayeszoo: what its __init__ imports is not the matter here.
         "package = sys.modules['bayeszoo'] = types.ModuleType('bayeszoo')\n"
         f"package.__path__ = [{folder!r}]\n"
-        "from bayeszoo.data import read\n"
-        "from bayeszoo.inputs import Binary\n"
+        "from bayeszoo.data.read import read\n"
+        "from bayeszoo.data.inputs import Binary\n"
         "class Coin: inputs = Binary('y'); examples = ()\n"
         "read(Coin, [0, 1])\n"
         "print({'pymc', 'arviz', 'matplotlib', 'pandas', 'polars', 'pyarrow', 'narwhals', 'scipy'} & set(sys.modules))"

@@ -11,14 +11,14 @@ import pytest
 from scipy import special, stats
 
 import bayeszoo as bz
-from bayeszoo import hidden_markov
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.gate import at_most
-from bayeszoo.problem import Outcome, Problem
-from bayeszoo.state_plot import plot_states
-from bayeszoo.tree import assemble
+from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.plots.states import plot_states
+from bayeszoo.results.assemble import assemble
 
-module = sys.modules["bayeszoo.decode"]  # the package exports a function of that name
+module = sys.modules["bayeszoo.answers.decode"]  # the package exports a function of that name
 SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
 TRANSITION = [[0.9, 0.1], [0.3, 0.7]]
 DICE = SYMBOLS(initial=[0.5, 0.5], transition=[[0.95, 0.05], [0.1, 0.9]], emission=[[1 / 6] * 6, [0.1] * 5 + [0.5]])
@@ -341,7 +341,7 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols):
 
 
 def test_many_draws_are_thinned(symbols, monkeypatch):
-    monkeypatch.setattr("bayeszoo.state_plot._HELD", 60)
+    monkeypatch.setattr("bayeszoo.plots.states._HELD", 60)
     assert len(plot_states(symbols[0]).axes) == 2
 
 
@@ -419,5 +419,5 @@ def test_the_command_says_what_is_withheld_and_what_is_plugged_in(run, symbols, 
 
 
 def test_many_rows_are_not_all_printed(run, saved, monkeypatch):
-    monkeypatch.setattr("bayeszoo.decode_command.MAX_ROWS", 4)
+    monkeypatch.setattr("bayeszoo.cli.verbs.decode.MAX_ROWS", 4)
     assert "The first 4 of 6 rows; all of them: --json or -o." in run("decode", saved)[1]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo.dirichlet import Dirichlet, log_dirichlet_ratio
+from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.errors import NumericalError
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo.discrete import (
+from bayeszoo.distributions.discrete import (
     BetaBinomial,
     Categorical,
     DirichletMultinomial,

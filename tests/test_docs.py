@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bayeszoo import zoo
+from bayeszoo.model import find as zoo
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -9,10 +9,11 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
-from bayeszoo import ascent, em
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.latent import Expectation
-from bayeszoo.problem import Reporter
+from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.methods import em
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.capabilities import Expectation
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 FAITHFUL = bz.example(GAUSSIAN)

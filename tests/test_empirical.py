@@ -13,10 +13,10 @@ from bayeszoo.models.beta_bernoulli import BetaBernoulli
 from bayeszoo.models.gaussian_mean import GaussianMean
 
 import bayeszoo as bz
-from bayeszoo.families import log_beta_ratio
-from bayeszoo.fields import covariance, in_units, positive
-from bayeszoo.gate import failures
-from bayeszoo.model import Model
+from bayeszoo.distributions.posterior import log_beta_ratio
+from bayeszoo.foundation.gate import failures
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import covariance, in_units, positive
 
 COIN = [1, 0, 1, 1, 0, 1, 1, 1]
 Y = np.random.default_rng(0).normal(3, 2, 30)
@@ -471,7 +471,7 @@ def test_the_command_refuses_in_one_line(run, table, options, message):
 
 def test_the_command_does_not_wait_for_pymc(table):
     code = (
-        "import sys\nfrom bayeszoo.cli import main\ntry: main()\nexcept SystemExit as stop: print(stop.code)\n"
+        "import sys\nfrom bayeszoo.cli.app import main\ntry: main()\nexcept SystemExit as stop: print(stop.code)\n"
         "print(sorted({'pytensor', 'arviz', 'arviz_stats', 'numba'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", code, "empirical", "gaussian_mean", str(table), "--over", "sigma"]

@@ -9,12 +9,12 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo import nuts
-from bayeszoo.empirical_draws import OUTWARD, Search, by_draws
-from bayeszoo.gate import at_most
-from bayeszoo.problem import Outcome
-from bayeszoo.reweighted import Place, Side, integrated
-from bayeszoo.surface import Coordinates
+from bayeszoo.comparison.evidence.by_draws import OUTWARD, Search, by_draws
+from bayeszoo.comparison.evidence.reweighted import Place, Side, integrated
+from bayeszoo.comparison.evidence.surface import Coordinates
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.problem import Outcome
 
 LASSO = bz.find("bayesian_lasso")
 RIDGE = bz.find("ridge")
@@ -378,7 +378,7 @@ LEARNED = ["--set", "learn_sigma=true", "--prior", "textbook"]
 
 
 def test_the_command_prints_the_field_with_its_error(run, table, exact, monkeypatch):
-    monkeypatch.setattr("bayeszoo.empirical.no_closed_form", lambda *_: "for the test")
+    monkeypatch.setattr("bayeszoo.comparison.evidence.evidence.no_closed_form", lambda *_: "for the test")
     monkeypatch.setattr(Search, "sides", lambda self, best: [sided(-5, sign=-1), sided(-5)])
     code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", "--prior", "textbook")
     assert code == 0

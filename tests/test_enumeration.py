@@ -10,12 +10,14 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import bayeszoo as bz
-from bayeszoo import enumeration, models, zoo
-from bayeszoo.enumeration import Enumeration, enumerate_posterior, most_rows, run
+from bayeszoo import models
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.gate import passed
-from bayeszoo.problem import Problem, Reporter
-from bayeszoo.tree import assemble
+from bayeszoo.foundation.gate import passed
+from bayeszoo.inference.methods import enumeration
+from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior, most_rows, run
+from bayeszoo.inference.problem import Problem, Reporter
+from bayeszoo.model import find as zoo
+from bayeszoo.results.assemble import assemble
 
 LATENT = Path(__file__).parent / "latent_models"
 Y = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

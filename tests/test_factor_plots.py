@@ -7,8 +7,9 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo import factor_plots, vb
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.inference.methods import vb
+from bayeszoo.plots import factors as factor_plots
 
 MODEL = bz.find("bayesian_pca")
 IRIS = bz.example(MODEL, "iris")

@@ -6,9 +6,9 @@ import scipy
 from sklearn.decomposition import PCA
 
 import bayeszoo as bz
-from bayeszoo import factors
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.factors import (
+from bayeszoo.families.factors import rows as factors
+from bayeszoo.families.factors.rows import (
     FactorRows,
     latent_posterior,
     principal_angles,
@@ -238,7 +238,7 @@ def test_fits_without_factors_and_fits_that_failed_are_refused(iris):
 
 
 def test_rows_are_taken_a_few_at_a_time(air, monkeypatch):
-    from bayeszoo import projection
+    from bayeszoo.answers import factors as projection
 
     whole = bz.project(air)
     monkeypatch.setattr(projection, "_CELLS", 20 * 2000 * 4)

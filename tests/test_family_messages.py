@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli import main
+from bayeszoo.cli.app import main
 
 REALS = "y\n1.5\n-2\n0.25\n"
 COUNTS = "y\n3\n0\n2\n"
@@ -246,7 +246,7 @@ def test_nothing_slow_is_imported_to_refuse(tmp_path):
     """In a process of its own: PyTensor and PyMC are not even loaded."""
     (tmp_path / "data.csv").write_text(PAIRS)
     code = (
-        "import sys\nfrom bayeszoo.cli import main\ntry: main()\nexcept SystemExit as stop: code = stop.code\n"
+        "import sys\nfrom bayeszoo.cli.app import main\ntry: main()\nexcept SystemExit as stop: code = stop.code\n"
         "print(code, sorted({'pytensor', 'pymc.model', 'numba', 'nutpie'} & set(sys.modules)))"
     )
     command = ["fit", "normal_inverse_wishart", "data.csv", "--set", "Psi0=[[1,2],[2,1]]"]

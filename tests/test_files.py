@@ -15,9 +15,10 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo import cli, files
+from bayeszoo.cli import app as cli
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
+from bayeszoo.results import files
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = methods_for(bz.find("beta_bernoulli"))
@@ -161,7 +162,7 @@ def test_an_edited_file_is_refused(saved, edit):
 
 FULL_DISK = """
 import resource, sys
-from bayeszoo.cli import main
+from bayeszoo.cli.app import main
 limit = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 main(["fit", "beta_bernoulli", "--example", "placenta_previa", "--method", "exact", "-o", "fit.nc", "--overwrite"])

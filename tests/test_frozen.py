@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bayeszoo import frozen
+from bayeszoo.distributions import frozen
 
 AT = [
     ("norm", ([1.0, -2.0], 0.5), {}),

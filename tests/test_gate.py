@@ -9,7 +9,7 @@ import scipy
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo.gate import Check, as_dict, at_least, at_most, check_hmc, passed
+from bayeszoo.foundation.gate import Check, as_dict, at_least, at_most, check_hmc, passed
 
 NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
 MIXING = {"r_hat", "ess_bulk", "ess_tail"}

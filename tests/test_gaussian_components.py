@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo import component_priors, kmeans
-from bayeszoo.component_moments import ComponentMoments, Hyper
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.gaussian_components import GaussianComponents
+from bayeszoo.families.mixtures import kmeans
+from bayeszoo.families.mixtures import structures as component_priors
+from bayeszoo.families.mixtures.component_moments import ComponentMoments, Hyper
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from tests.gaussian_oracles import KINDS, Chain, dense, scipys_log_density_of_parameters
 
 K, D, KAPPA, NU = 3, 2, 0.7, 4.5

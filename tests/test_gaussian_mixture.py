@@ -10,9 +10,10 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as Peer
 
 import bayeszoo as bz
-from bayeszoo import gaussian_mixtures, simplex
-from bayeszoo.density import Density
-from bayeszoo.gaussian_components import GaussianComponents
+from bayeszoo.distributions import simplex
+from bayeszoo.families.mixtures import gaussian as gaussian_mixtures
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
+from bayeszoo.inference.engine.density import Density
 from tests.gaussian_oracles import (
     FAITHFUL,
     GALAXIES,

@@ -5,8 +5,8 @@ import pytest
 from scipy import optimize, special, stats
 from sklearn.datasets import load_iris
 
-from bayeszoo import identities
-from bayeszoo.case import Case
+from bayeszoo.contract import identities
+from bayeszoo.contract.case import Case
 from bayeszoo.errors import InputError, NumericalError
 from tests.gaussian_oracles import FAITHFUL, GALAXIES, IRIS, KINDS, MIXTURE, climb, dense, few, random_params, weak
 
@@ -63,7 +63,7 @@ def test_invariants_do_not_depend_on_labels(kind, monkeypatch):
         for name, value in params.items()
     }
     found = model.invariants(params, FAITHFUL)
-    monkeypatch.setattr("bayeszoo.mixture_rows._CELLS", 2000)  # one draw at a time
+    monkeypatch.setattr("bayeszoo.families.mixtures.rows._CELLS", 2000)  # one draw at a time
     for name, values in model.invariants(other, FAITHFUL).items():
         assert values.shape[:2] == (1, 4)
         assert np.allclose(values, found[name], rtol=1e-10)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy
 
-from bayeszoo import topic_gibbs
-from bayeszoo.likelihoods import topic_loops
-from bayeszoo.topic_gibbs import TopicChain
+from bayeszoo.families.documents import gibbs as topic_gibbs
+from bayeszoo.families.documents.gibbs import TopicChain
+from bayeszoo.likelihoods.loops import gibbs as topic_loops
 from tests.topic_oracles import ALPHA, ETA, LIMIT, SMALL, TINY, enumerated, log_joint, tables, together
 
 

@@ -10,12 +10,12 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo import gibbs
 from bayeszoo.errors import InputError, Interrupted
-from bayeszoo.problem import Reporter
-from bayeszoo.symmetry import some_entries
-from bayeszoo.topic_gibbs import TopicChain
-from bayeszoo.tree import nested
+from bayeszoo.families.documents.gibbs import TopicChain
+from bayeszoo.inference.labels.symmetry import some_entries
+from bayeszoo.inference.methods import gibbs
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.results.assemble import nested
 from tests.topic_oracles import LIMIT, SMALL, enumerated, log_joint, tables, together
 
 LDA = bz.find("lda")

@@ -16,11 +16,12 @@ from bayeszoo.models.normal_inverse_wishart import NormalInverseWishart
 from bayeszoo.models.ridge import Ridge
 
 import bayeszoo as bz
-from bayeszoo.gate import failures
-from bayeszoo.quadrature import Rule
+from bayeszoo.foundation.gate import failures
+from bayeszoo.foundation.quadrature import Rule
 
-full = sys.modules["bayeszoo.full_bayes"]
-integral = sys.modules["bayeszoo.integral"]
+full = sys.modules["bayeszoo.comparison.evidence.full_bayes"]
+grid = sys.modules["bayeszoo.comparison.evidence.grid"]
+integral = sys.modules["bayeszoo.comparison.evidence.integral"]
 
 Y = np.random.default_rng(0).normal(3, 2, 8)
 SMALL = (
@@ -161,7 +162,7 @@ def test_a_forgotten_variance_between_or_jacobian_is_seen(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(full, "total", within_only)
         assert not weight_is_scipy_s(bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma"))
-    monkeypatch.setattr(sys.modules["bayeszoo.grid"].Axis, "log_slope", lambda self, places: 0 * places)
+    monkeypatch.setattr(grid.Axis, "log_slope", lambda self, places: 0 * places)
     assert not evidence_is_student_t(integrated())
 
 

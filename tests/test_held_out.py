@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.cli.verbs.heldout import heldout_command
+from bayeszoo.comparison.held_out import as_data_of, word_score
 from bayeszoo.errors import InputError
-from bayeszoo.held_out import as_data_of, word_score
-from bayeszoo.heldout_command import heldout_command
-from bayeszoo.word_splits import split_words
+from bayeszoo.families.documents.word_splits import split_words
 
-module = importlib.import_module("bayeszoo.held_out")  # a function has its name
+module = importlib.import_module("bayeszoo.comparison.held_out")  # a function has its name
 WORDS = np.array(["bear", "bull", "cow", "dog", "eel"])
 
 

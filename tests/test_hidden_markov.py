@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayeszoo import hidden_chain, hidden_markov, state_paths
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.likelihoods import hmm_loops
+from bayeszoo.families.hmm import hidden_chain
+from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.families.hmm import paths as state_paths
+from bayeszoo.likelihoods.loops import hmm as hmm_loops
 
 STARTS = [0, 1, 4]  # sequences of lengths 1, 3 and 2
 MISSING = np.array([False, False, True, False, False, True])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayeszoo import hidden_markov, state_paths
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.families.hmm import paths as state_paths
 
 _hmmc, peers = pytest.importorskip("hmmlearn._hmmc"), pytest.importorskip("hmmlearn.hmm")
 

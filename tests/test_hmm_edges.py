@@ -11,10 +11,11 @@ from hmmlearn import hmm as peers
 from scipy import special
 
 import bayeszoo as bz
-from bayeszoo import dual_importance, hmm_counts
+from bayeszoo.comparison import dual_importance
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.hmm_counts import Counts
-from bayeszoo.likelihoods.hmm import hmm_poisson_log_likelihood
+from bayeszoo.families.hmm import counts as hmm_counts
+from bayeszoo.families.hmm.counts import Counts
+from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 
 SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
 HUGE = np.array([10**12, 10**12 + 5, 3, 10**12, 2, 1, 0])

@@ -11,16 +11,16 @@ from arviz_stats.base import array_stats
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo import hmm_model
-from bayeszoo.align import align
-from bayeszoo.data import example
+from bayeszoo.answers.leave_out import NoScore, psis
+from bayeszoo.contract.latent import sampler_checks
+from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.hmm_counts import Counts
-from bayeszoo.hmm_normals import Normals
-from bayeszoo.hmm_symbols import Symbols
-from bayeszoo.hmm_tables import Chain, Table
-from bayeszoo.latent_identities import sampler_checks
-from bayeszoo.score import NoScore, psis
+from bayeszoo.families.hmm import model as hmm_model
+from bayeszoo.families.hmm.counts import Counts
+from bayeszoo.families.hmm.normals import Normals
+from bayeszoo.families.hmm.symbols import Symbols
+from bayeszoo.families.hmm.tables import Chain, Table
+from bayeszoo.inference.labels.align import align
 from tests.own_models.hmm_example import HMMExample
 from tests.test_hmm_models import (
     CASINO,

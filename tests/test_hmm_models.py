@@ -10,14 +10,15 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
-from bayeszoo import ascent, em, vb
-from bayeszoo.align import permute
-from bayeszoo.check import IDENTITIES, case_of, run_identity
-from bayeszoo.data import example
-from bayeszoo.density import Density
-from bayeszoo.enumeration import Enumeration
+from bayeszoo.contract.check import IDENTITIES, case_of, run_identity
+from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.hmm_tables import Table
+from bayeszoo.families.hmm.tables import Table
+from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.labels.align import permute
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods.enumeration import Enumeration
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
 

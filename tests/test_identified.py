@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.identified import identified, identify
+from bayeszoo.families.linear.identified import identified, identify
 
 RIDGE = bz.find("ridge")
 

@@ -10,9 +10,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from bayeszoo.data.inputs import Binary, Real
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Binary, Real
-from bayeszoo.sources import read_table
 
 
 def file_with(tmp_path, text, **options):

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayeszoo.data import read
+from bayeszoo.data.inputs import Categories
+from bayeszoo.data.read import read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Categories
-from bayeszoo.sources import read_table
 
 
 class Poll:

@@ -16,12 +16,12 @@ import pytest
 import scipy
 from sklearn.feature_extraction.text import CountVectorizer
 
-from bayeszoo import sources
-from bayeszoo.data import Data, Example, example, read
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.data.inputs import Categories, Corpus, Documents
+from bayeszoo.data.inputs.words.tokens import STOP_WORDS, words_of
+from bayeszoo.data.read import Data, Example, example, read
+from bayeszoo.data.table import read as sources
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Categories, Corpus, Documents
-from bayeszoo.inputs.tokens import STOP_WORDS, words_of
-from bayeszoo.options import TableOptions
 
 FEDERALIST = Example("federalist.csv.gz", "The Federalist papers.", "1787", {"text": "text", "document": "number"})
 
@@ -430,7 +430,7 @@ def test_all_words_of_all_documents_are_counts_of_categories(tmp_path):
 def test_a_corpus_too_large_for_its_zeros(monkeypatch):
     table = {"document": list("xy"), "word": list("ab")}
     assert read(Unigrams, table)["counts"].tolist() == [[1, 0], [0, 1]]
-    monkeypatch.setattr("bayeszoo.inputs.documents.MOST_CELLS", 3)
+    monkeypatch.setattr("bayeszoo.data.inputs.words.documents.MOST_CELLS", 3)
     message = "2 documents x 2 words are 4 counts, at most 3 are held with their zeros; leave words out"
     with pytest.raises(InputError, match=f"^{message}"):
         read(Unigrams, table)
@@ -445,7 +445,7 @@ def test_memory_goes_with_the_cells():
 
 
 def test_documents_are_not_cut_into_chunks(tmp_path):
-    from bayeszoo.chunks import read_chunks
+    from bayeszoo.model.chunks import read_chunks
 
     path = tmp_path / "words.csv"
     path.write_text("document,word\nx,a\nx,b\ny,a\n")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayeszoo.data import read
+from bayeszoo.data.inputs import Counts
+from bayeszoo.data.read import read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Counts
-from bayeszoo.sources import read_table
 
 
 class Events:

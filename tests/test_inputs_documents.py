@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 import scipy
 
-from bayeszoo.chunks import read_chunks
-from bayeszoo.data import Data, read
+from bayeszoo.data.inputs import Categories, Documents, Matrix
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Categories, Documents, Matrix
-from bayeszoo.sources import read_table
+from bayeszoo.model.chunks import read_chunks
 
 
 class Topics:

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bayeszoo.data import Data, read
-from bayeszoo.errors import InputError
-from bayeszoo.inputs import (
+from bayeszoo.cli.verbs.simulate import simulate_csv
+from bayeszoo.data.inputs import (
     Binary,
     Categories,
     Corpus,
@@ -24,8 +23,9 @@ from bayeszoo.inputs import (
     SymbolSeries,
     Transitions,
 )
-from bayeszoo.simulate import simulate_csv
-from bayeszoo.sources import read_table
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.read import read_table
+from bayeszoo.errors import InputError
 
 ABC = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}

@@ -9,10 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from bayeszoo.data import read
+from bayeszoo.data.inputs import Matrix, Real
+from bayeszoo.data.read import read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Matrix, Real
-from bayeszoo.sources import read_table
 
 
 class Vectors:

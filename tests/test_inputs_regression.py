@@ -16,12 +16,12 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_diabetes
 
-from bayeszoo.data import Data, read
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.cli.verbs.simulate import simulate_csv
+from bayeszoo.data.inputs import Matrix, Regression
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Matrix, Regression
-from bayeszoo.options import TableOptions
-from bayeszoo.simulate import simulate_csv
-from bayeszoo.sources import read_table
 
 DATA = Path(__file__).resolve().parents[1] / "models" / "data"
 INPUTS = Regression("y")

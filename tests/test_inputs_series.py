@@ -9,13 +9,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from bayeszoo.chunks import first_chunk, read_chunks
-from bayeszoo.data import Data, read
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.cli.verbs.simulate import simulate_csv
+from bayeszoo.data.inputs import Binary, CountSeries, Real, RealSeries, Series, SymbolSeries, starts
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.inputs import Binary, CountSeries, Real, RealSeries, Series, SymbolSeries, starts
-from bayeszoo.options import TableOptions
-from bayeszoo.simulate import simulate_csv
-from bayeszoo.sources import read_table
+from bayeszoo.model.chunks import first_chunk, read_chunks
 
 ABC = np.array(["a", "b", "c"])
 NAN = np.nan

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import nuts, signals
 from bayeszoo.errors import Interrupted
-from bayeszoo.problem import Problem, Reporter
-from bayeszoo.summary import HEADLINE
+from bayeszoo.foundation import signals
+from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.problem import Problem, Reporter
+from bayeszoo.results.summary import HEADLINE
 
 COMMAND = Path(sys.executable).with_name("bayeszoo")
 LONG = ("fit", "beta_bernoulli", "--example", "placenta_previa", "--seed", "1", "--draws", "2000000")
@@ -27,7 +28,7 @@ SECONDS = 60
 """From the signal to the end, at most: what is stopped would run for ten minutes."""
 
 
-READY = "import sys; from bayeszoo.cli import main; print('ready', file=sys.stderr, flush=True); main(sys.argv[1:])"
+READY = "import sys; from bayeszoo.cli.app import main; print('ready', file=sys.stderr, flush=True); main(sys.argv[1:])"
 
 
 @contextmanager

@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from bayeszoo.density import Density
-from bayeszoo.inverse_wishart import InverseWishart, InverseWisharts, ScaledNormals
-from bayeszoo.likelihoods import covariances as densities
-from bayeszoo.likelihoods import factors
-from bayeszoo.likelihoods.mixture import gaussian_mixture_log_likelihood
-from bayeszoo.transforms import Cholesky
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.likelihoods.inverse_wishart import InverseWishart, InverseWisharts, ScaledNormals
+from bayeszoo.likelihoods.ops import cholesky as factors
+from bayeszoo.likelihoods.ops import covariances as densities
+from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood
+from bayeszoo.likelihoods.transforms import Cholesky
 
 K, KAPPA = 3, 0.4
 CASES = [(2, False), (1, False), (3, False), (2, True), (1, True)]
@@ -194,7 +194,7 @@ def test_bugs_are_seen(monkeypatch):
             with pytest.raises(AssertionError):
                 test_the_complete_mixture_is_scipys(2, False)
     with monkeypatch.context() as patch:
-        patch.setattr("bayeszoo.inverse_wishart.Cholesky", NoJacobianOfTheLast)
+        patch.setattr("bayeszoo.likelihoods.inverse_wishart.Cholesky", NoJacobianOfTheLast)
         with pytest.raises(AssertionError):
             test_the_complete_mixture_is_scipys(2, False)
     with monkeypatch.context() as patch:

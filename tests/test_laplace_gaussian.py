@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 from bayeszoo.errors import InputError
-from bayeszoo.laplace_gaussian import LaplaceGaussian
+from bayeszoo.families.lasso.coefficient import LaplaceGaussian
 
 REGIMES = [10.0**k for k in range(-12, 13, 3)]
 """Precision times squared scale: from a likelihood that says nothing to a prior that says nothing."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import optimize
-from bayeszoo.compare import Withheld, fit_each, usual_methods
-from bayeszoo.density import Density
+from bayeszoo.comparison.compare import Withheld, fit_each, usual_methods
+from bayeszoo.foundation import optimize
+from bayeszoo.inference.engine.density import Density
 
 MODEL = bz.find("robust_regression")
 

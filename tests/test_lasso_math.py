@@ -9,10 +9,10 @@ from scipy import optimize
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import ElasticNet, Lasso, Ridge, lars_path, lasso_path
 
-from bayeszoo import lasso
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.laplace_gaussian import LaplaceGaussian
-from bayeszoo.lasso import LIMIT, coordinate_descent, kkt_violation, largest_penalty, path
+from bayeszoo.families.lasso import descent as lasso
+from bayeszoo.families.lasso.coefficient import LaplaceGaussian
+from bayeszoo.families.lasso.descent import LIMIT, coordinate_descent, kkt_violation, largest_penalty, path
 
 SIGMA2 = 2900.0
 """Noise variance of the diabetes data, about."""

@@ -10,15 +10,18 @@ import scipy
 from scipy.special import gammaln
 
 import bayeszoo as bz
-from bayeszoo import ascent, dirichlet_fit, em, empirical_vb, topic_model, vb
-from bayeszoo.ascent import BUDGET, Effort, search
-from bayeszoo.case import Case
-from bayeszoo.check import IDENTITIES, run_identity
-from bayeszoo.enumeration import Enumeration
+from bayeszoo.comparison.evidence import by_bound as empirical_vb
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.latent import Expectation
-from bayeszoo.problem import Reporter
-from bayeszoo.tree import nested
+from bayeszoo.families.documents import dirichlet_fit, topic_model
+from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.capabilities import Expectation
+from bayeszoo.results.assemble import nested
 
 LDA, UNIGRAM = bz.find("lda"), bz.find("dirichlet_multinomial")
 
@@ -400,8 +403,8 @@ def test_the_marginal_is_what_advi_approximates():
 
 
 def test_starts_are_at_the_optima_of_the_elbo_where_there_is_no_mode():
-    from bayeszoo.problem import Problem
-    from bayeszoo.starts import starts
+    from bayeszoo.inference.problem import Problem
+    from bayeszoo.inference.starts import starts
 
     data = bz.read(LDA, TINY)
     found = starts(Problem(LDA(alpha=0.3, eta=0.3), data, np.random.default_rng(0)))

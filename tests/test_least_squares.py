@@ -6,8 +6,8 @@ import pytest
 import scipy
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.factored import FactoredMoments, downdated, triangular
-from bayeszoo.least_squares import fitted, solve, unique
+from bayeszoo.families.linear.least_squares import fitted, solve, unique
+from bayeszoo.families.statistics.factored import FactoredMoments, downdated, triangular
 
 
 def rows(n, k, seed=0, offset=0.0):

@@ -10,14 +10,14 @@ import pytest
 import scipy
 from scipy.special import gammaln
 
-from bayeszoo.likelihoods.count_loops import (
+from bayeszoo.likelihoods.loops.topics import (
     cell_sums,
     dirichlet_table,
     gamma_functions,
     log_documents,
     variational_pass,
 )
-from bayeszoo.likelihoods.counts import LatentDirichletLikelihood, lda_log_likelihood
+from bayeszoo.likelihoods.ops.topics import LatentDirichletLikelihood, lda_log_likelihood
 
 D, K, V = 6, 3, 7
 

@@ -7,8 +7,8 @@ import pytensor.tensor as pt
 import pytest
 from scipy import special, stats
 
-from bayeszoo.density import Density
-from bayeszoo.likelihoods import hmm
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.likelihoods.ops import hmm
 
 _hmmc = pytest.importorskip("hmmlearn._hmmc")
 

@@ -15,9 +15,13 @@ from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.likelihoods import document_loops, documents, gaussian_loops, mixture, vectors
-from bayeszoo.likelihoods.documents import document_e_step, multinomial_mixture_log_likelihood
-from bayeszoo.likelihoods.mixture import gaussian_e_step, gaussian_mixture_log_likelihood
+from bayeszoo.likelihoods.loops import documents as document_loops
+from bayeszoo.likelihoods.loops import gaussian_mixture as gaussian_loops
+from bayeszoo.likelihoods.loops import vectors
+from bayeszoo.likelihoods.ops import documents
+from bayeszoo.likelihoods.ops import gaussian_mixture as mixture
+from bayeszoo.likelihoods.ops.documents import document_e_step, multinomial_mixture_log_likelihood
+from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_e_step, gaussian_mixture_log_likelihood
 
 MODES = ("NUMBA", "FAST_COMPILE")
 SHAPES = [(3, 2, "full"), (3, 1, "full"), (3, 3, "diagonal"), (2, 3, "spherical"), (3, 2, "tied"), (1, 2, "full")]

@@ -8,9 +8,9 @@ import pytensor.tensor as pt
 import pytest
 import scipy
 
-from bayeszoo.likelihoods import ppca
-from bayeszoo.likelihoods.ppca_loops import ppca_expected_sums, ppca_value_and_gradient
-from bayeszoo.patterns import Patterns
+from bayeszoo.families.statistics.patterns import Patterns
+from bayeszoo.likelihoods.loops.factors import ppca_expected_sums, ppca_value_and_gradient
+from bayeszoo.likelihoods.ops import factors as ppca
 
 SHAPES = [(4, 2, 30), (6, 1, 4), (3, 5, 8), (1, 1, 5), (5, 0, 10), (4, 3, 50)]
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression as SklearnRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 
 import bayeszoo as bz
-from bayeszoo.linear import INTERCEPT
+from bayeszoo.families.linear.model import INTERCEPT
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
 LINEAR = [RIDGE, REGRESSION, LASSO]

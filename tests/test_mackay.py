@@ -16,7 +16,7 @@ import bayeszoo as bz
 
 DIABETES = bz.example(Ridge)
 WEAK = Ridge.weak(DIABETES)
-mackay = sys.modules["bayeszoo.mackay"]
+mackay = sys.modules["bayeszoo.comparison.evidence.mackay"]
 
 
 def rows(n=30, k=4, signal_size=1.0, seed=0):

@@ -11,15 +11,15 @@ import scipy
 from scipy import optimize, stats
 
 import bayeszoo as bz
-from bayeszoo import score
-from bayeszoo.approximation import Gaussian, assess, pareto_k
-from bayeszoo.compare import Withheld, compare, fit_each
-from bayeszoo.density import Density
-from bayeszoo.families import Posterior
+from bayeszoo.answers import leave_out as score
+from bayeszoo.comparison.compare import Withheld, compare, fit_each
+from bayeszoo.data.inputs import Real
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
-from bayeszoo.inputs import Real
-from bayeszoo.optimize import describe, maximize
-from bayeszoo.tree import fact, nested
+from bayeszoo.foundation.optimize import describe, maximize
+from bayeszoo.inference.engine.approximation import Gaussian, assess, pareto_k
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.results.assemble import fact, nested
 
 M = bz.find("beta_bernoulli")
 ALL = methods_for(M)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import terminal
+from bayeszoo.cli import terminal
 
 DOCUMENTS = "a,b,c\n3,0,0\n4,0,0\n0,5,0\n0,6,0\n"
 NEW = "a,b,c\n1,0,0\n1,2,0\n0,0,1\n"

@@ -7,16 +7,17 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo import dual_importance, em, vb
-from bayeszoo.align import inverse, permute
-from bayeszoo.enumeration import Enumeration
-from bayeszoo.latent_identities import _largest_z
-from bayeszoo.nuts import _initial_points, _joined, _shared_out
-from bayeszoo.problem import Problem
-from bayeszoo.starts import Start
-from bayeszoo.summary import document
-from bayeszoo.symmetry import label_free, labelled, matched
-from bayeszoo.terminal import figures
+from bayeszoo.cli.terminal import figures
+from bayeszoo.comparison import dual_importance
+from bayeszoo.contract.latent import _largest_z
+from bayeszoo.inference.labels.align import inverse, permute
+from bayeszoo.inference.labels.symmetry import label_free, labelled, matched
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.inference.methods.nuts import _initial_points, _joined, _shared_out
+from bayeszoo.inference.problem import Problem
+from bayeszoo.inference.starts import Start
+from bayeszoo.results.summary import document
 
 GAUSSIAN = bz.find("gaussian_mixture")
 FAITHFUL = bz.example(GAUSSIAN)

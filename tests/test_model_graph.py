@@ -12,7 +12,8 @@ import pymc as pm
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import model_graph, pictures
+from bayeszoo.plots import graph as model_graph
+from bayeszoo.plots import style as pictures
 
 SHADE = np.array([0xD5, 0xDA, 0xE1]) / 255
 
@@ -103,7 +104,7 @@ def test_data_that_a_likelihood_is_made_of_stay():
 
 
 def test_the_graph_is_the_same_in_every_process():
-    code = "import bayeszoo as bz; from bayeszoo import model_graph as g; k = bz.find('gaussian_mixture')()"
+    code = "import bayeszoo as bz; from bayeszoo.plots import graph as g; k = bz.find('gaussian_mixture')()"
     code += "; print(g.in_dot(g.declared(k)).source)"
     said = {
         subprocess.run(

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from bayeszoo.errors import InputError
-from bayeszoo.ngrams import ngrams, vowel_or_consonant
+from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
 
 
 def counts(*args, **options):

@@ -15,11 +15,12 @@ import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import bayeszoo as bz
-from bayeszoo import nuts, zoo
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model import Model
-from bayeszoo.summary import document
-from bayeszoo.tree import dumps, nested
+from bayeszoo.inference.methods import nuts
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import Model
+from bayeszoo.results.assemble import dumps, nested
+from bayeszoo.results.summary import document
 
 SAMPLERS = ("nutpie", "pymc")
 EXACT = scipy.stats.beta(438, 544)  # of 437 girls among 980 births, under a flat prior

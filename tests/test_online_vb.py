@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import online_vb, topic_model, vb
 from bayeszoo.errors import InputError
-from bayeszoo.tree import nested
+from bayeszoo.families.documents import topic_model
+from bayeszoo.inference.methods import online_vb, vb
+from bayeszoo.results.assemble import nested
 
 LDA = bz.find("lda")
 MODEL = LDA(K=3, alpha=0.3, eta=0.2)

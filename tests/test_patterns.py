@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import patterns
-from bayeszoo.data import Data, read
+from bayeszoo.data.inputs import Matrix
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.inputs import Matrix
-from bayeszoo.patterns import Patterns, as_patterns
+from bayeszoo.families.statistics import patterns
+from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(3.0, 2.0, (40, 3))
@@ -158,7 +159,7 @@ def test_masked_data_are_themselves_however_they_come():
     odd = data["Y"].copy()
     odd[np.isnan(odd)] = -np.frombuffer(np.uint64(0x7FF8000000000001).tobytes())[0]  # another NaN
     assert read(Masked, {"Y": odd, "column": data["column"]}, missing="mask").digest == data.digest
-    back = Masked.inputs.parse(bz.sources.read_table(Masked.inputs.table(data)), **Masked.inputs.reading(data))
+    back = Masked.inputs.parse(read_table(Masked.inputs.table(data)), **Masked.inputs.reading(data))
     np.testing.assert_array_equal(back.arrays["Y"], data["Y"])
 
 

@@ -10,14 +10,18 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo import drawable, pictures, plots, score, symmetry
-from bayeszoo.align import permute
-from bayeszoo.compare import compare, names_of
-from bayeszoo.gate import k_hat_limit
-from bayeszoo.pointwise import with_log_likelihood
-from bayeszoo.quantities import free_of_labels, labels
-from bayeszoo.reports import checks, one_by_one
-from bayeszoo.tree import given_of, model_of
+from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.pointwise import with_log_likelihood
+from bayeszoo.comparison.compare import compare, names_of
+from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.inference.labels import symmetry
+from bayeszoo.inference.labels.align import permute
+from bayeszoo.plots import drawable
+from bayeszoo.plots import fits as plots
+from bayeszoo.plots import style as pictures
+from bayeszoo.report import checks, one_by_one
+from bayeszoo.results.assemble import given_of, model_of
+from bayeszoo.results.quantities import free_of_labels, labels
 
 COINS = [1, 0, 1, 1, 0, 1, 1, 1]
 BETA = bz.find("beta_bernoulli")

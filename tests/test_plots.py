@@ -10,8 +10,9 @@ import xarray as xr
 from arviz_plots import PlotCollection
 
 import bayeszoo as bz
-from bayeszoo import pictures, plots
-from bayeszoo.quantities import draws_of, exact_densities, labels, modes
+from bayeszoo.plots import fits as plots
+from bayeszoo.plots import style as pictures
+from bayeszoo.results.quantities import draws_of, exact_densities, labels, modes
 
 Y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
 COINS = [1, 0, 1, 1, 0, 1, 1, 1]
@@ -229,7 +230,7 @@ def test_chains_are_counted_in_whole_numbers(nuts):
 
 
 def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
-    from bayeszoo.reports.one_by_one import section
+    from bayeszoo.report.one_by_one import section
 
     tree = exact.copy(deep=True)
     tree["posterior"]["lam"] = tree["posterior"]["lam"] * 0

@@ -10,14 +10,16 @@ import scipy
 from sklearn.decomposition import PCA
 
 import bayeszoo as bz
-from bayeszoo import em, factor_em, trapezoid
-from bayeszoo.density import Density
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.factors import principal_angles
-from bayeszoo.laplace import gaussian
-from bayeszoo.optimize import describe, maximize
-from bayeszoo.patterns import Patterns
-from bayeszoo.tree import fact, nested
+from bayeszoo.families.factors import em as factor_em
+from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.factors.rows import principal_angles
+from bayeszoo.families.statistics.patterns import Patterns
+from bayeszoo.foundation.optimize import describe, maximize
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods import em
+from bayeszoo.inference.methods.laplace import gaussian
+from bayeszoo.results.assemble import fact, nested
 
 Ppca = bz.find("ppca")
 IRIS = bz.example(Ppca, "iris")
@@ -252,7 +254,7 @@ def normal_loadings(rng, size, D=4, q=2, scale=0.7):
 
 
 def bartlett(size, seed, wrong=False):
-    from bayeszoo import loading_declarations
+    from bayeszoo.families.factors import declaration as loading_declarations
 
     draw = loading_declarations._draw(np.full((4, 2), 0.7), np.random.default_rng(seed), (size,))
     if wrong:  # a half-normal diagonal, as if L were W's lower part
@@ -288,7 +290,7 @@ def test_densities_of_loadings_are_scipys():
     expected = scipy.stats.chi(2, scale=0.7).logpdf(L[:, 0, 0]) + scipy.stats.chi(1, scale=0.7).logpdf(L[:, 1, 1])
     expected += scipy.stats.norm(0, 0.7).logpdf(L[:, *np.tril_indices(4, -1, 2)]).sum(axis=1)
     np.testing.assert_allclose(trapezoid.log_density(L, 0.7), expected, rtol=1e-12)
-    from bayeszoo.loading_declarations import IdentifiedLoadings
+    from bayeszoo.families.factors.declaration import IdentifiedLoadings
 
     with pm.Model() as model:
         IdentifiedLoadings("L", np.float64(0.7), 4, 2)
@@ -403,7 +405,7 @@ def test_nuts_passes_its_gate_and_agrees_with_importance_sampling(data):
 def test_chains_are_judged_by_the_entries_that_can_move():
     density = Density(WEAK.compressed(WEAK.statistics(IRIS)))
     draws = density.constrain(np.random.default_rng(0).normal(size=(2, 10, density.size)))
-    from bayeszoo.tree import _variables
+    from bayeszoo.results.assemble import _variables
 
     kept = density.moving(_variables(draws, ("chain", "draw")))
     assert {name: v.shape for name, v in kept.items()} == {

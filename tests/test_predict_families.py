@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.data import example
+from bayeszoo.data.read import example
 
 DirichletMultinomial, MarkovChain = bz.find("dirichlet_multinomial"), bz.find("markov_chain")
 NormalInverseWishart = bz.find("normal_inverse_wishart")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import models, zoo
-from bayeszoo.cli import main
-from bayeszoo.describe import in_brief
+from bayeszoo import models
+from bayeszoo.cli.app import main
+from bayeszoo.model import find as zoo
+from bayeszoo.report.describe import in_brief
 
 ROOT = Path(__file__).parents[1]
 SCRATCH = Path(__file__).parent / "scratch_models"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.factored import FactoredMoments
-from bayeszoo.tree import fact
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.results.assemble import fact
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
 

@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import report as door
-from bayeszoo.compare import Withheld
-from bayeszoo.quantities import labels
-from bayeszoo.report import page
-from bayeszoo.reports import asked, blocks, families, provenance
-from bayeszoo.reports.verdict import verdict
-from bayeszoo.summary import best, best_of_components, document
+from bayeszoo.comparison.compare import Withheld
+from bayeszoo.report import asked, blocks, families, provenance
+from bayeszoo.report.page import page
+from bayeszoo.report.page import report as door
+from bayeszoo.report.verdict import verdict
+from bayeszoo.results.quantities import labels
+from bayeszoo.results.summary import best, best_of_components, document
 
 EVIL = "<script>alert(1)</script>"
 Y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli import main
-from bayeszoo.compare import fit_each
-from bayeszoo.reports import asked, provenance
+from bayeszoo.cli.app import main
+from bayeszoo.comparison.compare import fit_each
+from bayeszoo.data.read import own_example
+from bayeszoo.report import asked, provenance
 
 RNG = np.random.default_rng(1)
 TABLE = pd.DataFrame(RNG.normal(size=(12, 4)).round(2), columns=["a", "b", "y", "z"]).assign(t=np.arange(1, 13))
@@ -262,7 +263,7 @@ def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
 def test_an_example_that_is_packed_is_known():
     kind = bz.find("lda")
     data = bz.example(kind)
-    assert bz.data.own_example(kind, data.source, data.digest).name == "federalist"
+    assert own_example(kind, data.source, data.digest).name == "federalist"
 
 
 # Several fits

@@ -10,15 +10,15 @@ from scipy import special, stats
 from sklearn.linear_model import LinearRegression as LeastSquares
 
 import bayeszoo as bz
-from bayeszoo import score
-from bayeszoo.discrete import BetaBinomial, NegativeBinomial
-from bayeszoo.events import Poisson
-from bayeszoo.residual_plots import pointwise_level, quantiles
-from bayeszoo.tree import data_of
+from bayeszoo.answers import leave_out as score
+from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
+from bayeszoo.families.statistics.events import Poisson
+from bayeszoo.plots.residuals import pointwise_level, quantiles
+from bayeszoo.results.assemble import data_of
 
 Linear, Ridge, GaussianMean = bz.find("linear_regression"), bz.find("ridge"), bz.find("gaussian_mean")
 NormalGamma, GammaPoisson, BetaBernoulli = map(bz.find, ("normal_gamma", "gamma_poisson", "beta_bernoulli"))
-residuals_module = sys.modules["bayeszoo.residuals"]
+residuals_module = sys.modules["bayeszoo.answers.residuals"]
 tails = residuals_module.tails
 
 

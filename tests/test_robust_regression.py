@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.density import Density
+from bayeszoo.inference.engine.density import Density
 
 ROBUST, RIDGE = bz.find("robust_regression"), bz.find("ridge")
 

@@ -5,11 +5,12 @@ import json
 
 import pytest
 
-from bayeszoo import scorecard, zoo
-from bayeszoo.check import applicable
+from bayeszoo.contract import scorecard
+from bayeszoo.contract.check import applicable
 from bayeszoo.errors import InputError
-from bayeszoo.gate import Check
-from bayeszoo.model import CAPABILITIES
+from bayeszoo.foundation.gate import Check
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import CAPABILITIES
 
 MODELS = zoo.builtin_names()
 SAMPLER = {

@@ -12,8 +12,9 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo import models, zoo
-from bayeszoo.check import MAX_Z
+from bayeszoo import models
+from bayeszoo.contract.check import MAX_Z
+from bayeszoo.model import find as zoo
 
 SCRATCH = Path(__file__).parent / "scratch_models"
 # Proschan 1963: hours between failures of the air conditioning of one Boeing 720

@@ -12,10 +12,11 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
-from bayeszoo import score, zoo
-from bayeszoo.cli import main
-from bayeszoo.problem import Reporter
-from bayeszoo.tree import fact, nested
+from bayeszoo.answers import leave_out as score
+from bayeszoo.cli.app import main
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model import find as zoo
+from bayeszoo.results.assemble import fact, nested
 
 COIN = bz.find("beta_bernoulli")
 FLIPS = [1, 0, 1, 1, 0, 1, 1, 1]
@@ -432,7 +433,7 @@ def test_command_refuses_in_one_line(run, candidate, message):
 
 def test_conjugate_models_are_selected_without_pymc(run):
     code = (
-        "import sys\nfrom bayeszoo.cli import main\n"
+        "import sys\nfrom bayeszoo.cli.app import main\n"
         "try:\n    main(['select', 'coins.csv', '-c', 'beta_bernoulli', '-c', 'beta_bernoulli a=2'])\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
         "assert not {'pytensor', 'pymc.model', 'arviz', 'arviz_stats'} & set(sys.modules)"

@@ -13,8 +13,10 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.model_selection import PredefinedSplit
 
 import bayeszoo as bz
-from bayeszoo import figures, score, select_plot
-from bayeszoo.cli import main
+from bayeszoo.answers import leave_out as score
+from bayeszoo.cli.app import main
+from bayeszoo.foundation import figures
+from bayeszoo.plots import select as select_plot
 
 COIN, RIDGE, LINEAR = (bz.find(name) for name in ("beta_bernoulli", "ridge", "linear_regression"))
 TAU, SIGMA, S0 = 2.0, 0.5, 10.0

@@ -10,8 +10,9 @@ import pytest
 from sklearn.mixture import GaussianMixture as Reference
 
 import bayeszoo as bz
-from bayeszoo import dual_importance, select_plot
-from bayeszoo.compare import Withheld, fit_each
+from bayeszoo.comparison import dual_importance
+from bayeszoo.comparison.compare import Withheld, fit_each
+from bayeszoo.plots import select as select_plot
 
 MIXTURE = bz.find("gaussian_mixture")
 TOPICS = bz.find("multinomial_mixture")
@@ -325,7 +326,7 @@ def test_too_many_assignments_do_not_end_a_comparison(faithful):
 
 def test_em_is_not_compared_with_itself(monkeypatch):
     asked = []
-    module = importlib.import_module("bayeszoo.compare")
+    module = importlib.import_module("bayeszoo.comparison.compare")
     monkeypatch.setattr(module, "fit_each", lambda model, data, methods, seed: asked.append(methods) or [])
     bz.compare(TOPICS(), DOCUMENTS)
     bz.compare(TOPICS(), DOCUMENTS, ["em"])

@@ -8,9 +8,9 @@ import pytest
 from scipy import special, stats
 
 import bayeszoo as bz
-from bayeszoo.density import Density
-from bayeszoo.fields import in_units
-from bayeszoo.summary import failures_of
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.model.fields import in_units
+from bayeszoo.results.summary import failures_of
 
 GaussianMean, GaussianPrecision = bz.find("gaussian_mean"), bz.find("gaussian_precision")
 GammaPoisson, NormalGamma = bz.find("gamma_poisson"), bz.find("normal_gamma")

@@ -14,11 +14,11 @@ from bayeszoo.models import student_t
 from bayeszoo.models.student_t import StudentT
 
 import bayeszoo as bz
-from bayeszoo import scale_mixture
-from bayeszoo.density import Density
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.moments import Moments
-from bayeszoo.scale_mixture import MeanPrecision, Weighted
+from bayeszoo.families.mixtures import student as scale_mixture
+from bayeszoo.families.mixtures.student import MeanPrecision, Weighted
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.inference.engine.density import Density
 
 NEWCOMB = bz.example(StudentT)
 WEAK = StudentT.weak(NEWCOMB)

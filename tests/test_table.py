@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.sources import read_table
 
 REFUSED = {
     "every row too long": ("a,b\n1,2,3\n4,5,6\n", "data.csv: row 1 has 3 fields, the header has 2", (1,)),

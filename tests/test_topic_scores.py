@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import scipy
 
-from bayeszoo import topic_scores
-from bayeszoo.coherence import coherence
 from bayeszoo.errors import InputError
-from bayeszoo.likelihoods import left_to_right_loops
-from bayeszoo.topic_scores import DocumentScores, document_completion, fold_in, left_to_right
-from bayeszoo.word_splits import split_words
+from bayeszoo.families.documents import scores as topic_scores
+from bayeszoo.families.documents.coherence import coherence
+from bayeszoo.families.documents.scores import DocumentScores, document_completion, fold_in, left_to_right
+from bayeszoo.families.documents.word_splits import split_words
+from bayeszoo.likelihoods.loops import left_to_right as left_to_right_loops
 
 LIMIT = 4.4
 ALPHA = np.array([0.3, 0.5, 1.0])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.cli.verbs.topics import topics_command
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.topics_command import topics_command
 
 TOPICS = np.array([[0.5, 0.3, 0.2, 0, 0, 0], [0, 0, 0, 0.5, 0.3, 0.2]])
 WORDS = ["ant", "bee", "cat", "day", "eve", "fog"]

@@ -11,9 +11,9 @@ from bayeszoo.models.gaussian_mean import GaussianMean
 from bayeszoo.models.normal_gamma import NormalGamma
 
 import bayeszoo as bz
-from bayeszoo.data import Data
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Stats, fields_of
+from bayeszoo.data.inputs import Real
+from bayeszoo.data.read import Data
+from bayeszoo.model.base import Model, Stats, fields_of
 
 RNG = np.random.default_rng(0)
 TOSSES, SPEEDS = RNG.binomial(1, 0.3, 40), RNG.normal(1e6, 80, 40)

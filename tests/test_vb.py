@@ -9,9 +9,11 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
-from bayeszoo import mixture, simplex, vb
-from bayeszoo.ascent import AscentError
-from bayeszoo.enumeration import Enumeration
+from bayeszoo.distributions import simplex
+from bayeszoo.families.mixtures import base as mixture
+from bayeszoo.inference.engine.ascent import AscentError
+from bayeszoo.inference.methods import vb
+from bayeszoo.inference.methods.enumeration import Enumeration
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 FAITHFUL = bz.example(GAUSSIAN)

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayeszoo.covariance import _Covariance, _gamma_above
-from bayeszoo.errors import NumericalError
-from bayeszoo.wishart import (
+from bayeszoo.distributions.covariance import _Covariance, _gamma_above
+from bayeszoo.distributions.wishart import (
     CovarianceMarginals,
     GaussianRows,
     MultivariateT,
     NormalInverseWishart,
     log_multigamma_ratio,
 )
+from bayeszoo.errors import NumericalError
 
 M = np.array([1.0, -2.0, 0.5])
 PSI = np.array([[2.0, 0.9, -0.4], [0.9, 1.0, 0.1], [-0.4, 0.1, 3.0]])

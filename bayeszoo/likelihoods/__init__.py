@@ -1,1 +1,1 @@
-"""Compiled log densities, with analytic gradients, as PyTensor operations; and the E-steps of the same loops."""
+"""Compiled likelihoods: loops on arrays, and PyTensor operations on the loops."""

@@ -13,8 +13,8 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model
+from bayeszoo.data.inputs import Real
+from bayeszoo.model.base import Model
 
 pm = lazy_loader.load("pymc")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import lazy_loader
 import numpy as np
 
-from bayeszoo.fields import positive
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model
+from bayeszoo.data.inputs import Real
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import positive
 
 pm = lazy_loader.load("pymc")
 

@@ -12,9 +12,9 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.fields import positive
-from bayeszoo.inputs import Binary
-from bayeszoo.model import Model
+from bayeszoo.data.inputs import Binary
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import positive
 
 pm = lazy_loader.load("pymc")
 

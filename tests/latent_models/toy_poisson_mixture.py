@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 from scipy.special import gammaln
 
-from bayeszoo.families import Posterior
-from bayeszoo.fields import positive, whole
-from bayeszoo.inputs import Counts
-from bayeszoo.model import Model
+from bayeszoo.data.inputs import Counts
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import positive, whole
 
 
 @dataclass(frozen=True)

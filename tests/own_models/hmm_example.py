@@ -11,11 +11,11 @@ from typing import ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.inputs import RealSeries, starts
-from bayeszoo.model import Model
+from bayeszoo.data.inputs import RealSeries, starts
+from bayeszoo.model.base import Model
 
 pm = lazy_loader.load("pymc")
-hmm = lazy_loader.load("bayeszoo.likelihoods.hmm", suppress_warning=True)
+hmm = lazy_loader.load("bayeszoo.likelihoods.ops.hmm", suppress_warning=True)
 
 
 @dataclass(frozen=True)

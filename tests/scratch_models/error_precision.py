@@ -9,10 +9,10 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.families import Posterior, log_rising
-from bayeszoo.fields import positive
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Stats
+from bayeszoo.data.inputs import Real
+from bayeszoo.distributions.posterior import Posterior, log_rising
+from bayeszoo.model.base import Model, Stats
+from bayeszoo.model.fields import positive
 
 pm = lazy_loader.load("pymc")
 

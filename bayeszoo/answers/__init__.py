@@ -1,0 +1,1 @@
+"""What a fit is asked: predictions, responsibilities, states, topics, factors, residuals and predictive checks."""

@@ -1,0 +1,355 @@
+"""What state was a hidden Markov chain in, and where does it go? By a fit, or by known tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.answers.assign import Assignments, assignments, flat
+from bayeszoo.answers.predict import log_mean
+from bayeszoo.data.inputs import starts
+from bayeszoo.data.read import Data, read
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.families.hmm import model as hmm_model
+from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.model.accumulated import like_of
+from bayeszoo.model.base import Model, Values
+from bayeszoo.results.assemble import data_of, given_of, model_of
+from bayeszoo.results.summary import components_withheld
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bayeszoo.families.hmm import paths as state_paths
+else:
+    state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Decodable:
+    """Rows, and draws of the parameters of a hidden Markov model.
+
+    Attributes
+    ----------
+    model : HiddenMarkovModel
+    draws : mapping of str to ndarray
+        Of shape (chain, draw, *parameter shape).
+    data : Data
+        The rows to be decoded.
+    fitted : Data or None
+        Those that the draws are from; None where there are no parameters.
+    withheld : str
+        Why nothing may be said of single states, if it may not.
+    """
+
+    model: Any
+    draws: Values
+    data: Data
+    fitted: Data | None
+    withheld: str = ""
+
+    @property
+    def states(self) -> list[Any]:
+        """What the states are called."""
+        return list(self.model.coords(self.data)["state"])
+
+    def average(self, function: Callable[[Values, Values], np.ndarray]) -> Assignments:
+        """Average a function of the parameters, (draws, rows, columns), over the draws."""
+        found = assignments(_Averaged(self.model.name, self.model.inputs, function), self.draws, self.data)
+        assert isinstance(found, Assignments)
+        return found
+
+    def best(self) -> dict[str, np.ndarray]:
+        """Return the draw at which the log joint density of parameters and fitted rows is highest."""
+        every = flat(self.draws)
+        points = [{name: values[i] for name, values in every.items()} for i in range(len(next(iter(every.values()))))]
+        if self.fitted is None or len(points) == 1:
+            return points[0]
+        fitted = self.fitted
+        rows = [hidden_markov.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
+        return points[int(np.argmax(self.model.log_prior(every, fitted) + np.array(rows)))]
+
+    def score(self) -> dict[str, float]:
+        """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
+        shape = np.shape(next(iter(self.draws.values())))[:2]
+        if self.fitted is None or self.data is self.fitted or shape == (1, 1):
+            return {}
+        mean, error = log_mean(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*shape, 1)))
+        return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
+
+
+@dataclass(frozen=True, eq=False)
+class _Averaged:
+    """What `assignments` asks of a model."""
+
+    name: str
+    inputs: Any
+    assign: Callable[[Values, Values], np.ndarray]
+
+
+def chain_at(model: Any, point: Values, data: Values) -> tuple[np.ndarray, ...]:
+    """Return the first arguments of `hidden_markov` at one point: both tables, log densities (T, K), starts."""
+    tables = [table.of(point) for table in model.chain.tables]
+    return *tables, model.emissions(data).log_density(point, data["y"]), starts(data["sequence"])
+
+
+def decodable(source: Any, new_data: Any, options: Mapping[str, Any]) -> Decodable:
+    """Find what there is to decode: a fit's own rows, new ones, or the rows of a model whose tables are all known."""
+    if isinstance(source, Model):
+        model = _hidden_markov(source)
+        data = read(model, new_data, **options)
+        return Decodable(model, _known(model, data), data, None)
+    if source.attrs["status"] != "ok":
+        raise Untrustworthy(f"the fit is {source.attrs['status']}: states by it are withheld")
+    model = _hidden_markov(model_of(source))
+    of_fit = source["posterior"].data_vars.items()
+    draws = {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in of_fit}
+    fitted = data_of(source)
+    rows = _rows(model, source, new_data, options) or fitted
+    return Decodable(model, draws, rows, fitted, components_withheld(source) or "")
+
+
+def require_states(whole: Decodable) -> None:
+    """Refuse draws that do not agree what the states are."""
+    if whole.withheld:
+        raise Untrustworthy(f"states are withheld: {whole.withheld}")
+
+
+def _hidden_markov(model: Any) -> Any:
+    if not isinstance(model, hmm_model.HiddenMarkovModel):
+        raise InputError(f"{model.name} is no hidden Markov model", hint="see `bayeszoo list`")
+    return model
+
+
+def _known(model: Any, data: Data) -> dict[str, np.ndarray]:
+    """Return the known tables as a single draw of the parameters."""
+    emissions = model.emissions(data)
+    if unknown := [table.name for table in model.chain.tables if table.is_free] + list(emissions.own):
+        what = "is a parameter" if len(unknown) == 1 else "are parameters"
+        hint = (
+            "fit it first" if emissions.own and "emission" not in emissions.own else "fit it first, or give every table"
+        )
+        raise InputError(f"{', '.join(unknown)} {what} of {model.name}", hint=hint)
+    return {table.name: table.known[None, None] for table in model.chain.tables}
+
+
+def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: Mapping[str, Any]) -> Data | None:
+    """Return new rows; None where there are none."""
+    if new_data is None:
+        if options:
+            raise InputError(f"{next(iter(options))} is an option of reading, and there is nothing to read")
+        return None
+    data = read(model, new_data, new=True, like=like_of(given_of(tree)), **options)
+    if not model.inputs.has_outcome(data):
+        raise InputError("the new rows have no observations: nothing tells their states")
+    return data
+
+
+def decode(
+    source: xr.DataTree | Model,
+    new_data: Any = None,
+    *,
+    paths: int = 0,
+    seed: int | np.random.Generator = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """Say what state each row was in.
+
+    Parameters
+    ----------
+    source : xarray.DataTree or Model
+        What `fit` returned, of a hidden Markov model; or such a model whose tables are all known.
+    new_data : Data or anything that `read` takes, optional
+        Other sequences; by default those of the fit, or the model's example.
+    paths : int
+        How many paths of states to draw given all rows, each with parameters drawn anew.
+    seed : int or numpy.random.Generator
+        Of these paths.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a data row, counted from 1, with the columns
+
+        - ``sequence``, counted from 1, where there are several;
+        - ``state``: the most probable state given all rows of the sequence; the sum of such choices is that with the
+          fewest expected errors, but may be a path that is impossible;
+        - ``viterbi``: the most probable path as a whole, at one point: a point estimate or, of draws, the one at which
+          the log joint density of parameters and fitted rows is highest;
+        - ``path[1]``, ...: drawn paths;
+        - ``smoothed[k]``: probability of state k given all rows, averaged over the draws, and ``mcse[k]``, its Monte
+          Carlo standard error (NaN of a point estimate);
+        - ``filtered[k]`` and ``mcse_filtered[k]``: the same given the rows so far, with the parameters that all rows of
+          the fit gave.
+
+        In ``attrs``: ``viterbi_log_joint``, the log joint density of the rows and the path given the parameters at its
+        point; ``log_likelihood``, that of the rows there; ``expected_errors``, the expected number of rows whose state
+        is not ``state``; and of new rows by several draws ``log_predictive``, the log of their density averaged over
+        the draws, NaN where few draws carry it, and its Monte Carlo error ``mcse_log_predictive``.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate, or its draws do not agree what the states are.
+    InputError
+        When the model is no hidden Markov model, has unknown tables and no fit, or the rows do not suit it.
+    NumericalError
+        When no path of states can give the rows.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> tree = bz.fit(bz.find("hmm_categorical")(), method="map", seed=1)  # doctest: +SKIP
+    >>> bz.decode(tree)[["state", "viterbi", "smoothed[2]"]]  # doctest: +SKIP
+    """
+    whole = decodable(source, new_data, options)
+    require_states(whole)
+    if isinstance(paths, bool) or not isinstance(paths, int | np.integer) or paths < 0:
+        raise InputError(f"the number of paths must be >= 0, got {paths!r}")
+    smoothed, filtered = whole.average(whole.model.assign), whole.average(_filter(whole.model))
+    chain, states = chain_at(whole.model, whole.best(), whole.data), np.array(whole.states)
+    path, value = state_paths.viterbi(*chain)
+    columns = _sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
+    drawn = _drawn(whole, paths, np.random.default_rng(seed))
+    columns |= {f"path[{i}]": states[one] for i, one in enumerate(drawn, start=1)}
+    columns |= _by_state(smoothed, states, "smoothed", "mcse") | _by_state(
+        filtered, states, "filtered", "mcse_filtered"
+    )
+    about = {"viterbi_log_joint": value, "log_likelihood": hidden_markov.log_likelihood(*chain), **whole.score()}
+    return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
+
+
+def _filter(model: Any) -> Callable[[Values, Values], np.ndarray]:
+    """Return what gives the probabilities of the states given the rows so far, (draws, T, K)."""
+
+    def filtered(params: Values, data: Values) -> np.ndarray:
+        return np.array([hidden_markov.forward(*chain_at(model, at, data)).filtered for at in _each(params)])
+
+    return filtered
+
+
+def _each(params: Values) -> list[dict[str, np.ndarray]]:
+    size = len(next(iter(params.values())))
+    return [{name: values[i] for name, values in params.items()} for i in range(size)]
+
+
+def _drawn(whole: Decodable, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    points = _each(flat(whole.draws))
+    chosen = rng.integers(0, len(points), size)
+    chains = (chain_at(whole.model, points[i], whole.data) for i in chosen)
+    return [state_paths.sample_paths(*chain, rng=rng)[0] for chain in chains]
+
+
+def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, **options: Any) -> pd.DataFrame:
+    """Predict the states and observations after the last row of each sequence.
+
+    Parameters
+    ----------
+    source, new_data, **options
+        As of `decode`.
+    steps : int
+        How many rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a step of each sequence, counted from 1 as ``step``, with the columns ``sequence`` where there are
+        several; ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the
+        probability of each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
+        parameters. ``mcse_state[k]``, ``mcse_p[v]`` and ``mcse_mean`` are Monte Carlo standard errors (NaN of a point
+        estimate). Where draws do not agree what the states are, their probabilities are NaN, and
+        ``attrs["states_withheld"]`` says why: those of the observations do not depend on labels.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate.
+    InputError, NumericalError
+        As `decode`; or ``steps`` is below 1.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+        raise InputError(f"the number of steps must be >= 1, got {steps!r}")
+    whole = decodable(source, new_data, options)
+    labels, states = whole.data.get("symbol"), whole.states
+    center = 0.0 if labels is not None else _center(whole)
+    found = whole.average(_ahead(whole.model, int(steps), center))
+    of_states, rest = _part(found, slice(len(states))), _part(found, slice(len(states), None))
+    columns = _sequences(whole.data, int(steps)) | _by_state(of_states, states, "state", "mcse_state")
+    if whole.withheld:
+        columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
+    if labels is not None:
+        columns |= _by_state(rest, labels, "p", "mcse_p")
+    else:
+        mean, square = rest.probability.T
+        sd = np.sqrt(np.maximum(square - mean**2, 0))
+        columns |= {"mean": center + mean, "sd": sd, "mcse_mean": rest.mcse[:, 0]}
+    return _frame(columns, "step", {"states_withheld": whole.withheld} if whole.withheld else {}, int(steps))
+
+
+def _center(whole: Decodable) -> float:
+    """Return a number near the observations, about which squares lose no digits."""
+    y, seen = whole.data["y"], whole.model.emissions(whole.data).seen(whole.data["y"])
+    return float(y[seen].mean()) if seen.any() else 0.0
+
+
+def _ahead(model: Any, steps: int, center: float) -> Callable[[Values, Values], np.ndarray]:
+    """Return what predicts at some draws, (draws, sequences * steps, columns).
+
+    The columns are the states' probabilities, then those of the symbols, or the mean less the center and the mean
+    square about it.
+    """
+
+    def ahead(params: Values, data: Values) -> np.ndarray:
+        last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
+        transition = model.chain.transition.of(params)
+        each = [np.asarray(model.assign(params, data))[:, last]]
+        for _ in range(steps):
+            each.append(hidden_markov.predict_states(each[-1], transition, 1))
+        states = np.stack(each[1:], axis=2).reshape(len(each[0]), -1, model.K)
+        return np.concatenate([states, states @ _of_states(model, params, data, center)], axis=2)
+
+    return ahead
+
+
+def _of_states(model: Any, params: Values, data: Values, center: float) -> np.ndarray:
+    """Return of each state the probabilities of symbols, or mean and mean square about the center, (draws, K, ...)."""
+    emissions, draws = model.emissions(data), len(next(iter(params.values())))
+    alone = np.broadcast_to(np.eye(model.K)[:, None], (model.K, draws, model.K))
+    each = np.stack([emissions.next_mean(params, one) for one in alone], axis=1)
+    if each.ndim == 3:
+        return each
+    variances = params.get("variances", each)  # of Poisson counts the mean is the variance
+    return np.stack([each - center, variances + (each - center) ** 2], axis=2)
+
+
+def _part(found: Assignments, columns: slice) -> Assignments:
+    return Assignments(found.probability[:, columns], found.mcse[:, columns])
+
+
+def _by_state(found: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
+    columns = {f"{name}[{label}]": p for label, p in zip(labels, found.probability.T, strict=True)}
+    return columns | {f"{error}[{label}]": e for label, e in zip(labels, found.mcse.T, strict=True)}
+
+
+def _sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:
+    """Return the number of the sequence of each row, or of each step after its end, where there are several."""
+    sequence = data["sequence"]
+    numbers = sequence + 1 if steps is None else np.repeat(sequence[starts(sequence)] + 1, steps)
+    return {"sequence": numbers} if sequence.any() else {}
+
+
+def _frame(columns: Mapping[str, Any], name: str, about: Mapping[str, Any], every: int | None = None) -> pd.DataFrame:
+    """Make the table; its index starts at 1 again after ``every`` rows."""
+    import pandas as pd
+
+    size = len(next(iter(columns.values())))
+    frame = pd.DataFrame(dict(columns), index=pd.Index(np.arange(size) % (every or size) + 1, name=name))
+    frame.attrs.update(about)
+    return frame

@@ -1,0 +1,344 @@
+"""Log likelihood at a point, and predictive scores: leave-one-out and K-fold, integrated or plugged in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.foundation.threads import one_thread
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient, Values
+
+MAX_DISTINCT = 2000
+"""Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
+MAX_SINGLE = 5_000_000
+"""K-fold deals out single observations; above this many it is withheld rather than slow."""
+
+
+class Score(NamedTuple):
+    """Log predictive densities of observations that were left out, in nats.
+
+    Attributes
+    ----------
+    mean : float
+        Of one observation: the mean of ``terms``, weighted.
+    se : float
+        Standard error of the mean over observations.
+    mcse : float
+        Monte Carlo standard error of the mean; 0 for a closed form.
+    terms, weights : ndarray of shape (M,)
+        Log predictive density of each distinct observation, and how often it occurs, as ``inputs.observations`` has
+        them; of K-fold each distinct observation in each fold.
+    k_hat : float
+        Largest Pareto shape of the importance weights; NaN for a closed form.
+    """
+
+    mean: float
+    se: float
+    mcse: float
+    terms: np.ndarray
+    weights: np.ndarray
+    k_hat: float = math.nan
+
+    @property
+    def total(self) -> float:
+        """How many observations there are."""
+        return float(self.weights.sum())
+
+
+class NoScore(ValueError):
+    """Why there is no predictive score.
+
+    Parameters
+    ----------
+    message : str
+        The reason.
+    k_hat : float
+        The Pareto shape that is too large, where that is the reason.
+    """
+
+    def __init__(self, message: str, k_hat: float = math.nan) -> None:
+        self.k_hat = k_hat
+        super().__init__(message)
+
+
+def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
+    """Log density or log mass of a frozen SciPy distribution, whichever it has."""
+    return cast(np.ndarray, (distribution.logpmf if hasattr(distribution, "logpmf") else distribution.logpdf)(values))
+
+
+def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
+    """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
+    if not isinstance(model, Observable):
+        return None
+    rows, weights = model.inputs.observations(data)
+    seen = weights > 0  # 0 * -inf would be NaN
+    terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))
+    return math.fsum(np.ravel(terms)[seen] * weights[seen])
+
+
+def prior(model: Exact, data: Values) -> Any:
+    """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
+    nothing, _ = cast(Model, model).inputs.split(data, 0)
+    return model.posterior(model.statistics(nothing))
+
+
+def integrated(model: Model, data: Values | Accumulated) -> Score | None:
+    """Leave-one-out score with the parameters integrated out in closed form; None where there is none."""
+    return _or_none(closed_form, model, data)
+
+
+def from_draws(model: Model, data: Values | Accumulated, posterior: Any) -> Score | None:
+    """Leave-one-out score integrated over draws; None where `psis` withholds it."""
+    return _or_none(psis, model, data, posterior)
+
+
+def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score | None:
+    """Leave-one-out score of the point estimate, ``"map"`` or ``"mle"``, refitted without the observation."""
+    if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient) and isinstance(model, Observable)):
+        return None
+    refit = getattr(model, estimate)
+    return _or_none(_leave_one_out, model, data, lambda rest, row: model.likelihood(refit(rest), row))
+
+
+def _or_none(score: Callable[..., Score], *arguments: Any) -> Score | None:
+    try:
+        return score(*arguments)
+    except NoScore:
+        return None
+
+
+def closed_form(model: Model, data: Values | Accumulated) -> Score:
+    """Leave-one-out score with the parameters integrated out in closed form.
+
+    Raises
+    ------
+    NoScore
+        When the model has none, or the distinct observations are more than `MAX_DISTINCT` or were not kept.
+    """
+    if not isinstance(model, Predictive):
+        raise NoScore("no closed form")
+    return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+
+
+def _leave_one_out(model: Any, data: Values | Accumulated, predictive: Callable[[Any, Values], Any]) -> Score:
+    rows, weights = _observations(model, data)
+    terms = np.zeros(len(weights))
+    with one_thread():
+        for i, row, rest in _each_left_out(model, data, rows, weights):
+            try:
+                distribution = predictive(rest, row)
+            except NumericalError as error:  # there is no estimate without this observation
+                raise NoScore(str(error)) from error
+            terms[i] = log_density(distribution, model.inputs.outcome(row)).item()
+    return _weighted(terms, weights)
+
+
+def _each_left_out(
+    model: Any, data: Values | Accumulated, rows: Values, weights: np.ndarray
+) -> Iterator[tuple[int, dict[str, np.ndarray], Any]]:
+    """Go through the observations that occur: index, data of that one row, and statistics of all others."""
+    if np.all(weights == 1):
+        nothing = model.statistics(model.inputs.split(rows, 0)[0])
+        for i, rest in all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], nothing):
+            yield int(i), model.inputs.reordered(rows, np.array([i])), rest
+        return
+    everything = model.statistics(data)
+    for i, row in _single_rows(model, rows, weights):
+        yield i, row, everything - model.statistics(row)
+
+
+def all_but_one(model: Any, data: Values, groups: list[np.ndarray], rest: Any) -> Iterator[tuple[int, Any]]:
+    """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
+
+    They are added up, from halves of halves: what is left when an outlier is subtracted has lost its digits.
+    """
+    if len(groups) == 1:
+        yield groups[0][0], rest + _statistics(model, data, groups[0][1:])
+        return
+    middle = len(groups) // 2
+    for part, others in ((groups[:middle], groups[middle:]), (groups[middle:], groups[:middle])):
+        yield from all_but_one(model, data, part, rest + _statistics(model, data, np.concatenate(others)))
+
+
+def _statistics(model: Any, data: Values, rows: np.ndarray) -> Any:
+    return model.statistics(model.inputs.reordered(data, rows))
+
+
+def k_fold(
+    model: Model, data: Values, folds: int = 10, seed: int = 0, predictive: Callable[[Any, Values], Any] | None = None
+) -> Score:
+    """Log predictive densities of the observations of each fold given those of the others, in closed form.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Predictive`.
+    data : mapping of str to ndarray
+        A row of a table of counts is so many single observations, which may come into different folds.
+    folds : int
+        How many, >= 2.
+    seed : int
+        Of the deal: the folds depend on it and on the number of observations, not on the model.
+    predictive : callable, optional
+        ``predictive(stats, rows)``, the distribution of rows given the statistics of others; by default the model's.
+
+    Returns
+    -------
+    Score
+        Given the other folds, the observations of one are predicted each by itself, not jointly.
+
+    Raises
+    ------
+    NoScore
+        When the model has no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3.
+    """
+    if predictive is None:
+        if not isinstance(model, Predictive):
+            raise NoScore("no closed form")
+        predictive = model.predictive
+    rows, weights = model.inputs.observations(_kept(data))
+    weights = weights.astype(np.int64)
+    held = dealt(weights, folds, seed)
+    terms = np.zeros(held.shape)
+    for k in range(folds):
+        seen = np.flatnonzero(held[:, k])
+        new = model.inputs.reordered(rows, seen)
+        rest = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held[:, k]))
+        try:
+            # refitted: what is left by subtraction has lost digits
+            distribution = predictive(cast(Any, model).statistics(rest), new)
+        except NumericalError as error:
+            raise NoScore(str(error)) from error
+        terms[seen, k] = log_density(distribution, model.inputs.outcome(new))
+    return _weighted(terms.ravel(), held.ravel())
+
+
+def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """Deal single observations out to folds whose sizes differ by at most one.
+
+    Parameters
+    ----------
+    weights : ndarray of int, shape (M,)
+        How often each distinct observation occurs.
+    folds, seed : int
+
+    Returns
+    -------
+    ndarray of int, shape (M, folds)
+        How many of each distinct observation every fold holds.
+    """
+    total = int(weights.sum())
+    if total < folds:
+        raise NoScore(f"{total} observation{'s' * (total != 1)}, fewer than {folds} folds")
+    if total > MAX_SINGLE:
+        raise NoScore(f"more than {MAX_SINGLE} observations")
+    fold = np.random.default_rng(seed).permutation(total) % folds
+    cell = np.repeat(np.arange(len(weights)), weights) * folds + fold
+    return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
+
+
+def _kept(data: Any) -> Values:
+    if isinstance(data, Accumulated):
+        raise NoScore(f"only statistics of the {data.rows} rows were kept")
+    return cast(Values, data)
+
+
+def _observations(model: Model, data: Values | Accumulated) -> tuple[Values, np.ndarray]:
+    rows, weights = model.inputs.observations(_kept(data))
+    if len(weights) > MAX_DISTINCT:
+        raise NoScore(f"more than {MAX_DISTINCT} distinct observations")
+    return rows, weights
+
+
+def _single_rows(model: Model, rows: Values, weights: np.ndarray) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Go through the observations that occur: index, and data of that one row."""
+    for i in np.flatnonzero(weights):
+        yield int(i), model.inputs.reordered(rows, np.array([i]))
+
+
+def _weighted(terms: np.ndarray, weights: np.ndarray, mcse: float = 0.0, k_hat: float = math.nan) -> Score:
+    seen, total = weights > 0, float(weights.sum())
+    mean = float(np.sum(terms[seen] * weights[seen]) / total)
+    se = math.nan
+    if math.isfinite(mean) and total >= 2:
+        se = math.sqrt(float(np.sum(weights[seen] * np.square(terms[seen] - mean))) / total / total)
+    return Score(mean, se, mcse, terms, weights, k_hat)
+
+
+def difference(first: Score, second: Score) -> Score:
+    """Score of the first less that of the second, paired over observations, which must be the same.
+
+    Its ``mcse`` takes the two Monte Carlo errors to be independent.
+    """
+    return _weighted(first.terms - second.terms, first.weights, math.hypot(first.mcse, second.mcse))
+
+
+def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
+    """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Observable`.
+    data : mapping of str to ndarray
+        What the draws are conditioned on.
+    posterior : xarray.Dataset
+        Draws, with dims chain, draw, ...
+
+    Raises
+    ------
+    NoScore
+        When an importance weight's Pareto shape exceeds `k_hat_limit`, the model is not `Observable`, or the distinct
+        observations are more than `MAX_DISTINCT`.
+    """
+    from arviz_stats.base import array_stats
+
+    if not isinstance(model, Observable):
+        raise NoScore("the model does not say how one observation is distributed")
+    rows, weights = _observations(model, data)
+    draws = {str(name): variable.transpose("chain", "draw", ...).to_numpy() for name, variable in posterior.items()}
+    terms, k_hats, influence = np.zeros(len(weights)), [-math.inf], np.zeros(())
+    for i, row in _single_rows(model, rows, weights):
+        log_p = log_density(model.likelihood(draws, row), model.inputs.outcome(row))[..., 0]  # (chain, draw)
+        terms[i], k_hat = without(log_p)
+        k_hats.append(k_hat)
+        with np.errstate(over="ignore"):  # of weights that are refused
+            influence = influence - weights[i] * np.exp(terms[i] - log_p)
+    _refuse(float(np.max(k_hats)), k_hat_limit(log_p.size))
+    # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
+    mcse = array_stats.mcse(influence, method="mean", chain_axis=0, draw_axis=1)
+    return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hats)))
+
+
+def without(log_p: np.ndarray) -> tuple[float, float]:
+    """Return the log predictive density of an observation without itself, and the k-hat of its weights 1 / p.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (chain, draw)
+        Its log density at each draw.
+    """
+    from arviz_stats.base import array_stats
+
+    if not np.isfinite(log_p).all():  # a draw under which it cannot be has all the weight
+        return 0.0, math.inf
+    if np.ptp(log_p) < 1e-9:  # the parameters say nothing about it: no weights to smooth
+        return float(log_p.mean()), -math.inf
+    log_weights, k_hat = array_stats.psislw(log_p.ravel())
+    return float(np.logaddexp.reduce(log_weights + log_p.ravel())), float(k_hat)
+
+
+def _refuse(k_hat: float, limit: float) -> None:
+    """Raise unless the largest k-hat is at most its limit; np.max has propagated NaN, which is not."""
+    if not k_hat <= limit:
+        raise NoScore(f"k-hat {k_hat:.3g} (must be <= {limit:.3g})", k_hat)

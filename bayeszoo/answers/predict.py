@@ -1,0 +1,244 @@
+"""The posterior predictive distribution of new rows, and how well it foresaw them where they are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.assign import assign
+from bayeszoo.answers.leave_out import log_density
+from bayeszoo.data.read import Data, read
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.inference.engine.approximation import pareto_k
+from bayeszoo.model.accumulated import like_of, stats_of
+from bayeszoo.model.base import Model, Observable
+from bayeszoo.model.base import Predictive as HasPredictive
+from bayeszoo.model.capabilities import FoldIn, Hidden
+from bayeszoo.results.assemble import QUANTILES, given_of, model_of
+from bayeszoo.results.summary import components_withheld
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+_TINY = -1e300
+"""In place of log 0, which the fit of a tail cannot take."""
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """What a predictive distribution says of each row.
+
+    Arrays of shape (rows,), or for an outcome of several numbers (rows, K); the scores always (rows,).
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+    quantiles: np.ndarray
+    mcse_mean: np.ndarray | None
+    log_score: np.ndarray
+    mcse_log_score: np.ndarray
+
+
+def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: Any) -> pd.DataFrame:
+    """Predict new rows from a fit.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+    new_data : int, Data or anything that `read` takes
+        A number of further observations; or a table. Where the table holds the outcome too, its log predictive
+        density is the score of the prediction.
+    seed : int
+        Of the predictive draws of a fit by sampling, whose quantiles they give.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a new row, or for an outcome of several numbers, or of one of several categories, one row for each of
+        them, which the index then names: ``mean`` (the probability of a category), ``sd``, ``q025``, ``median``,
+        ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``, ``log_score`` (NaN where the
+        outcome is not known, or so far from the draws that their average says nothing: Pareto k-hat above
+        `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each of its numbers.
+        Of a model with components, where the outcome is known, also ``component``, the most probable one of each row
+        by its outcome, and ``probability``, that of it, averaged over the draws; both NaN where single components are
+        withheld. Of a topic model instead the share of each topic in each document, as of `proportions`.
+
+    Notes
+    -----
+    An exact fit gives the closed-form predictive where the model has one; a point estimate is plugged into the
+    likelihood; any other fit averages the likelihood over its draws.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate.
+    InputError
+        When the model cannot predict, or the new data do not suit it.
+    """
+    import pandas as pd
+
+    if tree.attrs["status"] != "ok":
+        raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
+    model = model_of(tree)
+    if isinstance(model, FoldIn):
+        return _topics(model, tree, new_data, seed, options)
+    fitted_to = given_of(tree)
+    data, observed = _new_rows(model, like_of(fitted_to), new_data, options)
+    found = (
+        _closed_form(model, stats_of(model, fitted_to), data, observed)
+        if tree.attrs["kind"] == "exact" and isinstance(model, HasPredictive)
+        else _averaged(model, tree, data, observed, seed)
+    )
+    index, shape = _index(model, data, found.mean)
+    unknown = np.full(shape, np.nan)
+    columns = {"mean": found.mean, "sd": found.sd, **dict(zip(QUANTILES, found.quantiles, strict=True))}
+    columns["mcse_mean"] = unknown if found.mcse_mean is None else found.mcse_mean
+    columns["observed"] = unknown if observed is None else _as_numbers(model, data, observed)
+    columns["log_score"], columns["mcse_log_score"] = (
+        np.broadcast_to(score.reshape(-1, *[1] * (len(shape) - 1)), shape)
+        for score in (found.log_score, found.mcse_log_score)
+    )
+    if observed is not None:
+        each = _components(model, tree, data).items()
+        columns |= {name: np.broadcast_to(v.reshape(-1, *[1] * (len(shape) - 1)), shape) for name, v in each}
+    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
+
+
+def _topics(model: Model, tree: xr.DataTree, new_data: Any, seed: int, options: dict[str, Any]) -> pd.DataFrame:
+    """Return the share of each topic in new documents."""
+    from bayeszoo.answers.topics import proportions
+
+    if new_data is None or isinstance(new_data, int | np.integer):
+        raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
+    return proportions(tree, new_data, seed=seed, **options)
+
+
+def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the most probable component of each row and its probability; nothing where there are no components."""
+    if not isinstance(model, Hidden):
+        return {}
+    if components_withheld(tree):
+        return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
+    found = assign(tree, data)
+    if "component" not in found:  # the latent variable is a number
+        return {}
+    return {"component": found["component"].to_numpy(), "probability": 1 - found["expected_loss"].to_numpy()}
+
+
+def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
+    """Return the coordinate along which an outcome has several numbers, or that its codes stand for."""
+    inputs = model.inputs
+    if not inputs.has_outcome(data):
+        return None
+    outcome = inputs.outcome(data)
+    names = (name for name, values in data.items() if values is outcome)
+    axes = (inputs.coded.get(name) or next(iter(inputs.dims.get(name, ())), None) for name in names)
+    return next((axis for axis in axes if axis), None)
+
+
+def _index(model: Model, data: Mapping[str, np.ndarray], mean: np.ndarray) -> tuple[pd.Index, tuple[int, ...]]:
+    """Return the index of the frame, and the shape of what it lists."""
+    import pandas as pd
+
+    rows, axis = pd.RangeIndex(1, len(mean) + 1, name="row"), _axis(model, data)
+    if axis is None:
+        return rows, mean.shape
+    return pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis]), mean.shape
+
+
+def _as_numbers(model: Model, data: Mapping[str, np.ndarray], observed: np.ndarray) -> np.ndarray:
+    """Return the outcome as the numbers that are predicted: of a category, which one it was."""
+    axis = _axis(model, data)
+    if axis is None or observed.ndim > 1:
+        return observed.astype(np.float64)
+    return np.asarray(observed[:, None] == np.arange(len(data[axis])), dtype=np.float64)
+
+
+def _new_rows(
+    model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]
+) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+    """Return the arrays of the new rows, and their outcome where it is known."""
+    if new_data is None:
+        raise InputError("there are no rows to predict", hint="give a table, or a number of further observations")
+    if isinstance(new_data, int | np.integer):
+        if isinstance(new_data, bool) or new_data < 1:
+            raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
+        return model.inputs.unseen(fitted_to, int(new_data)), None
+    data: Data = read(model, new_data, new=True, like=fitted_to, **options)
+    known = model.inputs.has_outcome(data)
+    return dict(data), model.inputs.outcome(data) if known else None
+
+
+def _closed_form(
+    model: HasPredictive, stats: Any, data: dict[str, np.ndarray], observed: np.ndarray | None
+) -> Predictive:
+    distribution = model.predictive(stats, data)
+    quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
+    unknown = np.full(len(quantiles[0]), np.nan)
+    scores = unknown if observed is None else log_density(distribution, observed)
+    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores, np.abs(0 * scores))
+
+
+def _averaged(
+    model: Model, tree: xr.DataTree, data: dict[str, np.ndarray], observed: np.ndarray | None, seed: int
+) -> Predictive:
+    """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
+    if not isinstance(model, Observable):
+        hint = getattr(model, "instead_of_predict", "see `bayeszoo list`")
+        raise InputError(f"{model.name} does not say how its observations are distributed", hint=hint)
+    posterior = {
+        str(name): v.transpose("chain", "draw", ...).to_numpy() for name, v in tree["posterior"].data_vars.items()
+    }
+    given = model.likelihood(posterior, data)
+    conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row, ...)
+    both = (0, 1)
+    if tree.attrs["kind"] == "point estimate":
+        quantiles, mcse = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()]), None
+    else:
+        drawn = given.rvs(size=conditional.shape, random_state=np.random.default_rng(seed))
+        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
+    mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
+    unknown = np.full(len(mean), np.nan)
+    scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
+    return Predictive(mean, sd, quantiles, mcse, *scores)
+
+
+def _mcse(conditional: np.ndarray) -> np.ndarray:
+    from arviz_stats.base import array_stats
+
+    return np.asarray(array_stats.mcse(conditional, method="mean", chain_axis=0, draw_axis=1))
+
+
+def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the mean over draws and its Monte Carlo error; both NaN where few draws carry the mean.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (chain, draw, row)
+    """
+    found = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
+    return np.array([mean for mean, _ in found]), np.array([mcse for _, mcse in found])
+
+
+def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
+    from arviz_stats.base import array_stats
+
+    if np.isneginf(log_p).all():
+        return -math.inf, 0.0
+    if np.ptp(log_p) < 1e-9:
+        return float(log_p.mean()), 0.0
+    if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):
+        return math.nan, math.nan
+    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
+    ratio = np.exp(log_p - log_mean)
+    return log_mean, float(array_stats.mcse(ratio, method="mean", chain_axis=0, draw_axis=1))

@@ -1,0 +1,374 @@
+"""Posterior predictive checks: whether the data set is like those that the fitted model would make again.
+
+One data set is drawn for each draw of the parameters, and a quantity T of it compared with that of the data: Rubin
+1984; Gelman, Meng and Stern 1996; Gelman et al., BDA3, section 6.3.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.answers.residuals import draws_of, one_number_outcomes
+from bayeszoo.data.inputs import Binary, Counts
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Model, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+KEPT = 40
+"""Replicated data sets that are kept for a picture."""
+_CELLS = 2_000_000
+"""Draws times rows that are computed at a time."""
+_TIE = 32 * float(np.finfo(np.float64).eps)
+"""Relative difference up to which two values are equal: sums in another order round differently."""
+
+
+class Sets(NamedTuple):
+    """Data sets of the same rows, and what the draws that they are compared under say of them.
+
+    Attributes
+    ----------
+    y : ndarray of shape (draws, rows), or (1, rows)
+        Outcomes; one data set may stand against all draws.
+    mean, sd : ndarray of shape (draws, rows)
+        Of an outcome given the parameters.
+    data : mapping of str to ndarray
+        The data of the fit.
+    params : dict of str to ndarray
+        Parameters, shape (draws, ...).
+    """
+
+    y: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+    data: Values
+    params: dict[str, np.ndarray]
+
+
+Statistic = Callable[[Sets], np.ndarray]
+"""A quantity of each data set, shape (draws,), or (1,) where neither data set nor parameters differ."""
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Quantities of the data and of replicated data sets.
+
+    Attributes
+    ----------
+    observed, replicated : dict of str to ndarray of shape (replicates,)
+        By name; the observed ones are equal unless they depend on the parameters.
+    chains : int
+        How many chains the replicates come from, in order.
+    y : ndarray of shape (rows,)
+        The observed outcome.
+    sets : ndarray of shape (at most `KEPT`, rows)
+        Some replicated outcomes.
+    """
+
+    observed: dict[str, np.ndarray]
+    replicated: dict[str, np.ndarray]
+    chains: int
+    y: np.ndarray
+    sets: np.ndarray
+
+
+def predictive_check(
+    tree: xr.DataTree,
+    statistics: Any = None,
+    *,
+    replicates: int = 1000,
+    seed: int | np.random.Generator = 0,
+) -> pd.DataFrame:
+    """Compare quantities of the data with those of data sets that the fitted model makes.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned; of a model whose outcome is one number a row.
+    statistics : mapping of str to callable, or sequence of callables and names, optional
+        Quantities T. A callable is T(y), or T(y, data, params), with y the outcome, shape (rows,), data the arrays of
+        the fit, and params one draw of the parameters; it returns one number. Names are those of `STATISTICS`. By
+        default what suits the outcome: of real numbers mean, standard deviation, minimum, maximum, skewness, the
+        largest absolute standardized residual and the lag-1 autocorrelation of the residuals in the order of the rows;
+        of counts the share of zeros, but not minimum and skewness; of zeros and ones mean, changes and longest run.
+    replicates : int
+        How many data sets, each from a draw of its own; rounded up to a multiple of the chains.
+    seed : int or numpy.random.Generator
+        Of the replicated data sets.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a quantity: ``observed``, and ``observed_sd`` over draws where it depends on the parameters, as
+        residuals do (else 0); ``mean``, ``q025`` and ``q975`` of the replicates; ``p_value``, the probability that a
+        replicate exceeds the observed quantity under the same draw, ties counted half; ``mcse``, its Monte Carlo
+        standard error (of p-values of 0 and 1 it is not 0: one more replicate and one less are added); ``replicates``;
+        ``withheld``, why there is no p-value, else empty.
+
+        ``attrs`` name the model and the fit, and ``basis``, which is ``"plug-in"`` for a point estimate.
+
+    Notes
+    -----
+    A p-value near 0 or 1 says that the model does not reproduce the quantity. These p-values are not uniform under
+    the true model, but nearer to 1/2, as the data were used to fit as well: most of all for a quantity that the
+    parameters are fitted to, as the mean, whose check says next to nothing (Meng 1994; BDA3, section 6.3).
+    Autocorrelation and runs mean something where the order of the rows does.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate.
+    InputError
+        When an outcome is several numbers or a category, there are fewer draws than replicates, or a quantity is not
+        one number.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M = bz.find("gaussian_mean")
+    >>> tree = bz.fit(M.weak(bz.example(M)), method="exact", seed=1)
+    >>> list(bz.predictive_check(tree, {"median": np.median}).index)
+    ['median']
+    """
+    import pandas as pd
+
+    found = replicate(tree, statistics, replicates=replicates, seed=seed)
+    rows = [_compared(found, name, tree.attrs["kind"]) for name in found.replicated]
+    frame = pd.DataFrame(rows, index=pd.Index(list(found.replicated), name="statistic"))
+    basis = "plug-in" if tree.attrs["kind"] == "point estimate" else "posterior draws"
+    frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | {"basis": basis})
+    return frame
+
+
+def replicate(
+    tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
+) -> Replicates:
+    """Draw data sets as `predictive_check` does, and return the quantities themselves."""
+    model, data, y = one_number_outcomes(tree, "predictive checks")
+    chosen = _chosen(statistics, model, data)
+    draws, chains = _thinned(draws_of(tree), tree.attrs["kind"], replicates)
+    size, rng = len(next(iter(draws.values()))), np.random.default_rng(seed)
+    observed: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    replicated: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    kept: list[np.ndarray] = []
+    for at in range(0, size, step := max(1, _CELLS // len(y))):
+        again = _drawn(model, data, {name: values[at : at + step] for name, values in draws.items()}, rng)
+        for name, statistic in chosen.items():
+            observed[name].append(_values(name, statistic, again._replace(y=y[None])))
+            replicated[name].append(_values(name, statistic, again))
+        kept.append(again.y[: KEPT - sum(map(len, kept))])
+    first, second = ({name: np.concatenate(parts) for name, parts in of.items()} for of in (observed, replicated))
+    return Replicates(first, second, chains, y, np.concatenate(kept))
+
+
+def _drawn(model: Any, data: Values, params: dict[str, np.ndarray], rng: np.random.Generator) -> Sets:
+    """Draw one data set for each draw of the parameters."""
+    given = model.likelihood(params, data)
+    mean = np.asarray(given.mean(), dtype=np.float64)
+    return Sets(given.rvs(size=mean.shape, random_state=rng), mean, np.asarray(given.std()), data, params)
+
+
+def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[dict[str, np.ndarray], int]:
+    """Return evenly spaced draws of all chains, shape (replicates, ...), and how many chains they come from."""
+    if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
+        raise InputError(f"replicates must be a whole number >= 1, got {replicates!r}")
+    chains, length = next(iter(draws.values())).shape[:2]
+    if kind == "point estimate":
+        return {name: np.repeat(values[0, :1], replicates, axis=0) for name, values in draws.items()}, 1
+    each = math.ceil(replicates / chains)
+    if each > length:
+        raise InputError(f"the fit has {chains * length} draws, fewer than {replicates} replicates")
+    places = np.arange(each) * length // each
+    return {name: values[:, places].reshape(-1, *values.shape[2:]) for name, values in draws.items()}, chains
+
+
+# Comparison
+
+
+def _compared(found: Replicates, name: str, kind: str) -> dict[str, Any]:
+    observed, replicated = found.observed[name], found.replicated[name]
+    none = np.isnan(replicated)
+    withheld = f"{none.sum()} of {len(none)} replicated data sets have none" if none.any() else ""
+    withheld = "the data have none" if np.isnan(observed).any() else withheld
+    fixed = bool(np.all(observed == observed[0]))
+    known = {"observed": float(observed[0] if fixed else observed.mean())}  # NaN where there is none
+    known["observed_sd"] = 0.0 if fixed else float(observed.std(ddof=1))
+    spread = [math.nan] * 3 if none.any() else [float(replicated.mean()), *np.quantile(replicated, [0.025, 0.975])]
+    known |= dict(zip(("mean", "q025", "q975"), map(float, spread), strict=True))
+    p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, found.chains if _mixes(kind) else 0)
+    return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld}
+
+
+def _mixes(kind: str) -> bool:
+    """Say whether draws of one chain may depend on each other."""
+    return kind == "sampled"
+
+
+def p_value(observed: np.ndarray, replicated: np.ndarray, chains: int = 0) -> tuple[float, float]:
+    """Return the probability that replicated exceeds observed, ties counted half, and its Monte Carlo standard error.
+
+    Parameters
+    ----------
+    observed, replicated : ndarray of shape (replicates,)
+    chains : int
+        Of how many chains the replicates are, in order; 0 where they are independent.
+
+    Notes
+    -----
+    The error is that of a share with one success and one failure added, so that 0 of 1000 does not claim certainty.
+    """
+    with np.errstate(invalid="ignore"):  # infinity less itself
+        near = np.abs(replicated - observed) <= _TIE * np.maximum(np.abs(replicated), np.abs(observed))
+    tie = near | (replicated == observed)
+    beyond = np.where(tie, 0.5, replicated > observed)
+    p, size = float(beyond.mean()), _effective(beyond, chains)
+    share, squares = (size * p + 1) / (size + 2), (size * float(np.mean(np.square(beyond))) + 1) / (size + 2)
+    return p, math.sqrt((squares - share**2) / (size + 3))
+
+
+def _effective(values: np.ndarray, chains: int) -> float:
+    """Return how many independent values these are worth."""
+    if chains == 0 or np.ptp(values) == 0 or len(values) // chains < 4:
+        return len(values)
+    from arviz_stats.base import array_stats
+
+    size = float(array_stats.ess(values.reshape(chains, -1), method="mean", chain_axis=0, draw_axis=1))
+    return min(size, len(values)) if math.isfinite(size) else len(values)
+
+
+# Quantities
+
+
+def _standardized(sets: Sets) -> np.ndarray:
+    """Return outcomes less their means given the parameters, in standard deviations given them."""
+    rest = sets.y - sets.mean
+    sd = np.broadcast_to(sets.sd, rest.shape)
+    certain = np.where(rest == 0, 0.0, np.copysign(np.inf, rest))  # the edge of a parameter leaves no spread
+    return np.divide(rest, sd, out=certain, where=sd > 0)
+
+
+def _sd(sets: Sets) -> np.ndarray:
+    rows = sets.y.shape[1]
+    return sets.y.std(axis=1) * math.sqrt(rows / (rows - 1)) if rows > 1 else np.full(len(sets.y), math.nan)
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    return np.divide(above, below, out=np.full(np.shape(below), math.nan), where=below > 0)
+
+
+def _skewness(sets: Sets) -> np.ndarray:
+    if sets.y.shape[1] < 3:  # of two it is 0, whatever they are
+        return np.full(len(sets.y), math.nan)
+    centred = sets.y - sets.y.mean(axis=1, keepdims=True)
+    return _ratio(np.mean(centred**3, axis=1), np.mean(np.square(centred), axis=1) ** 1.5)
+
+
+def _lag_1(sets: Sets) -> np.ndarray:
+    z = _standardized(sets)
+    if z.shape[1] < 2:
+        return np.full(len(z), math.nan)
+    return _ratio(np.sum(z[:, 1:] * z[:, :-1], axis=1), np.sum(np.square(z), axis=1))
+
+
+def _longest_run(sets: Sets) -> np.ndarray:
+    ends = [np.flatnonzero(np.diff(row)) for row in sets.y]
+    last = sets.y.shape[1] - 1
+    return np.array([np.max(np.diff(np.concatenate([[-1], end, [last]]))) for end in ends], dtype=np.float64)
+
+
+STATISTICS: dict[str, Statistic] = {
+    "mean": lambda sets: sets.y.mean(axis=1),
+    "standard deviation": _sd,
+    "minimum": lambda sets: sets.y.min(axis=1),
+    "maximum": lambda sets: sets.y.max(axis=1),
+    "skewness": _skewness,
+    "share of zeros": lambda sets: np.mean(sets.y == 0, axis=1),
+    "changes": lambda sets: np.count_nonzero(np.diff(sets.y, axis=1), axis=1),
+    "longest run": _longest_run,
+    "largest absolute standardized residual": lambda sets: np.max(np.abs(_standardized(sets)), axis=1),
+    "lag-1 autocorrelation of residuals": _lag_1,
+}
+"""The quantities that have a name. Residuals are those under the draw that the data set is made from."""
+
+_OF_RESIDUALS = ("largest absolute standardized residual", "lag-1 autocorrelation of residuals")
+_REAL = ("mean", "standard deviation", "minimum", "maximum", "skewness", *_OF_RESIDUALS)
+_COUNTED = ("mean", "standard deviation", "maximum", "share of zeros", *_OF_RESIDUALS)
+_BINARY = ("mean", "changes", "longest run")
+
+
+def _usual(model: Model, data: Values) -> tuple[str, ...]:
+    """Name the quantities that suit the outcome."""
+    if isinstance(model.inputs, Binary) and "trials" not in data:
+        return _BINARY
+    return _COUNTED if isinstance(model.inputs, Binary | Counts) else _REAL
+
+
+def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]:
+    """Return the quantities that are asked for, by name."""
+    if statistics is None:
+        return {name: STATISTICS[name] for name in _usual(model, data)}
+    if isinstance(statistics, Mapping):
+        return {str(name): _own(str(name), function) for name, function in statistics.items()}
+    several = isinstance(statistics, Iterable) and not isinstance(statistics, str)
+    made: dict[str, Statistic] = {}
+    for one in statistics if several else [statistics]:
+        name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
+        if name in made:
+            raise InputError(f"two statistics are called {shown(name)}", hint="name them by a mapping")
+        made[name] = _named(one) if isinstance(one, str) else _own(name, one)
+    return made
+
+
+def _named(name: str) -> Statistic:
+    if name not in STATISTICS:
+        raise InputError(f"there is no statistic {shown(name)}", hint=f"use one of {', '.join(STATISTICS)}")
+    return STATISTICS[name]
+
+
+def _own(name: str, function: Any) -> Statistic:
+    """Apply a user's T(y) or T(y, data, params) to each data set."""
+    if not callable(function):
+        raise InputError(f"statistic {shown(name)} is not a function: {function!r}")
+    takes = _arguments(function)
+    if takes not in (1, 3):
+        raise InputError(f"statistic {shown(name)} takes {takes} arguments", hint="write T(y), or T(y, data, params)")
+    if takes == 1:
+        return lambda sets: np.array([_number(name, function(y)) for y in sets.y])
+
+    def each(sets: Sets) -> np.ndarray:
+        every = np.broadcast_to(sets.y, sets.mean.shape)
+        draws = ({key: values[i] for key, values in sets.params.items()} for i in range(len(every)))
+        return np.array([_number(name, function(y, sets.data, one)) for y, one in zip(every, draws, strict=True)])
+
+    return each
+
+
+def _arguments(function: Callable[..., Any]) -> int:
+    """Count the arguments that a function must be given by position; 1 where it does not say."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some functions written in C
+        return 1
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = sum(p.default is p.empty for p in positional)
+    return needed or min(len(positional), 1) or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def _number(name: str, value: Any) -> float:
+    made = np.asarray(value)
+    if made.size != 1 or made.dtype.kind not in "biuf":
+        raise InputError(f"statistic {shown(name)} must return one number, returned {type(value).__name__}")
+    return float(made.reshape(()))
+
+
+def _values(name: str, statistic: Statistic, sets: Sets) -> np.ndarray:
+    return np.broadcast_to(np.asarray(statistic(sets), dtype=np.float64), (len(sets.mean),))

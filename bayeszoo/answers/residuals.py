@@ -1,0 +1,381 @@
+"""Residuals of a fit: each outcome against its predictive distribution without it, and what a QQ plot needs.
+
+If the model is right, the probability that the predictive distribution gives to values below the outcome is uniform
+(the probability integral transform, PIT: Dawid 1984), and so its normal score is standard normal. Of discrete outcomes
+it is drawn from the jump of the distribution function (Dunn and Smyth 1996, quantile residuals). Gelman et al., BDA3,
+chapter 6; Vehtari, Gelman and Gabry 2017; CS725.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from bayeszoo.answers.leave_out import MAX_DISTINCT, all_but_one, log_density
+from bayeszoo.data.read import Data
+from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.families.statistics.events import Poisson
+from bayeszoo.inference.engine.approximation import GOOD_K_HAT
+from bayeszoo.model.base import Model, Observable, Predictive
+from bayeszoo.plots.residuals import BAND, SIMULATED, pointwise_level, quantiles
+from bayeszoo.results.assemble import data_of, model_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+LEFT_OUT = "leave-one-out, closed form"
+PSIS = "leave-one-out, PSIS"
+IN_SAMPLE = "in sample"
+PLUG_IN = "in sample, plug-in"
+WITHHELD = "withheld: k-hat"
+"""What standardized residuals and PITs rest on, as the column ``basis`` says."""
+
+MAX_SUMMED = 2_000_000
+"""Trials up to which a beta-binomial distribution function is summed; above it PITs are NaN, withheld."""
+_CELLS = 2_000_000
+"""Draws times rows that are computed at a time."""
+
+
+class Predicted(NamedTuple):
+    """Predictive distributions of rows, and where their outcomes lie in them; arrays of shape (rows,).
+
+    Attributes
+    ----------
+    mean, sd : ndarray
+        Moments.
+    below, at, above : ndarray
+        Logs of the probabilities of values less than, equal to and more than the outcome.
+    k_hat : ndarray
+        Pareto shape of the importance weights; NaN where there are none.
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+    below: np.ndarray
+    at: np.ndarray
+    above: np.ndarray
+    k_hat: np.ndarray
+
+
+def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.DataFrame:
+    """Compare every outcome with its predictive distribution.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned; of a model whose outcome is one number a row.
+    seed : int or numpy.random.Generator
+        Of the uniform numbers that randomize the PITs of discrete outcomes; continuous ones need none.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a data row, numbered from 1, in the outcome's units where there are any:
+
+        ``observed``; ``mean`` and ``sd`` of the posterior predictive given all rows; ``residual``, observed less mean;
+        ``mean_without`` and ``sd_without``, the same moments given all other rows (NaN where ``basis`` is in sample);
+        ``standardized``, the outcome less the mean in standard deviations, without the row where that is known (NaN
+        where the standard deviation is infinite); ``pit``; ``normal_score``, the standard normal quantile of the PIT
+        (infinite where the tail's probability is below the smallest number); ``theoretical``, the expected normal
+        score of its rank, by Blom's plotting positions (rank - 3/8) / (n + 1/4); ``band_lower`` and ``band_upper``,
+        which all normal scores lie between with probability 95%, and ``outside``; ``leverage``, of a linear model the
+        derivative of the row's posterior mean by its own outcome, which is the diagonal of the hat matrix (NaN for
+        other models, and for the MLE); ``k_hat`` of the importance weights; ``basis``.
+
+        ``basis`` says what ``standardized``, ``pit`` and ``normal_score`` rest on. An exact fit: the closed-form
+        predictive of the other rows. Draws: Pareto-smoothed importance weights that take the row out; where their
+        k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). More than `MAX_DISTINCT`
+        distinct rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample, residuals are
+        too small.
+
+        ``attrs`` name the model and the fit, and hold ``basis`` (each with how many rows), ``randomized``,
+        ``plotting_positions``, ``band``, ``band_pointwise_level``, ``band_from``, ``outside`` (how many rows) and
+        ``ks_p``, the Kolmogorov-Smirnov p-value of the PITs, which is approximate.
+
+    Notes
+    -----
+    Each normal score has a band of its own, from the Beta distribution of the order statistics of uniform numbers;
+    all have the same level (Aldor-Noiman et al. 2013), which is found by simulation so that the band is simultaneous.
+    Band and p-value are for independent PITs. Those of one fit share its estimates, and are slightly dependent, the
+    more so the fewer rows there are to a parameter.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate.
+    InputError
+        When an outcome is several numbers or a category, or the model does not say how it is distributed.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M = bz.find("gaussian_mean")
+    >>> frame = bz.residuals(bz.fit(M.weak(bz.example(M)), method="exact", seed=1))
+    >>> frame["basis"].iloc[0], frame.attrs["outside"]
+    ('leave-one-out, closed form', 0)
+    """
+    import pandas as pd
+
+    model, data, y = one_number_outcomes(tree, "residuals")
+    whole = _in_sample(model, tree, data, y)
+    without, basis = _without(model, tree, data, y)
+    used = whole if without is None else without
+    lower, upper = _randomized(used, np.random.default_rng(seed))
+    shown = basis != WITHHELD
+    score = np.where(shown, _normal_score(lower, upper), np.nan)
+    unknown = np.full(len(y), np.nan)
+    columns = {
+        "observed": y,
+        "mean": whole.mean,
+        "sd": whole.sd,
+        "residual": _difference(y, whole.mean),
+        "mean_without": unknown if without is None else np.where(shown, without.mean, np.nan),
+        "sd_without": unknown if without is None else np.where(shown, without.sd, np.nan),
+        "standardized": np.where(shown, _standardized(y, used), np.nan),
+        "pit": np.where(shown, np.exp(lower), np.nan),
+        "normal_score": score,
+        **quantiles(score),
+        "leverage": leverage(model, tree.attrs["method"], data),
+        "k_hat": used.k_hat,
+        "basis": basis,
+    }
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(1, len(y) + 1, name="row"))
+    frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
+    return frame
+
+
+def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Model, Data, np.ndarray]:
+    """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
+    if tree.attrs["status"] != "ok":
+        raise Untrustworthy(f"the fit is {tree.attrs['status']}: {what} of it are withheld")
+    model = model_of(tree)
+    data = data_of(tree)
+    outcome = model.inputs.outcome(data)
+    names = [name for name, values in data.items() if values is outcome]
+    if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
+        kind = "several numbers" if outcome.ndim > 1 else "a category"
+        raise InputError(f"{what} are of an outcome that is one number; an outcome of {model.name} is {kind}")
+    if not isinstance(model, Observable):
+        raise InputError(f"{model.name} does not say how its observations are distributed", hint="see `bayeszoo list`")
+    return model, data, outcome
+
+
+def draws_of(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """Return the draws of each parameter, shape (chain, draw, ...)."""
+    variables = tree["posterior"].data_vars.items()
+    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in variables}
+
+
+# Predictive distributions
+
+
+def _in_sample(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray) -> Predicted:
+    """Predict all rows given all rows."""
+    if tree.attrs["kind"] == "exact" and isinstance(model, Predictive):
+        return _of(model.predictive(model.statistics(data), data), y)
+    return _joined(_averaged(model, tree, data, y, np.arange(len(y)), leave_out=False))
+
+
+def _without(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
+    """Predict each row given the others, where that can be done, and say on what each prediction rests."""
+    if tree.attrs["kind"] == "point estimate":
+        return None, np.full(len(y), PLUG_IN, dtype=object)
+    first, place = _distinct(model, data)
+    if len(first) > MAX_DISTINCT:
+        return None, np.full(len(y), IN_SAMPLE, dtype=object)
+    found, basis = _left_out(model, tree, data, y, place)
+    # measured on rows of high leverage: PITs are off by at most 0.02 at k-hat <= 0.5, and by up to 0.25 at <= 0.7
+    kept = (basis == LEFT_OUT) | (found.k_hat[place] <= GOOD_K_HAT)
+    return Predicted(*(values[place] for values in found)), np.where(kept, basis, WITHHELD).astype(object)
+
+
+def _left_out(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray, place: np.ndarray) -> tuple[Predicted, str]:
+    if tree.attrs["kind"] == "exact" and isinstance(model, Predictive):
+        try:
+            return _joined(_closed_forms(model, data, y, place)), LEFT_OUT
+        except NumericalError:  # the closed form does not hold without some row
+            pass
+    rows = np.unique(place, return_index=True)[1]
+    return _joined(_averaged(model, tree, data, y, rows, leave_out=True)), PSIS
+
+
+def _distinct(model: Model, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of each group of equal rows, and the group of every row."""
+    columns = [
+        np.reshape(values, (len(values), -1)) for name, values in data.items() if name not in model.inputs.coords
+    ]
+    _, first, place = np.unique(np.hstack(columns), axis=0, return_index=True, return_inverse=True)
+    return first, np.ravel(place)
+
+
+def _closed_forms(model: Any, data: Data, y: np.ndarray, place: np.ndarray) -> Iterator[Predicted]:
+    """Predict a row of each group given all other rows."""
+    from threadpoolctl import threadpool_limits
+
+    nothing, _ = model.inputs.split(data, 0)
+    groups = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+    with threadpool_limits(1):  # thousands of small matrices: threads would wait for each other
+        for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
+            yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
+
+
+def _averaged(
+    model: Any, tree: xr.DataTree, data: Data, y: np.ndarray, rows: np.ndarray, leave_out: bool
+) -> Iterator[Predicted]:
+    """Average over draws; to leave a row out, with weights proportional to one over its likelihood."""
+    draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws_of(tree).items()}
+    size = len(next(iter(draws.values())))
+    for at in range(0, len(rows), step := max(1, _CELLS // size)):
+        some = rows[at : at + step]
+        given = model.likelihood(draws, model.inputs.reordered(data, some))
+        log_weights, k_hat = np.full((size, len(some)), -math.log(size)), np.full(len(some), np.nan)
+        if leave_out:
+            log_weights, k_hat = _importance(log_density(given, y[some]))
+        yield _mixture(given, y[some], log_weights, k_hat)
+
+
+def _importance(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return log weights, shape (draws, rows), that sum to 1 over draws, and the k-hat of each row (Vehtari 2017)."""
+    from arviz_stats.base import array_stats
+
+    log_weights = np.full(log_p.shape, -math.log(len(log_p)))
+    finite = np.isfinite(log_p).all(axis=0)
+    k_hat = np.where(finite, -np.inf, np.inf)  # a draw under which a row cannot be has all the weight
+    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
+    if varies.any():
+        smoothed, k_hat[varies] = array_stats.psislw(log_p[:, varies].T)
+        log_weights[:, varies] = smoothed.T
+    return log_weights, k_hat
+
+
+def _mixture(given: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarray) -> Predicted:
+    """Return moments and tails of distributions of shape (draws, rows), mixed over draws."""
+    weights, means = np.exp(log_weights), np.asarray(given.mean())
+    mean = np.sum(weights * means, axis=0)
+    variance = np.sum(weights * (np.asarray(given.var()) + np.square(means - mean)), axis=0)
+    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(given, y))
+    return Predicted(mean, np.sqrt(variance), below, at, above, k_hat)
+
+
+def _of(law: Any, y: np.ndarray) -> Predicted:
+    made = Predicted(law.mean(), law.std(), *tails(law, y), k_hat=np.array(np.nan))
+    return Predicted(*(np.broadcast_to(np.asarray(part, dtype=np.float64), y.shape) for part in made))
+
+
+def _joined(parts: Iterator[Predicted]) -> Predicted:
+    return Predicted(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+
+def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the logs of the probabilities of values less than, equal to and more than ``y``.
+
+    Parameters
+    ----------
+    law : frozen SciPy distribution, or one of bayeszoo's
+        Of shape (..., rows).
+    y : ndarray of shape (rows,)
+
+    Raises
+    ------
+    InputError
+        When the distribution has no distribution function.
+    """
+    if isinstance(law, BetaBinomial):
+        return _summed(law, y)
+    with np.errstate(divide="ignore"):  # log 0
+        if isinstance(law, NegativeBinomial):
+            share = law.exposure / (law.b + law.exposure)
+            below = np.where(y > 0, scipy.special.betaincc(np.maximum(y, 1), law.a, share), 0.0)
+            return np.log(below), law.logpmf(y), np.log(scipy.special.betainc(y + 1.0, law.a, share))
+        functions = scipy.stats.poisson(law.mean()) if isinstance(law, Poisson) else law
+        if not hasattr(functions, "cdf"):
+            raise InputError(f"{type(law).__name__} has no cdf, which residuals need", hint="give it one")
+        discrete = hasattr(law, "logpmf")
+        below, above = _log_cdf(functions, y - 1 if discrete else y), _log_sf(functions, y)
+        return below, law.logpmf(y) if discrete else np.full(below.shape, -np.inf), above
+
+
+def _log_cdf(law: Any, y: np.ndarray) -> np.ndarray:
+    return np.asarray(law.logcdf(y) if hasattr(law, "logcdf") else np.log(law.cdf(y)))
+
+
+def _log_sf(law: Any, y: np.ndarray) -> np.ndarray:
+    if hasattr(law, "logsf"):
+        return np.asarray(law.logsf(y))
+    return np.asarray(np.log(law.sf(y) if hasattr(law, "sf") else np.maximum(1 - law.cdf(y), 0.0)))
+
+
+def _summed(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Add up a beta-binomial mass function, once for each distinct row."""
+    each = np.stack([np.ravel(part).astype(np.float64) for part in (law.trials, law.a, law.b, y)], axis=1)
+    distinct, place = np.unique(each, axis=0, return_inverse=True)
+    found = np.full((len(distinct), 3), np.nan)
+    for i, (trials, a, b, k) in enumerate(distinct):
+        if trials <= MAX_SUMMED:
+            mass = BetaBinomial(trials, a, b).logpmf(np.arange(trials + 1))
+            split = np.split(mass, [int(k), int(k) + 1])
+            found[i] = [np.logaddexp.reduce(part) if len(part) else -np.inf for part in split]
+    below, at, above = found[np.ravel(place)].T
+    return below, at, above
+
+
+# Scores
+
+
+def _randomized(found: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the logs of the PIT and of one less it; a jump is divided at random between the two."""
+    share = rng.uniform(size=len(found.at))
+    with np.errstate(divide="ignore"):
+        lower = np.logaddexp(found.below, np.log(share) + found.at)
+        return lower, np.logaddexp(found.above, np.log1p(-share) + found.at)
+
+
+def _normal_score(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return normal quantiles from the smaller of the two tails, which alone has the digits."""
+    return np.where(lower < upper, scipy.special.ndtri_exp(lower), -scipy.special.ndtri_exp(upper))
+
+
+def _difference(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return y - np.where(np.isfinite(mean), mean, np.nan)
+
+
+def _standardized(y: np.ndarray, found: Predicted) -> np.ndarray:
+    sd = np.where(np.isfinite(found.sd) & (found.sd > 0), found.sd, np.nan)
+    return _difference(y, found.mean) / sd
+
+
+def leverage(model: Any, method: str, data: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the diagonal of the hat matrix of a linear model's posterior mean, shape (rows,), else NaN.
+
+    It is the share of a row's mean that is its own outcome: X (X'X + L)^-1 X', where L is the prior precision of the
+    weights times the noise variance.
+    """
+    if issubclass(type(model), LinearModel) and method != "mle":
+        if hasattr(model, "standardized_weights"):  # the design is in units of the known noise
+            found = model.standardized_weights(model.statistics(data))
+            return np.asarray(model.predicted(found, data)[1] / model.sigma**2)
+        if hasattr(model, "_learned"):
+            return np.asarray(model.predicted(model._learned(model.statistics(data))[0], data)[1])
+    return np.full(model.inputs.size(data), np.nan)
+
+
+def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
+    known = frame["pit"].dropna().to_numpy()
+    tested = scipy.stats.kstest(known, "uniform").pvalue if len(known) else math.nan
+    return {
+        "basis": {str(name): int(count) for name, count in frame["basis"].value_counts().items()},
+        "randomized": bool(np.any(used.at > -np.inf)),
+        "plotting_positions": "Blom",
+        "band": BAND,
+        "band_pointwise_level": pointwise_level(len(known)) if len(known) else math.nan,
+        "band_from": f"Beta distributions of order statistics; simultaneous by {SIMULATED} simulated samples",
+        "outside": int(frame["outside"].sum()),
+        "ks_p": float(tested),
+    }

@@ -1,0 +1,197 @@
+"""What a fit of a topic model says: the words of each topic, and the topics of each document.
+
+Words are those with the largest mean probability; each comes with its posterior interval and Monte Carlo error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from bayeszoo.data.inputs import Corpus
+from bayeszoo.data.read import Data, read
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.families.documents.coherence import coherence
+from bayeszoo.model.accumulated import like_of
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import FoldIn
+from bayeszoo.results.assemble import QUANTILES, data_of, given_of, model_of, nested
+from bayeszoo.results.summary import components_withheld, failures_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+TOPICS, PROPORTIONS = "topics", "proportions"
+"""Names that topic models have for the words of their topics and the topics of their documents."""
+MOST_DRAWS = 400
+"""Draws of the topics from which something is said of new documents."""
+
+
+def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.DataFrame:
+    """List the most probable words of each topic.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, of a model with ``topics``: `lda` or `multinomial_mixture`.
+    top : int
+        How many words of each topic.
+    untrusted : bool
+        Whether to list those of a fit whose estimates are withheld: one solution of perhaps many, as the gate says.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index ``topic`` and ``rank``; ``word``; its probability in the topic: ``mean``, ``sd``, ``q025``, ``median``,
+        ``q975`` and ``mcse_mean`` (all but the first NaN of a point estimate). ``attrs["shares"]`` is the mean share of
+        each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the topic is, if they are
+        a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of its words in the documents of
+        the fit, and ``attrs["caveat"]`` says why the estimates are withheld, if they are.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit did not pass its gate, or its draws do not agree what the topics are, and not ``untrusted``.
+    InputError
+        When the model has no topics, or there are not so many words.
+    """
+    import pandas as pd
+
+    caveat = _caveat(tree, untrusted)
+    variable = _variable(tree, TOPICS)
+    words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
+    if not 1 <= top <= len(words):
+        raise InputError(f"{top} words of each topic were asked for, there are {len(words)} words")
+    draws = variable.to_numpy()
+    best = np.argsort(-draws.mean(axis=(0, 1)), axis=1, kind="stable")[:, :top]
+    found = _moments(np.take_along_axis(draws, best[None, None], axis=3), tree.attrs["kind"])
+    index = pd.MultiIndex.from_product([labels, range(1, top + 1)], names=["topic", "rank"])
+    columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in found.items()}}
+    frame = pd.DataFrame(columns, index=index)
+    stability, mean = nested(tree, "facts").get("label_stability"), draws.mean(axis=(0, 1))
+    frame.attrs |= {"shares": _shares(tree), "stability": stability, "coherence": _coherence(tree, mean, top), **caveat}
+    return frame
+
+
+def proportions(
+    tree: xr.DataTree, new_data: Any = None, *, untrusted: bool = False, seed: int = 0, **options: Any
+) -> pd.DataFrame:
+    """List the share of each topic in each document.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, of a model with ``proportions``, such as `lda`.
+    new_data : Data or anything that `read` takes, optional
+        Other documents; by default those of the fit. Words that the fit does not know are left out, and a note says how
+        many.
+    untrusted : bool
+        As of `topics`.
+    seed : int
+        Of the draws of new documents.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index ``document`` and ``topic``; ``mean``, ``sd``, ``q025``, ``median``, ``q975`` and ``mcse_mean`` of the
+        share. ``attrs["caveat"]`` as of `topics`, ``attrs["notes"]`` what reading had to say.
+
+    Raises
+    ------
+    Untrustworthy, InputError
+        As `topics`.
+    """
+    import pandas as pd
+
+    caveat = _caveat(tree, untrusted)
+    variable, notes = _variable(tree, PROPORTIONS), cast(tuple[str, ...], ())
+    draws, documents = variable.to_numpy(), variable[variable.dims[2]].to_numpy()
+    if new_data is not None:
+        data = new_documents(tree, new_data, options)
+        draws, documents, notes = _folded_in(tree, data, seed), data["document"], data.notes
+    found = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
+    index = pd.MultiIndex.from_product(
+        [documents, variable[variable.dims[3]].to_numpy()], names=[str(dim) for dim in variable.dims[2:]]
+    )
+    frame = pd.DataFrame({name: values.ravel() for name, values in found.items()}, index=index)
+    frame.attrs |= {"notes": list(notes), **caveat}
+    return frame
+
+
+def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
+    """Say why the estimates are withheld, or raise it; nothing where they are not."""
+    why = "; ".join(failures_of(tree)) if tree.attrs["status"] != "ok" else components_withheld(tree)
+    if why and not untrusted:
+        said = why if why.startswith("estimates are withheld") else f"topics are withheld: {why}"
+        raise Untrustworthy(f"{said}; untrusted=True (--untrusted) shows them as one solution")
+    return {"caveat": why} if why else {}
+
+
+def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:
+    posterior = tree["posterior"].to_dataset()
+    if name not in posterior or posterior[name].ndim != 4:
+        raise InputError(f"{tree.attrs['model']} has no {name}", hint="lda has; see `bayeszoo list`")
+    return posterior[name].transpose("chain", "draw", ...)
+
+
+def _shares(tree: xr.DataTree) -> list[float] | None:
+    """Return the mean share of each topic of all documents, every document counting as much as any other."""
+    if PROPORTIONS not in tree["posterior"]:
+        return None
+    return [float(v) for v in _variable(tree, PROPORTIONS).to_numpy().mean(axis=(0, 1, 2))]
+
+
+def _coherence(tree: xr.DataTree, mean: np.ndarray, top: int) -> list[float] | None:
+    """Return how far the words of each topic occur in the same documents; None where there are no documents."""
+    if not isinstance(model_of(tree).inputs, Corpus) or top < 2:
+        return None
+    return [float(value) for value in coherence(mean, data_of(tree), top)]
+
+
+def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
+    """Return summaries over chain and draw of an array of shape (chain, draw, ...)."""
+    names, mean = ("sd", *QUANTILES, "mcse_mean"), draws.mean(axis=(0, 1))
+    if kind == "point estimate" or draws.shape[1] < 4:
+        return {"mean": mean, **dict.fromkeys(names, np.full(mean.shape, np.nan))}
+    from arviz_stats.base import array_stats
+
+    quantiles = np.quantile(draws, list(QUANTILES.values()), axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+        mcse = np.asarray(array_stats.mcse(draws, method="mean", chain_axis=0, draw_axis=1))
+    return {"mean": mean, **dict(zip(names, (draws.std(axis=(0, 1), ddof=1), *quantiles, mcse), strict=True))}
+
+
+def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> Data:
+    """Read documents that a fit has not seen, with its words.
+
+    Raises
+    ------
+    InputError
+        When the model is no topic model, or the documents do not suit it.
+    """
+    model = model_of(tree)
+    if not isinstance(model, FoldIn):
+        raise InputError(f"{model.name} has nothing to say of other documents", hint="see `bayeszoo list`")
+    return read(cast(Model, model), new_data, new=True, like=like_of(given_of(tree)), **options)
+
+
+def _folded_in(tree: xr.DataTree, data: Any, seed: int) -> np.ndarray:
+    """Draw proportions of new documents."""
+    model: Any = model_of(tree)
+    made = model.fold_in(some_draws(tree), data, np.random.default_rng(seed))
+    if not np.isfinite(made).all():
+        raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")
+    return np.asarray(made)
+
+
+def some_draws(tree: xr.DataTree, most: int = MOST_DRAWS) -> dict[str, np.ndarray]:
+    """Return at most so many of the draws, spread evenly over each chain: arrays of shape (chain, draw, ...)."""
+    posterior = tree["posterior"].to_dataset()
+    chains, size = posterior.sizes["chain"], posterior.sizes["draw"]
+    some = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))
+    kept = posterior.isel(draw=some)
+    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in kept.data_vars.items()}

@@ -1,0 +1,1 @@
+"""The command line: options, what the terminal shows, and exit codes."""

@@ -1,0 +1,73 @@
+"""The command `check`: hold models to the contract now, or print what was found when their scorecards were stored."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from bayeszoo.cli import terminal
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.gate import as_dict, passed
+from bayeszoo.model import find as zoo
+from bayeszoo.results.assemble import dumps
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+
+def check_command(
+    name: str | None = None,
+    /,
+    *,
+    every: Annotated[bool, Parameter(name="--all", negative=())] = False,
+    stored: Flag = False,
+    sampler: bool = True,
+    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Check a model's declaration, closed forms and sampling against each other.
+
+    Parameters
+    ----------
+    every
+        Check every model of the zoo.
+    stored
+        Print the scorecard that is stored with the model, and check nothing.
+    sampler
+        Whether to compare NUTS with the exact answer too.
+    seed
+        Of points, simulated data and chains.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    if (name is None) == (not every):
+        raise InputError("name a model, or use --all")
+    names = zoo.builtin_names() if every else [str(name)]
+    if stored:
+        return _stored(names, as_json)
+    return _checked(names, sampler, seed, as_json)
+
+
+def _stored(names: list[str], as_json: bool) -> int:
+    from bayeszoo.contract import scorecard
+
+    if not as_json:
+        return max(scorecard.show(name) for name in names)
+    cards = [scorecard.load(name) for name in names]
+    sys.stdout.write(dumps({card.model: {"date": card.date, **as_dict(card.checks)} for card in cards}) + "\n")
+    return 0 if all(card.passed for card in cards) else Untrustworthy.exit_code
+
+
+def _checked(names: list[str], sampler: bool, seed: int, as_json: bool) -> int:
+    from bayeszoo.contract.check import check, off_default
+
+    reporter = terminal.TerminalReporter()
+    cards = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
+    if as_json:
+        sys.stdout.write(dumps({name: as_dict(card) for name, card in cards.items()}) + "\n")
+    else:
+        for name, card in cards.items():
+            terminal.show_scorecard(card, str(off_default(zoo.find(name))))
+    return 0 if all(passed(card) for card in cards.values()) else Untrustworthy.exit_code

@@ -1,0 +1,328 @@
+"""The command `empirical`: choose hyperparameters by the evidence, and print what that gave."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, cast
+
+import numpy as np
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from bayeszoo.cli import terminal
+from bayeszoo.cli.options import PriorOptions, TableOptions
+from bayeszoo.comparison.evidence.by_bound import WITHHELD as ONLY_A_BOUND
+from bayeszoo.comparison.evidence.by_bound import EmpiricalBayesByVB
+from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
+from bayeszoo.comparison.evidence.evidence import ENVELOPE, EmpiricalBayes, empirical_bayes, no_closed_form
+from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
+from bayeszoo.comparison.evidence.grid import require_fields
+from bayeszoo.comparison.evidence.mackay import FIELDS, FixedPoint, applies, mackay
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.gate import as_dict
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.fields import text
+from bayeszoo.results.assemble import dumps
+
+SAME_FIELDS = 1e-6
+"""Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""
+_STATISTICS = ("mean", "sd", "q025", "median", "q975")
+_MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
+
+
+def empirical_command(
+    name: str,
+    data: str | None = None,
+    /,
+    *,
+    over: str | None = None,
+    full: Annotated[bool, Parameter(name="--full", negative=())] = False,
+    starts: int = 8,
+    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    prior: PriorOptions | None = None,
+    table: TableOptions | None = None,
+) -> int:
+    """Choose hyperparameters so that the evidence of the data is largest.
+
+    Where the evidence has no closed form for these data, fields of the prior are chosen from draws of NUTS.
+
+    Parameters
+    ----------
+    name
+        The model; see `bayeszoo list`.
+    data
+        CSV, TSV or Parquet file; the model's own data without it.
+    over
+        Comma-separated fields to choose; they begin at --set and --prior.
+    full
+        Also integrate these fields out, one or two that are positive, and set the posterior beside the plug-in one.
+    starts
+        Climbs, from different places; by draws there is one.
+    seed
+        Of these places, or of the draws.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    rows = (table or TableOptions()).read(model := zoo.find(name), data)
+    chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
+    prior = prior or PriorOptions()
+    given = prior.model(model, rows)
+    if full and chosen:
+        require_fields(given, chosen)
+        if why := no_closed_form(given, rows):
+            raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
+    found = empirical_bayes(given, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
+    point = mackay(given, rows, chosen) if applies(given) and set(chosen) <= set(FIELDS) else None
+    integrated = full_bayes(given, rows, chosen, plug_in=found) if full and found.status == "ok" else None
+    described = {
+        **document(found, rows, point, integrated),
+        "seed": seed,
+        "prior": prior.prior,
+        "data": {"source": rows.source, "digest": rows.digest},
+    }
+    if full and not integrated:
+        described["warnings"].append("full Bayes is withheld: there is no maximum to lay bounds around")
+    if as_json:
+        sys.stdout.write(dumps(described) + "\n")
+    else:
+        show(found, described)
+    for warning in described["warnings"]:
+        terminal.note(f"warning: {warning}")
+    ok = found.status == "ok" and (integrated is None or integrated.status == "ok")
+    return 0 if ok else Untrustworthy.exit_code
+
+
+# The document
+
+
+def document(
+    found: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
+) -> dict[str, Any]:
+    """Return the results as plain values; what did not pass its checks is withheld (null).
+
+    Parameters
+    ----------
+    found : EmpiricalBayes
+    rows : Data
+        What it was found from.
+    point : FixedPoint, optional
+        What MacKay's iteration found.
+    integrated : FullBayes, optional
+        The posterior with the fields integrated out.
+    """
+    ok, by_draws = found.status == "ok", isinstance(found, EmpiricalBayesByDraws)
+    unknown = by_draws or isinstance(found, EmpiricalBayesByVB)
+    return {
+        "model": found.model.name,
+        "status": found.status,
+        "over": list(found.over),
+        "fields_before": fields_of(found.before),
+        "fields": fields_of(found.model) if ok else None,
+        "log_evidence_before": None if unknown else found.log_evidence_before,
+        "log_evidence": found.log_evidence if ok and not unknown else None,
+        "draws": _of_draws(found) if by_draws else None,
+        "bound": _of_bound(found) if isinstance(found, EmpiricalBayesByVB) else None,
+        "figures": _figures(found.model, rows) if ok else None,
+        "boundary": found.boundary,
+        "starts": found.starts,
+        "reached": found.reached,
+        "gate": as_dict(found.checks),
+        "mackay": None if point is None else _of_fixed_point(point),
+        "full_bayes": None if integrated is None else _of_full_bayes(integrated, rows),
+        "warnings": [*_warnings(found), *_disagreements(found, point), *_of_integral(integrated)],
+    }
+
+
+def _of_draws(found: EmpiricalBayes) -> dict[str, Any]:
+    """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
+    ok, made = found.status == "ok", cast(EmpiricalBayesByDraws, found)
+    return {
+        "field_error": {name: made.error_of(name) for name in made.over if name in made.error} if ok else None,
+        "log_field_error": made.error if ok else None,
+        "log_evidence_gain": made.gain if ok else None,
+        "log_evidence_gain_error": made.gain_error if ok else None,
+        "fits": made.fits,
+        "log_evidence": WITHHELD,
+    }
+
+
+def _of_bound(found: EmpiricalBayesByVB) -> dict[str, Any]:
+    """Return the ELBO before and after, of fields that were chosen by it."""
+    after = found.elbo if found.status == "ok" else None
+    return {"elbo_before": found.elbo_before, "elbo": after, "log_evidence": ONLY_A_BOUND}
+
+
+def _figures(model: Any, rows: Data) -> dict[str, float]:
+    """Return the numbers that the model has of its own about an exact fit."""
+    return model.figures(model.statistics(rows)) if hasattr(model, "figures") else {}
+
+
+def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
+    fields = {name: getattr(point.model, name) for name in point.over}
+    return {
+        "converged": point.converged,
+        "fields": fields if point.converged else None,
+        "gamma": point.gamma if point.converged else None,
+        "effective_parameters": point.effective_parameters if point.converged else None,
+        "iterations": point.iterations,
+        "reason": point.reason,
+    }
+
+
+def _of_full_bayes(found: FullBayes, rows: Data) -> dict[str, Any]:
+    ok, model = found.status == "ok", found.model
+    axes = {name: {"dims": list(model.dims.get(name, ()))} for name in found.parameters}
+    return {
+        "status": found.status,
+        "prior": found.prior,
+        "bounds": found.bounds,
+        "log_evidence": found.log_evidence if ok else None,
+        "log_evidence_error": found.log_evidence_error,
+        "moment_error": found.moment_error,
+        "edges": found.edges,
+        "variance_near_bounds": found.variance_near_bounds,
+        "points": list(found.points),
+        "fields": found.fields if ok else None,
+        "parameters": {name: {**axes[name], **moments} for name, moments in found.parameters.items()} if ok else None,
+        "coords": {name: np.asarray(labels) for name, labels in model.coords(rows).items()},
+        "gate": as_dict(found.checks),
+    }
+
+
+def _warnings(found: EmpiricalBayes) -> list[str]:
+    withheld = ["the fields are withheld: there is no maximum to report", *found.reasons]
+    return [] if found.status == "ok" else withheld
+
+
+def _disagreements(found: EmpiricalBayes, point: FixedPoint | None) -> list[str]:
+    """Say where MacKay's iteration did not end at the maximum."""
+    if point is None or found.status != "ok":
+        return []
+    if not point.converged:
+        return [f"MacKay's iteration: {point.reason}"]
+    pairs = {name: (float(getattr(point.model, name)), float(getattr(found.model, name))) for name in point.over}
+    return [
+        f"MacKay's iteration ended at another stationary point: {name} = {there:.8g}, not {here:.8g}"
+        for name, (there, here) in pairs.items()
+        if abs(there / here - 1) > SAME_FIELDS
+    ]
+
+
+def _of_integral(integrated: FullBayes | None) -> list[str]:
+    if integrated is None:
+        return []
+    return integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
+
+
+# The terminal
+
+
+def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
+    """Print the fields before and after, the evidence, and how far it can be trusted."""
+    console, source = terminal.out(), described["data"]
+    console.print(f"{found.model.name}: fields that make the evidence largest")
+    console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
+    columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
+    terminal.show(terminal.table(columns, _rows(described)))
+    for line in _of_evidence(described):
+        console.print(line)
+    if found.status == "ok":
+        console.print(ENVELOPE)
+    for line in _more(described):
+        console.print(line)
+    if not described["draws"]:
+        console.print(f"{found.reached} of {found.starts} climbs reached the best")
+    console.print(f"status {found.status}: {_verdict(described)}")
+    if described["full_bayes"]:
+        _show_integrated(found.model, described["full_bayes"])
+
+
+def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
+    """Yield lines on the evidence: before and after, or its gain and the Monte Carlo errors of the fields."""
+    ok, draws, bound = described["status"] == "ok", described["draws"], described["bound"]
+    if bound:
+        before, after = (terminal.number(bound[key], 10) for key in ("elbo_before", "elbo"))
+        yield f"ELBO {before} before, {after if ok else 'withheld'} after"
+        yield bound["log_evidence"]
+        return
+    if not draws:
+        before, after = (terminal.number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
+        yield f"log evidence {before} before, {after if ok else 'withheld'} after"
+        return
+    if ok:
+        for label, error in draws["log_field_error"].items():
+            own = draws["field_error"].get(label)
+            yield f"Monte Carlo error of log {label} {error:.2g}" + (f", of {label} {own:.2g}" if own else "")
+        gain, error = draws["log_evidence_gain"], draws["log_evidence_gain_error"]
+        yield f"log evidence higher by {terminal.number(gain)}, Monte Carlo error {error:.2g}"
+    yield draws["log_evidence"]
+    yield f"{draws['fits']} fits with NUTS"
+
+
+def _rows(described: dict[str, Any]) -> list[list[str]]:
+    point = described["mackay"]
+    found = [described["fields"], *([point["fields"]] if point else [])]
+    return [
+        [name, text(value), *(_cell(name, fields) if name in described["over"] else "as given" for fields in found)]
+        for name, value in described["fields_before"].items()
+    ]
+
+
+def _cell(name: str, fields: Mapping[str, Any] | None) -> str:
+    return "withheld" if fields is None else text(fields[name])
+
+
+def _more(described: dict[str, Any]) -> Iterator[str]:
+    """Yield lines on the effective number of parameters and on MacKay's iteration."""
+    for name, value in (described["figures"] or {}).items():
+        yield f"{name.replace('_', ' ')} {terminal.number(value)}"
+    point = described["mackay"]
+    if point and point["converged"]:
+        gamma = terminal.number(point["gamma"])
+        yield f"MacKay: converged after {point['iterations']} iterations; gamma, of the weights of tau, {gamma}"
+    elif point:
+        yield f"MacKay: {point['reason']}"
+
+
+def _verdict(described: Mapping[str, Any]) -> str:
+    checks = described["gate"]["checks"]
+    failed = sum(not check["passed"] for check in checks.values())
+    return f"{failed} of {len(checks)} checks failed" if failed else f"{len(checks)} of {len(checks)} checks passed"
+
+
+def _show_integrated(model: Model, described: dict[str, Any]) -> None:
+    """Print the posterior of the fields, and of the parameters with the fields integrated out."""
+    console = terminal.out()
+    console.print(f"\nFull Bayes: prior {described['prior']}")
+    if described["status"] == "ok":
+        fields = [[name, *(found[key] for key in _STATISTICS)] for name, found in described["fields"].items()]
+        terminal.show(terminal.table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
+        columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
+        terminal.show(terminal.table(columns, _few(list(_parameters(described)))))
+        error = terminal.number(described["log_evidence_error"], 2)
+        console.print(f"log evidence {terminal.number(described['log_evidence'], 10)}, fields integrated out")
+        console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
+    edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
+    console.print(f"posterior probability near the bounds: {', '.join(edges)}")
+    console.print(f"status {described['status']}: {_verdict(described)}")
+
+
+def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield a row for each scalar, by its labels where it has any."""
+    for name, found in described["parameters"].items():
+        labels = [described["coords"][dim] for dim in found["dims"] if dim in described["coords"]]
+        moments = [np.asarray(found[key]) for key in _MOMENTS]
+        for index in np.ndindex(moments[0].shape):
+            where = [str(axis[i]) for axis, i in zip(labels, index, strict=False)] or list(map(str, index))
+            yield [f"{name}[{', '.join(where)}]" if index else name, *(float(values[index]) for values in moments)]
+
+
+def _few(rows: list[list[Any]]) -> list[list[Any]]:
+    more = len(rows) - terminal.MAX_ROWS
+    if more <= 0:
+        return rows
+    return [*rows[: terminal.MAX_ROWS], [f"... {more} more: see --json", *(None for _ in _MOMENTS)]]

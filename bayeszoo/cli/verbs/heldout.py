@@ -1,0 +1,97 @@
+"""The command ``bayeszoo heldout``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from bayeszoo.cli import terminal
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.cli.verbs.select import parse_candidate
+from bayeszoo.comparison.held_out import SHARE, held_out
+from bayeszoo.errors import InputError
+from bayeszoo.results.assemble import dumps
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HEADS = {
+    "model": "model",
+    "log_score": "log score a word",
+    "mcse": "MC error",
+    "difference": "difference",
+    "difference_se": "se",
+    "perplexity": "perplexity",
+    "method": "method",
+    "kind": "kind",
+    "status": "status",
+    "seconds": "seconds",
+}
+
+
+def heldout_command(
+    data: str | None = None,
+    /,
+    *,
+    candidates: Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)],
+    share: float = SHARE,
+    methods: str | None = None,
+    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    table: TableOptions | None = None,
+) -> None:
+    """Compare models of words by words held out of each document of one corpus.
+
+    Parameters
+    ----------
+    data
+        A corpus: a document, word and count a row, or raw text (--text); without it the first model's own.
+    candidates
+        "MODEL [FIELD=JSON ...]", such as "lda K=5", "multinomial_mixture K=5" and dirichlet_multinomial; repeated.
+    share
+        Of the words of each document that are held out.
+    methods
+        One for each model, with commas between; by default the first of exact, gibbs, vb and nuts that it has.
+    seed
+        Of the split and of the fits.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    parsed = [(text, *parse_candidate(text)) for text in candidates]
+    for text, kind, _ in parsed:
+        if isinstance(kind, Path):
+            raise InputError(
+                f"--candidate {text!r} is a fit", hint="models are fitted to the words that are not held out"
+            )
+    models = [kind(**given) for _, kind, given in parsed if not isinstance(kind, Path)]
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    options, reporter = table or TableOptions(), terminal.TerminalReporter()
+    try:
+        frame = held_out(
+            models, data, share=share, methods=names, seed=seed, reporter=reporter, **options.of_reading(data)
+        )
+    finally:
+        reporter.close()
+    for line in frame.attrs["notes"]:
+        terminal.note(f"note: {line}")
+    if as_json:
+        sys.stdout.write(dumps({"share": share, "seed": seed, "rows": frame.to_dict("records")}) + "\n")
+    else:
+        show(frame)
+
+
+def show(frame: pd.DataFrame) -> None:
+    """Print the models, the best first."""
+    precise = {"log_score": 7, "perplexity": 6}
+    cells = [[terminal.number(row[name], precise.get(name, 3)) for name in _HEADS] for row in frame.to_dict("records")]
+    terminal.show(terminal.table(list(_HEADS.values()), cells, words=["method", "kind", "status"]))
+    words = int(frame["words"].iloc[0])
+    console = terminal.out()
+    console.print(f"Mean log predictive probability, in nats, of {words} words held out, each given the words of its")
+    console.print(
+        "document that were not; perplexity is exp(-score). It judges the draws as they are, converged or not."
+    )

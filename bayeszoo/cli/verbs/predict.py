@@ -1,0 +1,68 @@
+"""The command ``bayeszoo predict``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from bayeszoo.answers.predict import predict
+from bayeszoo.cli import terminal
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.cli.verbs.topics import show_proportions
+from bayeszoo.errors import InputError
+from bayeszoo.model.accumulated import like_of
+from bayeszoo.results import files
+from bayeszoo.results.assemble import dumps, given_of, model_of
+
+
+def predict_command(
+    fit_file: Path,
+    data: str | None = None,
+    /,
+    *,
+    rows: int | None = None,
+    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    table: TableOptions | None = None,
+) -> None:
+    """Predict new rows from a saved fit, and score the prediction where their outcome is known.
+
+    Of a topic model, the topics of new documents.
+
+    Parameters
+    ----------
+    fit_file
+        A fit saved with -o.
+    data
+        Table of new rows.
+    rows
+        Without a table: how many further observations; one by default.
+    seed
+        Of the predictive draws.
+    as_json
+        One JSON document on stdout, and nothing else.
+    """
+    tree = files.load(fit_file)
+    frame = predict(tree, _new_rows(tree, data, rows, table or TableOptions()), seed=seed)
+    whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
+    if "log_score" in frame:
+        score = float(frame.reset_index().groupby("row")["log_score"].first().sum(skipna=False))
+        whole["sum_of_log_scores"] = score
+    if as_json:
+        sys.stdout.write(dumps({**whole, "rows": frame.reset_index().to_dict("records")}) + "\n")
+    elif "log_score" in frame:
+        terminal.show_prediction(frame.reset_index(), score, tree.attrs["kind"])
+    else:
+        show_proportions(frame, whole)
+
+
+def _new_rows(tree: Any, data: str | None, rows: int | None, table: TableOptions) -> Any:
+    if data is None and table == TableOptions():
+        return 1 if rows is None else rows
+    if rows is not None:
+        raise InputError("--rows goes without a table")
+    return table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))

@@ -1,0 +1,1 @@
+"""Several fits, models or data sets side by side: comparison, selection, held-out scores."""

@@ -1,0 +1,144 @@
+"""What is selected from: models and fits of the same data, each with its name; and what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.comparison.compare import model_label, require_same_data
+from bayeszoo.data.read import Data, read
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Model, Predictive, Sufficient
+from bayeszoo.results.assemble import data_of, model_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `select` was asked for, checked."""
+
+    folds: int
+    seed: int
+    keep_probability: float
+    loo: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:
+            raise InputError(f"folds must be a whole number >= 2, got {self.folds!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"seed must be a whole number >= 0, got {self.seed!r}")
+        if not isinstance(self.keep_probability, int | float | np.number) or not 0 < self.keep_probability <= 1:
+            raise InputError(f"keep_probability must be > 0 and at most 1, got {self.keep_probability!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model with its prior and its data, and the fit where that was given."""
+
+    name: str
+    model: Model
+    data: Data
+    tree: xr.DataTree | None = None
+
+    @property
+    def method(self) -> str:
+        """How the fit was made; a model stands for its closed forms."""
+        return "exact" if self.tree is None else str(self.tree.attrs["method"])
+
+    @property
+    def kind(self) -> str:
+        """What kind of fit it is, as `fit.METHODS` says."""
+        return "exact" if self.tree is None else str(self.tree.attrs["kind"])
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether it is a fit with draws of the posterior itself, and no closed form says more."""
+        closed = isinstance(self.model, Predictive) and self.kind == "exact"
+        return self.tree is not None and self.kind in ("sampled", "exact") and not closed
+
+    @property
+    def status(self) -> str:
+        """The status of the fit."""
+        return "ok" if self.tree is None else str(self.tree.attrs["status"])
+
+    @cached_property
+    def stats(self) -> Any:
+        """Sufficient statistics of the data; the data where there are none."""
+        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
+
+    @cached_property
+    def observations(self) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
+        """The distinct single observations, and how many times each occurs."""
+        return self.model.inputs.observations(self.data)
+
+
+def gather(given: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidate]:
+    """Make candidates of models and fits, each under its own name; the data are read once for each kind of model.
+
+    Raises
+    ------
+    InputError
+        When there are none, or one is neither a model nor a fit.
+    """
+    items = given.items() if isinstance(given, Mapping) else [("", one) for one in given]
+    known: dict[type[Model], Data] = {}
+    found = [_candidate(str(name), one, data, known) for name, one in items]
+    if not found:
+        raise InputError("there is nothing to select from", hint="give models or fits")
+    return [replace(one, name=name) for one, name in zip(found, unique(one.name for one in found), strict=True)]
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Return the names, those that were met before with a number: ``a``, ``a (2)``, ``a (3)``."""
+    made: list[str] = []
+    seen: set[str] = set()
+    for name in names:
+        numbered = (f"{name} ({i})" for i in count(2))
+        made.append(name if name not in seen else next(one for one in numbered if one not in seen))
+        seen.add(made[-1])
+    return made
+
+
+def label(one: Model | xr.DataTree) -> str:
+    """Name a model by its fields, and a fit by its method as well."""
+    return str(one) if isinstance(one, Model) else f"{one.attrs['method']} {model_label(one)}"
+
+
+def _candidate(name: str, one: Any, data: Any, known: dict[type[Model], Data]) -> Candidate:
+    if isinstance(one, Model):
+        kind = type(one)
+        known[kind] = read(one, known.get(kind, data))
+        return Candidate(name or label(one), one, known[kind])
+    if "data_digest" in getattr(one, "attrs", {}):
+        return Candidate(name or label(one), model_of(one), data_of(one), one)
+    wrong = f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
+    raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
+
+
+def require_comparable(found: list[Candidate]) -> None:
+    """Raise `InputError` unless the candidates are of the same data, and of the same observations in them."""
+    first = found[0]
+    for one in found[1:]:
+        types = [each.model.inputs.outcome(each.data).dtype for each in (first, one)]
+        if (types[0].kind == "f") != (types[1].kind == "f"):
+            raise InputError(
+                f"{first.name} and {one.name} take the data as {types[0]} and {types[1]}: a probability of counts and "
+                "a density of real numbers are not comparable"
+            )
+    require_same_data([(one.data.digest, one.data.source) for one in found], "candidates")
+    for one in found[1:]:
+        if not _same_observations(first, one):
+            raise InputError(f"what is one observation to {first.name} is not to {one.name}")
+
+
+def _same_observations(first: Candidate, second: Candidate) -> bool:
+    (rows, weights), (others, other_weights) = first.observations, second.observations
+    same = rows.keys() == others.keys() and all(np.array_equal(rows[name], others[name]) for name in rows)
+    return same and np.array_equal(weights, other_weights)

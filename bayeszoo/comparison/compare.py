@@ -1,0 +1,247 @@
+"""Several fits of the same data side by side, in one table."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers import leave_out as score
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.fit import check_method, fit, given, methods_for
+from bayeszoo.inference.labels.symmetry import matched
+from bayeszoo.inference.methods.enumeration import require_few
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.accumulated import Accumulated, rows_of
+from bayeszoo.model.base import Model, label_of
+from bayeszoo.model.find import find
+from bayeszoo.results.assemble import fact, given_of, model_of, nested
+from bayeszoo.results.signs import probability_positive
+from bayeszoo.results.summary import elements, errors, listed, summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+COLUMNS = (
+    "fit",
+    "model",
+    "method",
+    "parameter",
+    "mean",
+    "sd",
+    "q025",
+    "q975",
+    "p_positive",
+    "p_positive_mcse",
+    "mcse_mean",
+    "error_mcse",
+    "error_sd",
+    "sd_ratio",
+    "log_evidence",
+    "evidence_se",
+    "evidence_gap",
+    "elbo",
+    "elbo_se",
+    "elbo_gap",
+    "loo_score",
+    "loo_se",
+    "loo_mcse",
+    "seconds",
+    "kind",
+    "status",
+)
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """A method that gave no answer, and why."""
+
+    method: str
+    reason: str
+
+
+def compare(
+    fits: Model | Iterable[xr.DataTree | Withheld],
+    data: Any = None,
+    methods: Sequence[str] | None = None,
+    *,
+    seed: int | None = None,
+) -> pd.DataFrame:
+    """Put several fits of the same data side by side.
+
+    Parameters
+    ----------
+    fits : iterable of DataTree, or Model
+        What `fit` returned; or a model, which is then fitted to ``data`` by each of ``methods``.
+    data : Data or anything that `read` takes, optional
+        With a model only.
+    methods : sequence of str, optional
+        With a model only; by default every method that it has, but for ``em`` where ``map`` is it.
+    seed : int, optional
+        With a model only.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model where these differ and its
+        fields where the models alone are not enough, and a number where several are named alike. ``p_positive`` is the
+        posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all draws
+        have one sign, which says only that it is near 0 or 1). ``error_mcse`` is the error of the mean against the
+        closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations. ``evidence_gap`` and
+        ``elbo_gap`` are the exact log evidence less the estimate and less the bound; ``evidence_se`` and ``elbo_se``
+        their Monte Carlo errors (0 where there is none). ``loo_score`` is the mean leave-one-out log predictive density
+        of one observation in nats: of the point estimate plugged in for ``map`` and ``mle``, else integrated over the
+        posterior; ``loo_se`` is its standard error over observations and ``loo_mcse`` its Monte Carlo error. What does
+        not apply or is withheld is NaN.
+
+    Raises
+    ------
+    InputError
+        When the fits are not of the same data.
+    """
+    import pandas as pd
+
+    if isinstance(fits, Model):
+        methods = [methods] if isinstance(methods, str) else methods
+        fits = fit_each(fits, data, _default_methods(type(fits)) if methods is None else methods, seed)
+    fits = list(fits)
+    trees = [one for one in fits if not isinstance(one, Withheld)]
+    require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
+    same = iter(matched(trees))
+    fits = [one if isinstance(one, Withheld) else next(same) for one in fits]
+    rows = [{"fit": label, **row} for label, one in zip(names_of(fits), fits, strict=True) for row in _rows(one)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _default_methods(model: type[Model]) -> list[str]:
+    return [name for name in methods_for(model) if name != "em"]
+
+
+def usual_methods(model: type[Model]) -> list[str]:
+    """Return the methods to compare where none are named: of samplers one, which is Gibbs where it is made for it."""
+    sampler = "gibbs" if "gibbs" in methods_for(model) else "nuts"
+    chosen = ("exact", "map", "vb", "laplace", "advi", sampler)
+    return [method for method in methods_for(model) if method in chosen]
+
+
+def named_methods(model: type[Model], names: str | None) -> list[str]:
+    """Return the methods that a list with commas names, all for ``"all"``, the usual ones for None, once checked."""
+    if names is None:
+        return usual_methods(model)
+    if names == "all":
+        return methods_for(model)
+    chosen = [method.strip() for method in names.split(",")]
+    for method in chosen:
+        check_method(model, method)
+    return chosen
+
+
+def fit_each(
+    model: Model, data: Any, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
+) -> list[xr.DataTree | Withheld]:
+    """Fit by each method in turn; one without a finite answer, or with too many rows, is withheld with its reason."""
+    for method in methods:
+        check_method(type(model), method)
+    data = given(model, data)
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # one for all, so that one command gives all again
+    reporter = reporter or Reporter()
+    found: list[xr.DataTree | Withheld] = []
+    for method in methods:
+        reporter.say(f"{model.name}: {method}")
+        try:
+            if method == "enumerate":
+                _require_few(model, data)
+            found.append(fit(model, data, method, seed=seed, reporter=reporter))
+        except NumericalError as error:
+            found.append(Withheld(method, str(error)))
+    return found
+
+
+def _require_few(model: Model, data: Data | Accumulated) -> None:
+    """Raise `NumericalError` where there are more assignments than can be summed over."""
+    try:
+        require_few(model, rows_of(data))
+    except InputError as error:
+        raise NumericalError(str(error)) from error
+
+
+def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:
+    """Raise `InputError` unless all digests agree; ``sources`` are pairs of digest and source of the ``what``."""
+    digests = dict(sources)
+    if len(digests) > 1:
+        named = ", ".join(f"{source} ({digest[:8]})" for digest, source in digests.items())
+        raise InputError(f"the {what} are of different data: {named}", hint=f"compare {what} of the same data")
+
+
+def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
+    """Name each fit by its method, by model and prior too where these differ, and numbered where that is not enough."""
+    labels = {model_label(one): one.attrs["model"] for one in fits if not isinstance(one, Withheld)}
+    models_suffice, plain = len(set(labels.values())) == len(labels), []
+    for one in fits:
+        if isinstance(one, Withheld) or len(labels) == 1:
+            plain.append(one.method if isinstance(one, Withheld) else one.attrs["method"])
+        else:
+            plain.append(f"{one.attrs['method']} {one.attrs['model'] if models_suffice else model_label(one)}")
+    return [f"{name} ({plain[: i + 1].count(name)})" if name in plain[:i] else name for i, name in enumerate(plain)]
+
+
+def model_label(tree: xr.DataTree) -> str:
+    """Name a fit's model with its fields."""
+    return label_of(find(tree.attrs["model"]), nested(tree, "fields"))
+
+
+def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
+    if isinstance(one, Withheld):
+        return [{"method": one.method, "status": f"withheld: {one.reason}"}]
+    whole = {
+        "model": model_label(one),
+        "method": one.attrs["method"],
+        "kind": one.attrs["kind"],
+        "status": one.attrs["status"],
+        "seconds": sum(nested(one, "seconds").values()),
+        **(_evidence(one) | _loo(one) if one.attrs["status"] == "ok" else {}),
+    }
+    return [
+        {**whole, **row} for name, found in summarize(one, listed(one)).items() for row in _elements(one, name, found)
+    ]
+
+
+def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
+    """Return one row for each scalar of a parameter."""
+    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, found)
+    signs = probability_positive(tree, name)
+    columns |= dict(zip(("p_positive", "p_positive_mcse"), signs, strict=True)) if signs else {}
+    rows = []
+    for index, label in elements(tree["posterior"].to_dataset()[name]):
+        values = {key: float(value[index]) for key, value in columns.items() if value is not None}
+        rows.append({"parameter": label, **values})
+    return rows
+
+
+def _evidence(tree: xr.DataTree) -> dict[str, float]:
+    """Return log evidence and ELBO, each with its own Monte Carlo error and its own distance from the exact one."""
+    found: dict[str, float] = {}
+    for name, short, error in (("log_evidence", "evidence", "log_evidence_mcse"), ("elbo", "elbo", "elbo_se")):
+        value, se = fact(tree, name), fact(tree, error)
+        if value is None:
+            continue
+        found |= {name: value, f"{short}_se": 0.0 if se is None else se}
+        if tree.attrs["kind"] != "exact" and "exact" in tree.children:
+            found[f"{short}_gap"] = tree["exact"].attrs["log_evidence"] - value
+    return found
+
+
+def _loo(tree: xr.DataTree) -> dict[str, float]:
+    model, data, method = model_of(tree), given_of(tree), tree.attrs["method"]
+    if method == "exact":
+        found = score.integrated(model, data)
+    elif tree.attrs["kind"] == "point estimate":
+        found = score.plugged_in(model, data, method)
+    else:
+        found = score.from_draws(model, data, tree["posterior"].to_dataset())
+    return {} if found is None else {"loo_score": found.mean, "loo_se": found.se, "loo_mcse": found.mcse}

@@ -1,0 +1,165 @@
+"""How many components? Candidates for `select`, and what EM, variational Bayes and enumeration say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.comparison import dual_importance
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures
+from bayeszoo.inference.engine.ascent import Search
+from bayeszoo.inference.methods import em, enumeration, vb
+from bayeszoo.model.base import Exact, Model, Predictive, Sufficient
+from bayeszoo.model.capabilities import Enumerable, Latent, Values, Variational
+
+NO_EVIDENCE = "no closed form: give a fit by smc"
+
+
+def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
+    """Make candidates for `select` of one model: several numbers of components K, or of factors q.
+
+    Parameters
+    ----------
+    model : Model
+        An instance with a field K, or q; its own number does not matter. All other fields stay as they are: every
+        candidate has the same prior for each of its components.
+    numbers : iterable of int
+        Each >= 1.
+
+    Returns
+    -------
+    dict of str to Model
+        ``{"K=1": ..., "K=2": ..., ...}``, or ``"q=1"`` and so on.
+
+    Raises
+    ------
+    InputError
+        When the model has neither, or a number is not one or given twice.
+
+    Notes
+    -----
+    Log evidences of several K judge the prior of the components as well, and compare only under the same one. `weak` of
+    some mixtures chooses it by K: of Old Faithful three components are preferred where each K has its own weak fields,
+    and two where all have those for K = 1, which is what ``bayeszoo select --components`` does.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> list(bz.components(bz.find("gaussian_mixture")(), range(1, 4)))
+    ['K=1', 'K=2', 'K=3']
+    """
+    name = number_of_components(type(model)) if isinstance(model, Model) else None
+    if name is None:
+        what = f"the class {model.__name__}" if isinstance(model, type) else getattr(model, "name", repr(model))
+        raise InputError(
+            f"only models with K components have several, or those with q factors, got {what}",
+            hint="see `bayeszoo list`",
+        )
+    given = list(numbers)
+    if not given:
+        raise InputError("there are no numbers of components", hint="give range(1, 6)")
+    made = {f"{name}={number}": cast(Model, replace(cast(Any, model), **{name: number})) for number in given}
+    if len(made) < len(given):
+        raise InputError(f"{name}={max(given, key=given.count)} is given twice")
+    return made
+
+
+def number_of_components(model: type[Model]) -> str | None:
+    """Return the field that is the number of components or factors; None of a model that has none to choose."""
+    known = {field.name for field in fields(cast(Any, model))}
+    return next((name for name in ("K", "q") if name in known), None)
+
+
+def plug_in(model: Any) -> Callable[[Any, Any], Any] | None:
+    """Return how held-out rows are predicted by a model without closed forms: given the maximum of the likelihood.
+
+    None of models with closed forms, and of those whose maximum takes many climbs.
+    """
+    known = isinstance(model, Latent) and isinstance(model, Sufficient) and hasattr(model, "mle")
+    if isinstance(model, Predictive) or not known:
+        return None
+    of_model = cast(Any, model)
+    return lambda stats, rows: of_model.likelihood(of_model.mle(stats), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Criteria:
+    """The criteria of a model with latent variables, each with where it is from.
+
+    Where there is none a `NumericalError` says why. All is the same whenever ``seed`` is, whatever was asked before.
+    """
+
+    model: Any
+    data: Values
+    seed: int
+
+    @classmethod
+    def of(cls, model: Model, data: Values, seed: int) -> Criteria | None:
+        """Return the criteria, or None of a model with closed forms, or without latent variables."""
+        has = isinstance(model, Latent | Variational | Enumerable) and not isinstance(model, Exact)
+        return cls(model, data, seed) if has else None
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether an evidence may be had without a fit."""
+        return isinstance(self.model, Enumerable | Variational)
+
+    def log_likelihood(self) -> tuple[float, str]:
+        """Return the maximum of the log likelihood, by EM."""
+        if not isinstance(self.model, Latent):
+            raise NumericalError("no closed form")
+        found = em.climbs(self.model, self._sample, self._rng(0), flat=True)
+        return found.best.expectation.value, _reached("EM", found)
+
+    def elbo(self) -> tuple[float, str]:
+        """Return the evidence lower bound of variational Bayes."""
+        if not isinstance(self.model, Variational):
+            raise NumericalError("no variational Bayes")
+        return self._climbed.best.objective, _reached("VB", self._climbed)
+
+    def evidence(self) -> tuple[float, float, str]:
+        """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
+        if self._is_enumerable:
+            return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
+        if not (isinstance(self.model, Variational) and dual_importance.can_estimate(self.model)):
+            raise NumericalError(NO_EVIDENCE)
+        starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
+        found = dual_importance.estimate(self.model, self.data, self._rng(2), starts)
+        if wrong := failures([at_most("k-hat", found.k_hat, MAX_K_HAT)]):
+            raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
+        return found.log_evidence, found.mcse, "importance sampling"
+
+    @property
+    def _is_enumerable(self) -> bool:
+        if not isinstance(self.model, Enumerable):
+            return False
+        try:
+            enumeration.require_few(self.model, self.data)
+        except InputError:
+            return False
+        return True
+
+    @cached_property
+    def _climbed(self) -> Search:
+        return vb.climbs(self.model, self._sample, self._rng(1))
+
+    @cached_property
+    def _sample(self) -> Any:
+        """What EM and variational Bayes go by."""
+        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
+
+    def _rng(self, purpose: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, purpose))
+
+
+def _reached(how: str, found: Search) -> str:
+    """Say how many restarts reached the best; what a fit would withhold is withheld here."""
+    if wrong := failures(found.checks):
+        raise NumericalError(f"{how}: {wrong}")
+    facts = found.facts
+    return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts"

@@ -1,0 +1,172 @@
+"""Empirical Bayes by variational Bayes, where the evidence has no closed form: its lower bound is made largest.
+
+Variational EM (Blei, Ng and Jordan 2003, section 5.3; Bishop, PRML, section 10.2): from an optimum of q at the fields
+given, steps of q alternate with steps of the fields, each of which climbs the ELBO. What it finds is the maximum of a
+bound, and not of the evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.comparison.evidence.evidence import ENVELOPE, EmpiricalBayes
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError
+from bayeszoo.families.documents.dirichlet_fit import LARGEST, SMALLEST
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.fields import text
+
+WITHHELD = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
+MOST_STEPS = 2000
+"""Of a climb: where a field goes to an edge the ELBO rises ever more slowly, and no climb converges."""
+NEAR = 1e-3
+"""Relative distance to an edge of the search at which a field is at it."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class EmpiricalBayesByVB(EmpiricalBayes):
+    """A model whose fields maximize the ELBO; ``log_evidence`` is withheld (NaN).
+
+    Attributes
+    ----------
+    elbo, elbo_before : float
+        The largest ELBO found over the fields and q, and at the fields given over q alone.
+    trace : ndarray of shape (steps,)
+        The ELBO of the best climb; its steps are of q and of the fields in turn.
+    """
+
+    elbo: float = math.nan
+    elbo_before: float = math.nan
+    trace: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        """Say what was found and what it is worth."""
+        changes = [
+            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
+        ]
+        lines = [
+            f"{self.model.name}: {', '.join(changes)}{'' if self.status == 'ok' else '  (where the search ended)'}",
+            f"ELBO {self.elbo_before:.10g} -> {self.elbo:.10g}",
+            WITHHELD,
+            ENVELOPE,
+            f"{self.reached} of {self.starts} climbs reached the best",
+            f"status {self.status}",
+        ]
+        return "\n".join([*lines, *self.reasons])
+
+
+def by_vb(
+    model: Model,
+    data: Data,
+    over: Sequence[str],
+    *,
+    starts: int = 8,
+    seed: int = 0,
+    reporter: Reporter | None = None,
+) -> EmpiricalBayesByVB:
+    """Choose fields so that the ELBO is largest.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Variational`, with a method ``vb_choose(q, over)`` that returns the model whose fields make the ELBO
+        largest at q, and q beside its prior.
+    data : Data
+        What `read` gave.
+    over : sequence of str
+        The fields. One number stays one number; of a vector every entry is chosen.
+    starts : int
+        Climbs from the fields given, each with a q at random; of large data fewer.
+    seed : int
+        Of these.
+    reporter : Reporter, optional
+        Takes progress.
+
+    Returns
+    -------
+    EmpiricalBayesByVB
+        Its status is not ``"ok"`` where a field went to the edge of the search, 1e-6 or 1e6, or the best climb did not
+        converge or was reached once only.
+
+    Raises
+    ------
+    InputError
+        When the model cannot choose such a field.
+    NumericalError
+        When no climb converged, as where a field has no best value.
+    """
+    for name in over:
+        if name not in getattr(model, "chosen_by_vb", ()):
+            raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes")
+    found, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter)
+    after = found.best.state[0]
+    edges = _edges(after, over)
+    checks = [*found.checks, at_most("fields at the boundary", len(edges), 0)]
+    return EmpiricalBayesByVB(
+        after,
+        model,
+        math.nan,
+        math.nan,
+        tuple(over),
+        edges,
+        found.reached,
+        len(found.climbs),
+        checks,
+        elbo=found.best.objective,
+        elbo_before=before,
+        trace=found.best.trace,
+    )
+
+
+def _search(
+    model: Any, data: Data, over: tuple[str, ...], starts: int, rng: np.random.Generator, reporter: Reporter | None
+) -> tuple[Search, float]:
+    """Climb the ELBO over q and the fields, from optima of q at the fields given, and return the best of these.
+
+    A state is a model and its q. From a q at random the fields often settle on what that is like; a quarter begins
+    there none the less, for no start is best for all data.
+    """
+    effort, before = Effort.of(model, data), [-math.inf]
+    effort = replace(effort, steps=min(effort.steps, MOST_STEPS))
+
+    def evaluate(state: tuple[Any, Any]) -> tuple[float, Expectation]:
+        own, q = state
+        found = own.vb_e_step(q, data)
+        return found.value - float(own.divergence(q)), Expectation((own, found.stats), found.value)
+
+    def held(stats: tuple[Any, Any]) -> tuple[Any, Any]:
+        return stats[0], stats[0].vb_m_step(stats[1])
+
+    def chosen(stats: tuple[Any, Any]) -> tuple[Any, Any]:
+        own, q = held(stats)
+        return own.vb_choose(q, over)
+
+    def begin(rng: np.random.Generator) -> tuple[Any, Any]:
+        at_random, start = bool(before[0] > -math.inf and rng.random() < 0.25), (model, model.vb_start(data, rng))
+        if at_random:
+            return start
+        found = climb(start, evaluate, held, effort)
+        before[0] = max(before[0], found.objective)
+        return found.state
+
+    return search(begin, evaluate, chosen, rng, reporter or Reporter(), restarts=starts, effort=effort), before[0]
+
+
+def _edges(model: Any, over: Sequence[str]) -> dict[str, str]:
+    """Say which fields ended at an edge of the search, where the ELBO has no maximum."""
+    found = {}
+    for name in over:
+        values = np.asarray(getattr(model, name))
+        for limit, what in ((SMALLEST, "0"), (LARGEST, "infinity")):
+            if np.any(np.abs(np.log(values / limit)) < NEAR):
+                found[name] = f"no maximum in {name}: the ELBO does not fall as {name} -> {what}"
+    return found

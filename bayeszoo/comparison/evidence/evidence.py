@@ -1,0 +1,292 @@
+"""Empirical Bayes: the hyperparameters under which the evidence of the data is largest.
+
+Also called evidence maximization, or maximum likelihood of type II (Good 1965; MacKay 1992; Bishop, PRML, section 3.5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bayeszoo.comparison.evidence.grid import Axis, require_same_statistics
+from bayeszoo.comparison.evidence.surface import Coordinates, Peak, Surface
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import Check, at_least, at_most, passed
+from bayeszoo.foundation.optimize import MAX_DISTANCE
+from bayeszoo.model.base import Exact, Model
+from bayeszoo.model.fields import hyperparameters, text
+
+if TYPE_CHECKING:
+    from bayeszoo.inference.problem import Reporter
+
+SAME = 1e-6
+"""Two climbs reached the same maximum when their log evidences differ by less, in nats."""
+ENVELOPE = "the fields were chosen by these data, so this is an upper envelope and not the evidence of a model"
+
+
+@dataclass(frozen=True, repr=False)
+class EmpiricalBayes:
+    """A model whose fields maximize the evidence, or why there is none.
+
+    Attributes
+    ----------
+    model : Model
+        The model at the largest evidence found; where ``boundary`` is not empty, only where the search ended.
+    before : Model
+        The model that was given.
+    log_evidence, log_evidence_before : float
+        max over the fields of log p(data), and log p(data) at the fields given. The first is an upper envelope: it
+        may not be compared with the evidence of a model whose fields were not chosen by the same data.
+    over : tuple of str
+        The fields that were chosen.
+    boundary : dict of str to str
+        What the evidence does, for each field, or entry of one, in which it has no maximum.
+    reached, starts : int
+        How many climbs ended within `SAME` nats of the best, and how many there were.
+    checks : list of Check
+        All of them must pass.
+    """
+
+    model: Model
+    before: Model
+    log_evidence: float
+    log_evidence_before: float
+    over: tuple[str, ...]
+    boundary: dict[str, str]
+    reached: int
+    starts: int
+    checks: list[Check]
+
+    @property
+    def status(self) -> str:
+        """``"ok"``, ``"at the boundary"`` or ``"not converged"``."""
+        if self.boundary:
+            return "at the boundary"
+        return "ok" if passed(self.checks) else "not converged"
+
+    def __repr__(self) -> str:
+        """Say what was found and what it is worth."""
+        ended = "" if self.status == "ok" else "  (where the search ended)"
+        changes = [
+            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
+        ]
+        lines = [
+            f"{self.model.name}: {', '.join(changes)}{ended}",
+            f"log evidence {self.log_evidence_before:.10g} -> {self.log_evidence:.10g}",
+            ENVELOPE,
+            f"{self.reached} of {self.starts} climbs reached the best",
+            f"status {self.status}",
+        ]
+        return "\n".join([*lines, *self.reasons])
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the status is not ``"ok"``, a line each."""
+        failed = [str(check) for check in self.checks if not check.passed]
+        return list(self.boundary.values()) or failed
+
+
+def empirical_bayes(
+    model: Model,
+    data: Any = None,
+    over: str | Sequence[str] | None = None,
+    *,
+    starts: int = 8,
+    seed: int = 0,
+    reporter: Reporter | None = None,
+) -> EmpiricalBayes:
+    """Choose fields of a model so that the evidence of the data is largest.
+
+    A field is learned from what it governs several times over: the prior of many weights, of many groups' rates, the
+    spread of many rows. A field of the prior of a single parameter is not: one coin says where its own probability of
+    success lies, and the evidence is then largest for a prior that holds nothing else, at the boundary.
+
+    Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
+    of NUTS: see `bayeszoo.empirical_draws.by_draws`. A model that is not `Exact` may choose them by variational Bayes,
+    so that the lower bound of the evidence is largest: see `bayeszoo.empirical_vb.by_vb`.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Exact`. It may have a method ``log_evidence_gradient(stats)`` that returns the derivative of
+        ``log_evidence(stats)`` with respect to each field by name, each of its field's own shape; it is compared with
+        finite differences where the climb begins and where it ends. Without it the differences are used, which takes
+        long when a vector has dozens of entries.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+    over : str or sequence of str
+        The fields to choose. One number that stands for a whole vector stays one number; of a vector every entry is
+        chosen by itself.
+    starts : int
+        Climbs, at least two: from the model's own fields, and from places around these and around ``model.weak(data)``.
+        By draws there is one, from the model's own.
+    seed : int
+        Of the places, or of the draws.
+    reporter : Reporter, optional
+        Takes the progress of NUTS; silent by default.
+
+    Returns
+    -------
+    EmpiricalBayes
+        Its status is not ``"ok"`` when the evidence has no maximum, or none was found for certain. By draws it is an
+        `EmpiricalBayesByDraws`, with Monte Carlo errors.
+
+    Raises
+    ------
+    InputError
+        When the model is not conjugate, has no such fields, reads the data through one of them, or the data do not
+        suit it; or there is no closed form for these data, and not the prior alone depends on a field.
+    NumericalError
+        When the evidence of the model as given is not finite, or the model's gradient is wrong.
+
+    Notes
+    -----
+    L-BFGS-B in the logarithms of positive fields, and in real fields in units that change the evidence by about a nat,
+    up to a factor of 1e6 beyond the model's fields and the weak ones; then Newton steps. A maximum is accepted only
+    where the curvature is that of one, and when no field can be moved 1e3 further out to either side, the others
+    following, with the evidence as high as before: where it levels off towards a supremum there is no maximum.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> speeds = bz.find("gaussian_mean")(m0=850, s0=50, sigma=100)
+    >>> found = bz.empirical_bayes(speeds, [850, 740, 900, 1070, 930, 850, 950, 980], over="sigma")
+    >>> round(float(found.model.sigma), 2), found.status
+    (92.29, 'ok')
+    """
+    names = _chosen(model, over)
+    if isinstance(starts, bool) or not isinstance(starts, int) or starts < 2:
+        raise InputError(f"starts must be a whole number >= 2, got {starts!r}", hint="one climb cannot be checked")
+    data = read(model, data)
+    if not isinstance(model, Exact):
+        from bayeszoo.comparison.evidence.by_bound import by_vb
+
+        return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
+    for name in names:
+        require_same_statistics(model, data, [_moved(model, name)])
+    if why := no_closed_form(model, data):
+        from bayeszoo.comparison.evidence.by_draws import by_draws
+
+        return by_draws(model, data, names, seed=seed, why=why, reporter=reporter)
+    conjugate: Any = model
+    coordinates = Coordinates.of(model, conjugate.weak(data), names)
+    surface = Surface(coordinates, conjugate.statistics(data)).in_its_units()
+    before = _before(surface)
+    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+        heights, best = _search(surface, starts, np.random.default_rng(seed))
+        best, boundary = _outward(surface, best)
+    surface.require_gradient(best.x)
+    reached = int(sum(abs(height - best.value) <= SAME for height in heights))
+    after = surface.coordinates.model_at(best.x)
+    checks = _checks(best, boundary, reached)
+    return EmpiricalBayes(after, model, best.value, before, names, boundary, reached, starts, checks)
+
+
+def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the fields to choose, or say what is wrong with them."""
+    if not isinstance(model, Exact) and not hasattr(model, "vb_choose"):
+        raise InputError(f"{model.name} has no closed-form evidence to maximize", hint="see `bayeszoo list`")
+    known = hyperparameters(model)
+    names = (over,) if isinstance(over, str) else tuple(over or ())
+    has = f"{model.name} has {', '.join(known)}"
+    if not names:
+        hint = "name a few: over all of them the prior usually collapses on the data"
+        raise InputError(f"say with --over which fields to maximize the evidence over; {has}", hint=hint)
+    for name in names:
+        if name not in known:
+            raise InputError(f"--over {name}: {model.name} has no such field of numbers", hint=has)
+        if known[name].matrix:
+            raise InputError(f"--over {name}: the evidence cannot be maximized over a matrix", hint=has)
+    if len(set(names)) < len(names):
+        raise InputError(f"--over {','.join(names)}: a field is named twice")
+    return names
+
+
+def _moved(model: Any, name: str) -> Axis:
+    """Return an axis whose upper end is another value of a field than its own."""
+    low = float(np.max(getattr(model, name)))
+    return Axis(
+        name, low, 1.5 * low + (not hyperparameters(model)[name].positive), hyperparameters(model)[name].positive
+    )
+
+
+def no_closed_form(model: Any, data: Any) -> str:
+    """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
+    if not hasattr(model, "log_prior"):
+        return ""
+    try:
+        model.log_evidence(model.statistics(data))
+    except NumericalError as error:
+        return str(error).removeprefix("no closed form: ")
+    return ""
+
+
+def _before(surface: Surface) -> float:
+    """Return the evidence of the model as given, once its gradient is known to be right."""
+    given: Any = surface.coordinates.model
+    value = float(given.log_evidence(surface.stats))
+    if not math.isfinite(value):
+        raise NumericalError(f"the log evidence of {given} is not finite")
+    surface.require_gradient(np.zeros(len(surface.coordinates.labels)))
+    return value
+
+
+def _search(surface: Surface, starts: int, rng: np.random.Generator) -> tuple[list[float], Peak]:
+    """Climb from every start; return how high each came, and the best place."""
+    ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
+    heights = [surface.value(end) for end in ends]
+    return heights, surface.peak(ends[int(np.argmax(heights))])
+
+
+def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
+    """Look far out on every side; return the best place after that, and what is wrong with it as a maximum."""
+    far = _far(surface, best)
+    for _ in range(3):
+        highest = max(far.values(), key=surface.value)
+        if not surface.value(highest) > best.value + SAME:
+            break
+        higher = surface.peak(surface.climb(highest))
+        if not higher.value > best.value + SAME:
+            break  # only beyond the edge of the search
+        best, far = higher, _far(surface, higher)
+    ways = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
+    found = {
+        label: _said(surface.coordinates, entry, ways, best) for entry, label in enumerate(surface.coordinates.labels)
+    }
+    return best, {label: line for label, line in found.items() if line}
+
+
+def _far(surface: Surface, best: Peak) -> dict[tuple[int, int], np.ndarray]:
+    """Return the highest place found far out in each entry, to either side."""
+    return {(entry, side): surface.further(best, entry, side) for entry in range(len(best.x)) for side in (-1, 1)}
+
+
+def _said(coordinates: Coordinates, entry: int, ways: set[tuple[int, int]], best: Peak) -> str:
+    """Say what the evidence does in an entry without a maximum; nothing where there is one."""
+    label, (low, high) = coordinates.labels[entry], coordinates.bounds()
+    sides = [side for side in (-1, 1) if (entry, side) in ways]
+    if len(sides) == 2:
+        return f"the evidence does not depend on {label}"
+    if sides:
+        lowest = "0" if coordinates.logarithmic[entry] else "-infinity"
+        limit = "infinity" if sides[0] > 0 else lowest
+        return f"no maximum in {label}: the evidence does not fall as {label} -> {limit}"
+    if best.x[entry] in (low[entry], high[entry]):
+        value = coordinates.values(best.x)[entry]
+        return f"the evidence still rises at {label} = {value:g}, the edge of the search: begin nearer to its maximum"
+    return ""
+
+
+def _checks(best: Peak, boundary: dict[str, str], reached: int) -> list[Check]:
+    return [
+        at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
+        at_most("fields at the boundary", len(boundary), 0),
+        at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
+        at_least("starts that reached the maximum", reached, 2),
+    ]

@@ -1,0 +1,389 @@
+"""Full Bayes over hyperparameters: fields of a model are integrated out, where empirical Bayes plugs in a maximum.
+
+The fields get a prior, a posterior, and the evidence keeps every constant. Means and variances of the parameters follow
+by the laws of total expectation and variance. MacKay 1992, section 2.4; Bishop, PRML, section 3.5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bayeszoo.comparison.evidence.evidence import EmpiricalBayes, empirical_bayes, no_closed_form
+from bayeszoo.comparison.evidence.grid import Axis, Bounds, axes_of, model_at, require_fields, require_same_statistics
+from bayeszoo.comparison.evidence.integral import (
+    MAX_ERROR,
+    MAX_MOMENT_ERROR,
+    Grid,
+    Integral,
+    LogPrior,
+    combinations,
+    differences,
+    of_fields,
+    refined,
+)
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.gate import Check, at_most, passed
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import hyperparameters
+
+FACTOR = 100.0
+"""How far to either side of the empirical-Bayes maximum a positive field is integrated, unless bounds are given."""
+EDGE = 0.1
+"""The share of the distance between the bounds that counts as near one of them."""
+MAX_EDGE = 1e-3
+"""Posterior probability that may lie near a bound."""
+MAX_EDGE_VARIANCE = 1e-2
+"""Share of a variance that may come from there: of a heavy tail it is most, and the bounds decide the moments."""
+NOTHING = 1e-14
+"""Posterior probability of a point of the grid that nothing is gained from."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FullBayes:
+    """Posterior of fields of a model and of its parameters, with the fields integrated out.
+
+    Attributes
+    ----------
+    model : Model
+        The model that was given; its other fields stay.
+    over : tuple of str
+        The fields that were integrated out.
+    bounds : dict of str to pair of float
+        Between which values.
+    prior : str
+        Which prior the fields had.
+    prior_mass : float
+        Its probability between the bounds; 1 for the default, which is defined there.
+    log_evidence, log_evidence_error : float
+        Log of the evidence with the fields integrated out, and what halving the grid changes it by.
+    fields : dict of str to dict
+        ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of each field; moments that the bounds decide are NaN.
+    parameters : dict of str to dict
+        ``mean`` and ``sd`` of each parameter, of its shape, and ``plug_in_mean`` and ``plug_in_sd``: what the posterior
+        at the maximum of the evidence says, None where there is no maximum.
+    moment_error : float
+        The most that halving the grid changes any of these by, in standard deviations.
+    edges : dict of str to pair of float
+        Posterior probability in the lowest and in the highest tenth of what was integrated over.
+    variance_near_bounds : dict of str to float
+        The share of the variance of each field and parameter, of a vector the largest, that comes from there.
+    points : tuple of int
+        Of the grid.
+    plug_in : EmpiricalBayes
+        The maximum of the evidence.
+    checks : list of Check
+        All of them must pass.
+    """
+
+    model: Model
+    over: tuple[str, ...]
+    bounds: dict[str, tuple[float, float]]
+    prior: str
+    prior_mass: float
+    log_evidence: float
+    log_evidence_error: float
+    fields: dict[str, dict[str, float]]
+    parameters: dict[str, dict[str, Any]]
+    moment_error: float
+    edges: dict[str, tuple[float, float]]
+    variance_near_bounds: dict[str, float]
+    points: tuple[int, ...]
+    plug_in: EmpiricalBayes
+    checks: list[Check]
+
+    @property
+    def status(self) -> str:
+        """``"ok"``, ``"at the bounds"`` or ``"not converged"``."""
+        if any(max(pair) > MAX_EDGE for pair in self.edges.values()):
+            return "at the bounds"
+        return "ok" if passed(self.checks) else "not converged"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the status is not ``"ok"``, a line each."""
+        found = [str(check) for check in self.checks if not check.passed]
+        if self.status == "at the bounds":
+            found.append("the posterior of the fields does not fall off fast enough: the answer depends on the bounds")
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """Which moments are withheld, and why, a line each."""
+        decided = {name: share for name, share in self.variance_near_bounds.items() if share > MAX_EDGE_VARIANCE}
+        why = "of the variance comes from near the bounds, which decide the moments"
+        return [f"mean and sd of {name} are withheld: {share:.2g} {why}" for name, share in decided.items()]
+
+    def __repr__(self) -> str:
+        """Say what was found and what it is worth."""
+        of_fields = [
+            f"{name} {found['median']:.6g} ({found['q025']:.3g} to {found['q975']:.3g})"
+            for name, found in self.fields.items()
+        ]
+        lines = [
+            f"{self.model.name}: {', '.join(of_fields)}",
+            f"prior: {self.prior}",
+            f"log evidence {self.log_evidence:.10g}, fields integrated out; {self.log_evidence_error:.1g} by halving",
+            f"status {self.status}",
+        ]
+        return "\n".join([*lines, *self.reasons, *self.notes])
+
+
+def full_bayes(
+    model: Model,
+    data: Any = None,
+    over: str | Sequence[str] | None = None,
+    *,
+    bounds: Bounds | None = None,
+    log_prior: LogPrior | None = None,
+    plug_in: EmpiricalBayes | None = None,
+) -> FullBayes:
+    """Integrate one or two fields out of a model, by quadrature of its exact evidence.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Exact`. Fields that are not named stay.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+    over : str or sequence of str
+        The fields, each a single number; by default those that have bounds.
+    bounds : mapping of str to pair of float, optional
+        Between which values to integrate; by default from a hundredth to a hundred times the maximum of the evidence.
+        A real field, such as a mean, needs them.
+    log_prior : callable, optional
+        ``log_prior(tau=..., sigma=...)`` returns the log density of the fields' prior, with every constant, with
+        respect to the fields themselves. By default the prior is uniform between the bounds, for a positive field in
+        its logarithm, so that the evidence depends on the bounds.
+    plug_in : EmpiricalBayes, optional
+        The maximum of the evidence over the same fields, where it is known already.
+
+    Returns
+    -------
+    FullBayes
+        Its status is not ``"ok"`` when the posterior does not fall off towards the bounds, or the grid is too coarse.
+
+    Raises
+    ------
+    InputError
+        When the model has no closed form or no such fields, the bounds are no bounds, or the data do not suit it.
+    Untrustworthy
+        When the evidence has no maximum to lay bounds around, and none are given.
+
+    Notes
+    -----
+    The grid is dense around the highest posterior density and grows exponentially coarser towards the bounds. It is
+    refined until leaving out every other point changes little; what that changes is reported.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> speeds = bz.find("gaussian_mean")(m0=850, s0=50)
+    >>> found = bz.full_bayes(speeds, over="sigma")
+    >>> round(found.fields["sigma"]["mean"], 1), found.status
+    (79.6, 'ok')
+    """
+    names = (over,) if isinstance(over, str) else tuple(over or bounds or ())
+    require_fields(model, names)
+    bounds = _known(names, bounds or {})
+    data = read(model, data)
+    if reason := no_closed_form(model, data):
+        raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}")
+    require_same_statistics(model, data, axes_of(model, bounds) if bounds else [])
+    best = plug_in or empirical_bayes(model, data, names)
+    if set(best.over) != set(names):
+        raise InputError(f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}")
+    axes = axes_of(model, {name: bounds[name] if name in bounds else _around(best, name) for name in names})
+    integral = Integral(model, cast(Any, model).statistics(data), axes, log_prior)
+    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+        grid = refined(integral, best.model if best.status == "ok" else None)
+        return _result(integral, best, grid, laid=[name for name in names if name not in bounds])
+
+
+def _known(names: tuple[str, ...], bounds: Bounds) -> Bounds:
+    other = next((name for name in bounds if name not in names), None)
+    if other is not None:
+        raise InputError(f"bounds of {other}, which is not among the fields to integrate out: {', '.join(names)}")
+    return bounds
+
+
+def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
+    """Return the default bounds of a field."""
+    if not hyperparameters(best.model)[name].positive:
+        raise InputError(f"a uniform prior of {name} needs bounds", hint=f'give bounds={{"{name}": (lowest, highest)}}')
+    if best.status != "ok":
+        why = "; ".join(best.reasons)
+        raise Untrustworthy(f"the evidence has no maximum to lay bounds around ({why}): give bounds of {name}")
+    above = float(getattr(best.model, "lower_bounds", {}).get(name, 0.0))
+    excess = float(getattr(best.model, name)) - above
+    return above + excess / FACTOR, above + excess * FACTOR
+
+
+def _result(integral: Integral, best: EmpiricalBayes, grid: Grid, laid: Sequence[str]) -> FullBayes:
+    axes, model = integral.axes, integral.model
+    fields, coarse_fields = (of_fields(axes, grid, every) for every in (1, 2))
+    mixture = _Mixture.of(integral, grid)
+    parameters, coarse = (mixture.of_parameters(mass) for mass in (mixture.mass, mixture.half))
+    moment_error = max(differences(fields, coarse_fields), differences(parameters, coarse))
+    spread = mixture.spread_near_bounds()
+    edges = {axis.name: _edges(axis, grid, i) for i, axis in enumerate(axes)}
+    prior_mass = float(np.sum(np.exp(grid.prior) * grid.weights()))
+    plugged = _plugged_in(best, integral.stats)
+    return FullBayes(
+        model=model,
+        over=tuple(axis.name for axis in axes),
+        bounds={axis.name: (axis.low, axis.high) for axis in axes},
+        prior=_described(integral, prior_mass, laid),
+        prior_mass=prior_mass if integral.log_prior else 1.0,
+        log_evidence=grid.log_integral(),
+        log_evidence_error=grid.error,
+        fields={name: _kept(found, spread[name], float) for name, found in fields.items()},
+        parameters={name: {**_kept(found, spread[name]), **plugged[name]} for name, found in parameters.items()},
+        moment_error=moment_error,
+        edges=edges,
+        variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in spread.items()},
+        points=grid.evidence.shape,
+        plug_in=best,
+        checks=_checks(grid, moment_error, edges, prior_mass),
+    )
+
+
+def _described(integral: Integral, mass: float, laid: Sequence[str]) -> str:
+    """Say what the prior is; ``laid`` are the fields whose bounds were laid around the maximum of the evidence."""
+    ranges = [f"{axis.name} from {axis.low:.6g} to {axis.high:.6g}" for axis in integral.axes]
+    if integral.log_prior:
+        return f"as given, with probability {mass:.6g} within {' and '.join(ranges)}"
+    parts = [f"in {axis.label} for {where}" for axis, where in zip(integral.axes, ranges, strict=True)]
+    note = f"; the bounds of {' and '.join(laid)} lie around the maximum of the evidence, and so depend on the data"
+    return f"uniform {' and '.join(parts)}{note if laid else ''}"
+
+
+def _kept(found: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray) -> dict[str, Any]:
+    """Withhold (NaN) mean and standard deviation where points near a bound decide them."""
+    decided = share > MAX_EDGE_VARIANCE
+    return {key: kind(np.where(decided & (key in ("mean", "sd")), math.nan, value)) for key, value in found.items()}
+
+
+def _checks(
+    grid: Grid, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float
+) -> list[Check]:
+    missing = int(np.sum(np.isnan(grid.evidence) & (grid.prior > -math.inf)))
+    of_edges = [
+        at_most(f"posterior probability near the {side} bound of {name}", share, MAX_EDGE)
+        for name, pair in edges.items()
+        for side, share in zip(("lower", "upper"), pair, strict=True)
+    ]
+    return [
+        at_most("points without an evidence", missing, 0),
+        at_most("log evidence changed by halving the grid", grid.error, MAX_ERROR),
+        at_most("sd that halving the grid moves estimates by", moment_error, MAX_MOMENT_ERROR),
+        at_most("prior probability within the bounds", prior_mass, 1.001),
+        *of_edges,
+    ]
+
+
+def _edges(axis: Axis, grid: Grid, i: int) -> tuple[float, float]:
+    """Return the posterior probabilities near the two bounds of a field."""
+    distribution = grid.rules[i].distribution(grid.marginal(i))
+    low, high = axis.ends
+    return distribution.cdf(low + EDGE * axis.width), 1 - distribution.cdf(high - EDGE * axis.width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixture:
+    """Fields and parameters given the fields, at the points of the grid where there is posterior probability.
+
+    Attributes
+    ----------
+    mass, half : ndarray of shape (P,)
+        Probability of each point, by the whole grid and by every other point of it.
+    near : ndarray of bool, shape (P,)
+        Which points are near a bound.
+    fields, parameters : dict of str to pair of ndarray of shape (P, *own shape)
+        Means and standard deviations at each point.
+    """
+
+    mass: np.ndarray
+    half: np.ndarray
+    near: np.ndarray
+    fields: dict[str, tuple[np.ndarray, np.ndarray]]
+    parameters: dict[str, tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def of(cls, integral: Integral, grid: Grid) -> _Mixture:
+        mass, half = np.ravel(grid.mass()), np.ravel(grid.mass(2))
+        corners = np.zeros(grid.evidence.shape, dtype=bool)
+        corners[np.ix_(*[[0, -1]] * corners.ndim)] = True  # infinite moments need not be where the probability is
+        kept = (mass > NOTHING) | (half > NOTHING) | np.ravel(corners)
+        points = combinations([rule.points for rule in grid.rules])[kept]
+        shares = [(column - axis.ends[0]) / axis.width for axis, column in zip(integral.axes, points.T, strict=True)]
+        near = np.max(np.abs(np.array(shares) - 0.5), axis=0) > 0.5 - EDGE
+        values = {axis.name: axis.values(column) for axis, column in zip(integral.axes, points.T, strict=True)}
+        fields = {name: (column, np.zeros_like(column)) for name, column in values.items()}
+        return cls(_normalized(mass[kept]), _normalized(half[kept]), near, fields, _conditional(integral, points))
+
+    def of_parameters(self, mass: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+        return {name: total(mass, *pair) for name, pair in self.parameters.items()}
+
+    def spread_near_bounds(self) -> dict[str, np.ndarray]:
+        """Return the share of the variance of each field and parameter that comes from points near a bound."""
+        shares = {}
+        for name, (means, sds) in {**self.fields, **self.parameters}.items():
+            found = total(self.mass, means, sds)
+            with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
+                parts = np.square(sds) + np.square(means - found["mean"])
+                share = np.tensordot(self.mass * self.near, parts, axes=1) / np.square(found["sd"])
+            shares[name] = np.where(np.isfinite(share), share, 0.0)
+        return shares
+
+
+def _normalized(mass: np.ndarray) -> np.ndarray:
+    """Return weights that sum to 1, none of them 0, so that an infinite moment of any part is seen."""
+    return np.maximum(mass / np.sum(mass), 1e-300)
+
+
+def _conditional(integral: Integral, points: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return means and sds of each parameter given the fields at each point, of shape (points, *own shape)."""
+    values = [axis.values(column) for axis, column in zip(integral.axes, points.T, strict=True)]
+    found = []
+    for row in zip(*values, strict=True):
+        posterior = cast(Any, model_at(integral.model, integral.axes, row)).posterior(integral.stats)
+        found.append({name: (marginal.mean(), marginal.std()) for name, marginal in posterior.items()})
+    return {
+        name: (np.array([row[name][0] for row in found]), np.array([row[name][1] for row in found]))
+        for name in found[0]
+    }
+
+
+def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, np.ndarray]:
+    """Return mean and sd of a mixture, by the laws of total expectation and variance.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (P,)
+        Weights that sum to 1.
+    means, sds : ndarray of shape (P, *own shape)
+        Of the parts.
+    """
+    mean = np.tensordot(mass, means, axes=1)
+    with np.errstate(invalid="ignore"):  # a mean that is infinite has no variance
+        variance = np.tensordot(mass, np.square(sds) + np.square(means - mean), axes=1)
+    return {"mean": mean, "sd": np.sqrt(variance)}
+
+
+def _plugged_in(best: EmpiricalBayes, stats: Any) -> dict[str, dict[str, Any]]:
+    """Return mean and sd of each parameter at the maximum of the evidence, None where it has none."""
+    ok, model = best.status == "ok", cast(Any, best.model)
+    return {
+        name: {
+            "plug_in_mean": np.asarray(marginal.mean()) if ok else None,
+            "plug_in_sd": np.asarray(marginal.std()) if ok else None,
+        }
+        for name, marginal in model.posterior(stats).items()
+    }

@@ -1,0 +1,221 @@
+"""MacKay's fixed point for the prior and the noise of ridge regression, in terms of effective numbers of parameters.
+
+Where the evidence is stationary (see `bayeszoo.evidence`),
+
+    tau**2    =  |m|**2 / gamma                      m: the weights other than the intercept
+    sigma**2  =  |y - X m|**2 / (n - gamma_total)
+
+with gamma the number of parameters that the data determine: of the weights that tau governs, and of all. The intercept
+has a prior of its own, so that it counts in the second only. Both sides depend on tau and sigma; taking the right ones
+as the next values and starting again is MacKay's iteration. MacKay 1992, section 4; Bishop, PRML, equations 3.91 to
+3.95, where all weights are tau's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError
+from bayeszoo.families.linear.evidence import determined, effective_parameters
+from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import text
+
+FIELDS = ("tau", "sigma")
+"""The fields that the iteration is for."""
+CLOSE = 1e-10
+"""How near the fixed point has to be, in the logarithm of a field."""
+NO_SIGNAL = 1e-6
+"""Effective parameters below which weights are not told from 0: the evidence is within as many nats of its limit."""
+SETTLED = 1e-6
+"""Relative change of a squared field below which it stays, while the other falls to 0."""
+NO_NOISE = 1e-20
+"""Share of the outcome's squares below which errors are rounding."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FixedPoint:
+    """Where MacKay's iteration ended.
+
+    Attributes
+    ----------
+    model : Model
+        With the fields where it ended; a fixed point only where ``converged``.
+    over : tuple of str
+        The fields that were iterated.
+    iterations : int
+        How many steps were taken.
+    gamma : float
+        Effective number of the weights that tau governs, without the intercept.
+    effective_parameters : float
+        Of all weights: the trace of the hat matrix.
+    converged : bool
+        Whether the fields are within `CLOSE` of a fixed point, as far as the rate of convergence tells.
+    reason : str
+        Why not; empty where converged.
+    trace : ndarray of shape (iterations + 1, fields)
+        The fields at the start and after each step.
+    """
+
+    model: Model
+    over: tuple[str, ...]
+    iterations: int
+    gamma: float
+    effective_parameters: float
+    converged: bool
+    reason: str
+    trace: np.ndarray
+
+    def __repr__(self) -> str:
+        """Say where it ended."""
+        fields = ", ".join(f"{name} {text(getattr(self.model, name))}" for name in self.over)
+        state = "converged" if self.converged else self.reason
+        return f"{self.model.name}: {fields}; gamma {self.gamma:.6g}; {self.iterations} iterations, {state}"
+
+
+def mackay(
+    model: Model, data: Any = None, over: str | Sequence[str] = FIELDS, *, max_iterations: int = 10_000
+) -> FixedPoint:
+    """Iterate tau and sigma of ridge regression, or one of them, to a stationary point of the evidence.
+
+    Parameters
+    ----------
+    model : Ridge
+        Where the iteration begins.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+    over : str or sequence of str
+        ``"tau"``, ``"sigma"`` or both; what is not named stays.
+    max_iterations : int
+        Steps, at least one.
+
+    Returns
+    -------
+    FixedPoint
+        With the reason where there is no fixed point: data without a signal let tau fall to 0, data that are fitted
+        exactly let sigma.
+
+    Raises
+    ------
+    InputError
+        When the model is not ridge regression, the fields are others, or the data do not suit the model.
+
+    Notes
+    -----
+    The iteration converges linearly, the more slowly the less the data say. It does not look for the highest of
+    several stationary points; `bayeszoo.empirical_bayes` does.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> found = bz.mackay(bz.find("ridge")(sigma=50, tau=10, s0=1000, scale=0.05))
+    >>> found.converged
+    True
+    """
+    names = _chosen(model, over)
+    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
+        raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations!r}")
+    known: Any = model
+    stats = known.statistics(read(model, data))
+    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+        return _iterated(known, stats, names, max_iterations)
+
+
+def applies(model: Any) -> bool:
+    """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
+    return callable(getattr(model, "standardized_weights", None)) and all(hasattr(model, name) for name in FIELDS)
+
+
+def _chosen(model: Model, over: str | Sequence[str]) -> tuple[str, ...]:
+    if not applies(model):
+        raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}")
+    names = (over,) if isinstance(over, str) else tuple(over)
+    if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
+        raise InputError(
+            f"MacKay's iteration is over tau, sigma or both, got {', '.join(map(str, names)) or 'nothing'}"
+        )
+    return names
+
+
+def _iterated(model: Any, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
+    outcome = _squares_of_outcome(model, stats)
+    found = model.standardized_weights(stats)
+    trace = [_values(model, over)]
+    reason, converged = "", False
+    for _ in range(most):
+        after = _step(model, found, stats.n)
+        reason = _without_fixed_point(model, found, after, over, outcome)
+        if reason:
+            break
+        model = replace(model, **{name: math.sqrt(after[name]) for name in over})
+        found = model.standardized_weights(stats)
+        trace.append(_values(model, over))
+        converged = _is_close(trace)
+        if converged:
+            break
+    ended = "" if converged else reason or f"not converged after {most} iterations"
+    gamma, total = determined(found, model.intercept), effective_parameters(found)
+    return FixedPoint(model, over, len(trace) - 1, gamma, total, converged, ended, np.array(trace))
+
+
+def _values(model: Any, over: tuple[str, ...]) -> list[float]:
+    return [float(getattr(model, name)) for name in over]
+
+
+def _squares_of_outcome(model: Any, stats: Any) -> float:
+    """Return the squares of the outcome about its mean, or about 0 where the model has no intercept."""
+    about_mean = float(np.sum(np.square(stats.root[:, -1])))
+    return about_mean if model.intercept else about_mean + stats.n * float(stats.mean[-1]) ** 2
+
+
+def _step(model: Any, found: Solution, n: float) -> dict[str, float]:
+    """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
+    gamma, free = determined(found, model.intercept), n - effective_parameters(found)
+    squares = float(np.sum(np.square(found.mean[int(model.intercept) :])))
+    return {
+        "tau": squares / gamma if gamma > 0 else math.nan,
+        "sigma": found.squared_error * float(model.sigma) ** 2 / free if free > 0 else math.nan,
+    }
+
+
+def _without_fixed_point(
+    model: Any, found: Solution, after: dict[str, float], over: tuple[str, ...], outcome: float
+) -> str:
+    """Say why the iteration ends without a fixed point; nothing where it goes on."""
+    if not found.rounding <= MAX_ROUNDING:
+        return f"at tau = {model.tau:g}, sigma = {model.sigma:g} rounding hides the evidence"
+    gamma = determined(found, model.intercept)
+    if "tau" in over and gamma == 0:
+        return "no fixed point: the evidence does not depend on tau"
+    steps = {name: after[name] / float(getattr(model, name)) ** 2 for name in over}
+    if _falls("tau", steps) and gamma < NO_SIGNAL:
+        return "no fixed point: tau -> 0, the data do not tell the weights from 0"
+    if _falls("sigma", steps) and found.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
+        return "no fixed point: sigma -> 0, the outcome is fitted exactly"
+    if not all(after[name] > 0 for name in over):
+        return f"no fixed point: no step from tau = {model.tau:g}, sigma = {model.sigma:g}"
+    return ""
+
+
+def _falls(name: str, steps: dict[str, float]) -> bool:
+    """Say whether a field falls while the other, if it is iterated too, stays: it might turn the first back."""
+    others = [step for other, step in steps.items() if other != name]
+    return name in steps and not steps[name] >= 1 and all(abs(step - 1) < SETTLED for step in others)
+
+
+def _is_close(trace: list[list[float]]) -> bool:
+    """Say whether the steps that are left, if each goes on shrinking as the last did, sum to less than `CLOSE`."""
+    if len(trace) < 3:
+        return False
+    before, last = np.max(np.abs(np.diff(np.log(trace[-3:]), axis=0)), axis=1)
+    if last == 0:
+        return True
+    rate = last / before if before > 0 else math.inf
+    return bool(rate < 1 and last * rate / (1 - rate) < CLOSE)

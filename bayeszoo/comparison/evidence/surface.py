@@ -1,0 +1,311 @@
+"""The log evidence as a function of chosen fields of a model: flat coordinates, slope, curvature, climbs."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.optimize import MAX_DISTANCE
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import hyperparameters, plain
+
+REACH = 1e6
+"""How far beyond the model's own fields and the weak ones to look."""
+FURTHER = 1e3
+"""How much further out the evidence must be lower for a maximum to be one."""
+FALL = 1e-9
+"""By how much it must be lower there, relative to its size."""
+SPREAD = 1e2
+"""How far around the known places to begin."""
+STEP = 2.0**-10
+"""Step of the finite differences. A power of two, as the units of real fields are: so 1e9 + STEP is exact."""
+_POWERS = range(-200, 200)
+"""Powers of two among which the units of real fields are looked for."""
+MAX_GRADIENT_ERROR = 1e-5
+"""Largest relative difference between a model's gradient and finite differences."""
+WORST = 1e250
+"""Stands for the depth of a place without an evidence; the line search cannot reckon with infinity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Flat coordinates of chosen fields: logarithms of positive entries, real entries in units; 0 is the model's own.
+
+    Attributes
+    ----------
+    model : Model
+        Whose fields these are.
+    names : tuple of str
+        The chosen fields.
+    labels : tuple of str
+        The D entries: ``sigma``, ``alpha[2]``.
+    logarithmic : ndarray of bool, shape (D,)
+        Which entries are positive.
+    origin, unit : ndarray of shape (D,)
+        The model's own entries, and by how much a real entry grows with its coordinate.
+    weak : ndarray of shape (D,)
+        Where the weakly informative fields are.
+    low : ndarray of shape (D,)
+        What a positive entry must exceed: 0, unless the model's ``lower_bounds`` say more.
+    """
+
+    model: Model
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    logarithmic: np.ndarray
+    origin: np.ndarray
+    unit: np.ndarray
+    weak: np.ndarray
+    low: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, weak: Model, names: Sequence[str]) -> Coordinates:
+        """Lay coordinates over fields of a model; ``weak`` has the scale of the data."""
+        known = hyperparameters(model)
+        own = {name: np.asarray(getattr(model, name)) for name in names}
+        labels = [f"{name}{list(i) if i else ''}" for name, value in own.items() for i in np.ndindex(value.shape)]
+        logarithmic = _flat(np.full(value.shape, known[name].positive) for name, value in own.items())
+        origin = _flat(own.values())
+        there = _flat(_alike(getattr(weak, name), value) for name, value in own.items())
+        bounds = getattr(model, "lower_bounds", {})
+        low = _flat(np.full(value.shape, bounds.get(name, 0.0)) for name, value in own.items())
+        ratio = np.where(logarithmic, there - low, 1.0) / np.where(logarithmic, origin - low, 1.0)
+        place = np.where(logarithmic, np.log(ratio), there - origin)
+        return cls(model, tuple(names), tuple(labels), logarithmic, origin, np.ones_like(origin), place, low)
+
+    def in_units(self, unit: np.ndarray) -> Coordinates:
+        """Return the same coordinates with other units for the real entries."""
+        return replace(self, unit=unit, weak=np.where(self.logarithmic, self.weak, self.weak * self.unit / unit))
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Return the entries at x, shape (D,)."""
+        factor = np.exp(np.where(self.logarithmic, x, 0.0))
+        above = self.low + (self.origin - self.low) * factor
+        return np.where(self.logarithmic, above, self.origin + self.unit * x)
+
+    def slopes(self, x: np.ndarray) -> np.ndarray:
+        """Return the derivative of each entry with respect to its coordinate, shape (D,)."""
+        return np.where(self.logarithmic, self.values(x) - self.low, self.unit)
+
+    def model_at(self, x: np.ndarray) -> Model:
+        """Return the model with the fields at x."""
+        values, given, begin = self.values(x), {}, 0
+        for name in self.names:
+            shape = np.shape(getattr(self.model, name))
+            end = begin + math.prod(shape)
+            given[name], begin = plain(values[begin:end].reshape(shape)), end
+        return cast(Model, replace(cast(Any, self.model), **given))
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the edges of the search, each of shape (D,)."""
+        reach = self.stretch(REACH)
+        return np.minimum(self.weak, 0.0) - reach, np.maximum(self.weak, 0.0) + reach
+
+    def stretch(self, factor: float) -> np.ndarray:
+        """Return how far a positive entry moves when it is multiplied by ``factor``; a real one moves so many units."""
+        return np.where(self.logarithmic, math.log(factor), factor)
+
+    def starts(self, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Yield the model's own fields, then places around the weak ones and around its own, in turn."""
+        size = len(self.origin)
+        yield np.zeros(size)
+        for i in range(1, count):
+            away = np.where(self.logarithmic, rng.uniform(-1, 1, size), rng.normal(size=size)) * self.stretch(SPREAD)
+            yield away + (self.weak if i % 2 else 0.0)
+
+
+def _flat(parts: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def _alike(value: Any, own: np.ndarray) -> np.ndarray:
+    """Return a field of another model in the shape that it has in this one."""
+    values = np.asarray(value)
+    return np.broadcast_to(values if values.shape == own.shape else np.median(values), own.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Peak:
+    """Where a climb ended.
+
+    Attributes
+    ----------
+    x : ndarray of shape (D,)
+        The place.
+    value : float
+        The log evidence there.
+    slope : ndarray of shape (D,)
+        Its gradient there.
+    precision : ndarray of shape (D, D)
+        Its negative Hessian there.
+    distance : float
+        Newton decrement, sqrt(g' H^-1 g), as in `bayeszoo.optimize.Mode`; infinite where the curvature is not that of
+        a maximum.
+    """
+
+    x: np.ndarray
+    value: float
+    slope: np.ndarray
+    precision: np.ndarray
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """The log evidence of given statistics over coordinates of the fields."""
+
+    coordinates: Coordinates
+    stats: Any
+
+    def value(self, x: np.ndarray) -> float:
+        """Return the log evidence at x; minus infinity where it cannot be computed."""
+        try:
+            with np.errstate(all="ignore"):
+                found = float(cast(Any, self.coordinates.model_at(x)).log_evidence(self.stats))
+        except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm, a field beyond its largest
+            return -math.inf
+        return -math.inf if math.isnan(found) else found
+
+    def in_its_units(self) -> Surface:
+        """Return the surface with real entries in units that change the evidence by about a nat.
+
+        The curvature at the better of the weak fields and the model's own tells the unit: data may be of any size.
+        """
+        at = self.coordinates
+        unit = np.ones_like(at.weak)
+        for i in np.flatnonzero(~at.logarithmic):
+            unit[i] = 2.0 ** self._doublings(np.eye(len(unit))[i])
+        return replace(self, coordinates=at.in_units(unit))
+
+    def _doublings(self, direction: np.ndarray) -> int:
+        """Return the exponent of the smallest power of two that bends the evidence by a nat, the last if none does."""
+        centre = max(self.coordinates.weak, np.zeros_like(direction), key=self.value)
+        middle = self.value(centre)
+        least = max(1.0, 1e-8 * abs(middle))  # above its rounding
+
+        def bends(power: int) -> bool:
+            step = 2.0**power * direction
+            return not abs(self.value(centre + step) + self.value(centre - step) - 2 * middle) < least
+
+        return bisect.bisect_left(_POWERS, True, key=bends) + _POWERS.start
+
+    def slope(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
+        """Return the gradient at x, shape (D,): by the model where it can, else good to STEP**4, or roughly STEP**2."""
+        with np.errstate(all="ignore"):
+            return self._given_slope(x) if self.has_gradient else self._differences(x, rough)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the model has a gradient of its own."""
+        return hasattr(self.coordinates.model, "log_evidence_gradient")
+
+    def _given_slope(self, x: np.ndarray) -> np.ndarray:
+        try:
+            given = cast(Any, self.coordinates.model_at(x)).log_evidence_gradient(self.stats)
+        except (ArithmeticError, ValueError):
+            return np.full(len(x), math.nan)
+        return _flat(given[name] for name in self.coordinates.names) * self.coordinates.slopes(x)
+
+    def _differences(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
+        """Return central differences, of fourth order or roughly of second."""
+
+        def across(step: float) -> np.ndarray:
+            return np.array([self.value(x + h) - self.value(x - h) for h in step * np.eye(len(x))]) / (2 * step)
+
+        return across(STEP) if rough else (4 * across(STEP) - across(2 * STEP)) / 3
+
+    def require_gradient(self, x: np.ndarray) -> None:
+        """Compare the model's own gradient, if it has one, with differences.
+
+        Raises
+        ------
+        NumericalError
+            When they disagree.
+        """
+        if not self.has_gradient:
+            return
+        self._require_shapes()
+        given, found = self.slope(x), self._differences(x)
+        noise = 1e-10 * max(1.0, abs(self.value(x)))
+        wrong = ~(np.abs(given - found) <= MAX_GRADIENT_ERROR * np.maximum(np.abs(given), np.abs(found)) + noise)
+        if wrong.any():
+            i, scale = int(np.argmax(wrong)), self.coordinates.slopes(x)
+            label, name = self.coordinates.labels[i], self.coordinates.model.name
+            numbers = f"{given[i] / scale[i]:.8g} for {label}, finite differences give {found[i] / scale[i]:.8g}"
+            raise NumericalError(f"log_evidence_gradient of {name} is wrong: it gives {numbers}")
+
+    def _require_shapes(self) -> None:
+        model: Any = self.coordinates.model
+        given = model.log_evidence_gradient(self.stats)
+        for name in self.coordinates.names:
+            if name not in given or np.shape(given[name]) != np.shape(getattr(model, name)):
+                raise NumericalError(f"log_evidence_gradient of {model.name}: {name} is not there in its field's shape")
+
+    def climb(self, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
+        """Climb by L-BFGS-B within bounds, and return where that ends."""
+        low, high = bounds or self.coordinates.bounds()
+        start = np.clip(start, low, high)
+        options = {"gtol": 1e-8, "ftol": 1e-14, "maxiter": 500}
+        box = np.column_stack([low, high])
+        x = scipy.optimize.minimize(self._descend, start, jac=True, method="L-BFGS-B", bounds=box, options=options).x
+        return x if self.value(x) > self.value(start) else start
+
+    def _descend(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value = self.value(x)
+        if not math.isfinite(value):
+            return math.copysign(WORST, -value), np.zeros_like(x)
+        return -value, -np.nan_to_num(self.slope(x, rough=True), posinf=0.0, neginf=0.0)
+
+    def peak(self, x: np.ndarray) -> Peak:
+        """Go on from x by Newton steps as long as they help, and describe the place."""
+        found = self._described(x)
+        low, high = self.coordinates.bounds()
+        for _ in range(5):
+            if found.distance < 1e-3 * MAX_DISTANCE or not math.isfinite(found.distance):
+                break
+            moved = np.clip(found.x + np.linalg.solve(found.precision, found.slope), low, high)
+            further = self._described(moved)
+            if not further.distance < found.distance or further.value < found.value - 1e-12 * abs(found.value):
+                break
+            found = further
+        return found
+
+    def _described(self, x: np.ndarray) -> Peak:
+        slope = self.slope(x)
+        with np.errstate(all="ignore"):
+            ends = [(self.slope(x - h, rough=True), self.slope(x + h, rough=True)) for h in STEP * np.eye(len(x))]
+            rows = [(before - after) / (2 * STEP) for before, after in ends]
+        precision = (np.array(rows) + np.transpose(rows)) / 2
+        return Peak(x, self.value(x), slope, precision, _decrement(slope, precision))
+
+    def further(self, peak: Peak, entry: int, side: int) -> np.ndarray:
+        """Move one entry far out to a side, let the others follow, and return the highest place found."""
+        low, high = self.coordinates.bounds()
+        further = self.coordinates.stretch(FURTHER)
+        low, high, out = low - further, high + further, side * further
+        low[entry] = high[entry] = peak.x[entry] + out[entry]
+        together = np.where(self.coordinates.logarithmic, out, 0.0)  # at a constant ratio, often all there is to it
+        highest = max((np.clip(peak.x + move, low, high) for move in (together, 0.0)), key=self.value)
+        return highest if self.value(highest) >= self.allowed(peak) else self.climb(highest, (low, high))
+
+    @staticmethod
+    def allowed(peak: Peak) -> float:
+        """Return how high the evidence may be far out if the peak is to be a maximum."""
+        return peak.value - FALL * max(1.0, abs(peak.value))
+
+
+def _decrement(slope: np.ndarray, precision: np.ndarray) -> float:
+    if not np.isfinite(precision).all():
+        return math.inf
+    try:
+        factor = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        return math.inf
+    return float(np.linalg.norm(scipy.linalg.solve_triangular(factor, slope, lower=True)))

@@ -1,0 +1,261 @@
+"""Models of words compared by the words that they have not seen, all on one corpus and one split.
+
+Some words of each document are held out at random, each model is fitted to the others, and the score is the log
+predictive probability of the words held out, each by itself: averaged over the posterior, and never an ELBO. It judges
+the draws as they are, whether or not their chains agree: they are a predictive distribution in any case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.topics import TOPICS
+from bayeszoo.data.inputs import Categories, Corpus, Documents
+from bayeszoo.data.read import Data, example, read
+from bayeszoo.errors import InputError
+from bayeszoo.families.documents.word_splits import split_words
+from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Hidden
+from bayeszoo.results.assemble import data_of, model_of, nested
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+SHARE = 0.2
+PREFERRED = ("exact", "gibbs", "vb", "nuts")
+"""The method of a model, where none is named: the first that it has."""
+_CELLS = 2**22
+"""Draws times cells of words that are looked at at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordScore:
+    """How probable a fit finds words that it has not seen.
+
+    Attributes
+    ----------
+    by_document : ndarray of shape (documents,)
+        Sum of the log predictive probabilities of each document's words, in nats.
+    words : ndarray of shape (documents,)
+        How many there are.
+    mcse : float
+        Monte Carlo standard error of the sum over all documents; 0 of an exact fit.
+    """
+
+    by_document: np.ndarray
+    words: np.ndarray
+    mcse: float
+
+    @property
+    def mean(self) -> float:
+        """Log predictive probability of one word, in nats."""
+        return math.fsum(self.by_document) / float(self.words.sum())
+
+
+def held_out(
+    models: Sequence[Model],
+    data: Any = None,
+    *,
+    share: float = SHARE,
+    methods: Sequence[str] | None = None,
+    seed: int = 0,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare models of words by words held out of each document.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        Such as ``dirichlet_multinomial`` (all words of one distribution), ``multinomial_mixture`` (each document of one
+        topic) and ``lda`` (each document a mixture of topics).
+    data : Data or anything that `read` takes, optional
+        A corpus; by default that of the first model that comes with one.
+    share : float
+        Of the words of each document that are held out, between 0 and 1; of a document with one word none are.
+    methods : sequence of str, optional
+        One for each model; by default the first of exact, gibbs, vb and nuts that it has.
+    seed : int
+        Of the split and of the fits.
+    reporter : Reporter, optional
+        Takes progress.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a model, the best first: ``log_score``, the mean log predictive probability of a word held out, in nats;
+        ``mcse``, its Monte Carlo error; ``difference`` to the best and ``difference_se``, its standard error over
+        documents; ``perplexity``, exp(-log_score); ``words``, how many were held out; ``method``, ``kind``, ``status``
+        and ``seconds`` of the fit. ``attrs["notes"]`` is what reading had to say.
+
+    Raises
+    ------
+    InputError
+        When a model is not one of words, or the corpus has no words to hold out.
+
+    Notes
+    -----
+    Words are scored one by one given the words of the same document that were not held out (document completion;
+    Wallace, Murray, Salakhutdinov and Mimno 2009, section 5). A method that ends in one of many modes is judged by that
+    mode, with its status beside it.
+    """
+    import pandas as pd
+
+    chosen = _methods(models, methods)
+    corpus = _corpus(models, data, options)
+    seen, kept_back = split_words(corpus, share, np.random.default_rng(seed))
+    if not len(kept_back["counts"]):
+        raise InputError("no word is held out", hint="give longer documents, or a larger share")
+    rows, scores = [], []
+    for model, method in zip(models, chosen, strict=True):
+        (reporter or Reporter()).say(f"{model}: {method}")
+        tree = fit(model, as_data_of(model, seen), method, seed=seed, reporter=reporter)
+        scores.append(word_score(tree, kept_back))
+        rows.append({"model": str(model), **_about(tree, scores[-1])})
+    best = max(scores, key=lambda one: one.mean)
+    differences = [_difference(one, best) for one in scores]
+    made = pd.DataFrame([{**row, **more} for row, more in zip(rows, differences, strict=True)])
+    made = made.sort_values("log_score", ascending=False, ignore_index=True)
+    made.attrs["notes"] = list(corpus.notes)
+    return made
+
+
+def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a corpus as canonical arrays of a model of words.
+
+    Raises
+    ------
+    InputError
+        When the model is not one of words.
+    """
+    inputs, words = model.inputs, corpus["word"]
+    if isinstance(inputs, Corpus):
+        return dict(corpus)
+    if isinstance(inputs, Documents):
+        counts = np.zeros((len(corpus["document"]), len(words)), dtype=np.int64)
+        counts[corpus["doc"], corpus["term"]] = corpus["counts"]
+        return {inputs.name: counts, inputs.axis: words}
+    if isinstance(inputs, Categories):
+        total = np.bincount(corpus["term"], corpus["counts"], minlength=len(words)).astype(np.int64)
+        return {"counts": total[None], inputs.axis: words}
+    raise InputError(
+        f"{model.name} is not a model of words", hint="dirichlet_multinomial, multinomial_mixture, lda are"
+    )
+
+
+def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
+    """Score words of the documents of a fit that it has not seen.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Of a model of words.
+    held : mapping of str to ndarray
+        Canonical arrays of `Corpus`, with the documents and the words of the fit.
+    """
+    weights, topics = _factors(tree, len(held["document"]))
+    chains, draws = topics.shape[:2]
+    log_p, weight_of_draw = np.empty(len(held["counts"])), np.zeros((chains, draws))
+    for some in _chunks(len(log_p), chains * draws):
+        p = _probability(weights, topics, held["doc"][some], held["term"][some])
+        mean = p.mean(axis=(0, 1))
+        with np.errstate(divide="ignore"):
+            log_p[some] = np.log(mean)
+        weight_of_draw += p @ np.divide(held["counts"][some], mean, out=np.zeros(len(mean)), where=mean > 0)
+    by_document = np.bincount(held["doc"], held["counts"] * log_p, minlength=len(held["document"]))
+    words = np.bincount(held["doc"], held["counts"], minlength=len(held["document"]))
+    return WordScore(by_document, words, _mcse(weight_of_draw))
+
+
+def _chunks(cells: int, draws: int) -> Iterator[slice]:
+    size = max(1, _CELLS // draws)
+    return (slice(first, first + size) for first in range(0, cells, size))
+
+
+def _probability(weights: np.ndarray, topics: np.ndarray, doc: np.ndarray, term: np.ndarray) -> np.ndarray:
+    """Return the probability of the word of each cell for each draw, of shape (chain, draw, cells)."""
+    made = np.zeros((*topics.shape[:2], len(doc)))
+    for k in range(topics.shape[2]):
+        made += weights[:, :, doc, k] * topics[:, :, k, term]
+    return made
+
+
+def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return each document's shares of topics (..., documents, K), and each topic's of words (..., K, words), of draws.
+
+    A document of one topic has the probabilities of which it is; where all words are of one distribution that is the
+    only topic, and its expectation is all that is needed of a closed form.
+    """
+    model: Any = model_of(tree)
+    draws = {str(k): v.transpose("chain", "draw", ...).to_numpy() for k, v in tree["posterior"].data_vars.items()}
+    if TOPICS in draws and isinstance(model, Hidden):
+        return np.asarray(model.assign(draws, data_of(tree))), draws[TOPICS]
+    ((name, values),) = draws.items()
+    if tree.attrs["kind"] == "exact":
+        values = tree["exact"][name].sel(statistic="mean").to_numpy()[None, None]
+    return np.ones((*values.shape[:2], documents, 1)), values[:, :, None]
+
+
+def _mcse(values: np.ndarray) -> float:
+    """Return the Monte Carlo error of a mean over draws of shape (chain, draw); NaN of draws too few to say."""
+    if values.size == 1:
+        return 0.0
+    if values.shape[1] < 4:
+        return math.nan
+    from arviz_stats.base import array_stats
+
+    return float(array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1))
+
+
+def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str]:
+    if not models:
+        raise InputError("there are no models to compare")
+    if methods is None:
+        return [next(name for name in PREFERRED if name in methods_for(type(model))) for model in models]
+    if len(methods) != len(models):
+        raise InputError(f"{len(methods)} methods for {len(models)} models", hint="give one for each")
+    for model, method in zip(models, methods, strict=True):
+        check_method(type(model), method)
+    return list(methods)
+
+
+def _corpus(models: Sequence[Model], data: Any, options: dict[str, Any]) -> Data:
+    if data is not None:
+        return read(_OfWords(), data, **options)
+    own = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
+    if own is None:
+        raise InputError("none of the models comes with a corpus", hint="give the data")
+    return example(own)
+
+
+class _OfWords:
+    """What reads a corpus, whatever the models."""
+
+    inputs, examples = Corpus(), ()
+
+
+def _about(tree: xr.DataTree, score: WordScore) -> dict[str, Any]:
+    words = int(score.words.sum())
+    of_fit = {name: tree.attrs[name] for name in ("method", "kind", "status")}
+    found = {"log_score": score.mean, "mcse": score.mcse / words, "perplexity": math.exp(-score.mean), "words": words}
+    return {**found, **of_fit, "seconds": sum(nested(tree, "seconds").values())}
+
+
+def _difference(one: WordScore, best: WordScore) -> dict[str, float]:
+    """Return the difference of mean scores, and its standard error over documents, the ratio of sums linearized."""
+    gap, words = one.by_document - best.by_document, one.words
+    mean, count = float(gap.sum() / words.sum()), int(np.sum(words > 0))
+    if one is best or count < 2:
+        return {"difference": mean, "difference_se": math.nan}
+    spread = float(np.sum((gap - mean * words) ** 2)) * count / (count - 1)
+    return {"difference": mean, "difference_se": math.sqrt(spread) / float(words.sum())}

@@ -1,0 +1,396 @@
+"""Several models of the same data in one table: evidence, penalized likelihood, description length, prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.leave_out import NoScore, Score
+from bayeszoo.comparison.candidates import Candidate, Settings, gather, require_comparable
+from bayeszoo.comparison.criteria import Criteria, number_of_components, plug_in
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.threads import one_thread
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.results.assemble import fact
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+COLUMNS = (
+    "model",
+    "components",
+    "log_evidence",
+    "evidence_se",
+    "evidence_from",
+    "log_bayes_factor",
+    "log_bayes_factor_se",
+    "probability",
+    "elbo",
+    "elbo_from",
+    "log_likelihood",
+    "likelihood_from",
+    "parameters",
+    "observations",
+    "aic",
+    "bic",
+    "mdl",
+    "mdl_from",
+    "kfold",
+    "kfold_se",
+    "kfold_from",
+    "kfold_difference",
+    "kfold_difference_se",
+    "loo",
+    "loo_se",
+    "loo_mcse",
+    "loo_from",
+    "k_hat",
+    "loo_difference",
+    "loo_difference_se",
+    "status",
+)
+
+
+def select(
+    candidates: Mapping[str, Model | xr.DataTree] | Iterable[Model | xr.DataTree],
+    data: Any = None,
+    *,
+    folds: int = 10,
+    seed: int = 0,
+    keep_probability: float = 0.5,
+    loo: bool = True,
+    reporter: Reporter | None = None,
+) -> pd.DataFrame:
+    """Put several models of the same data side by side, to choose among them or to weigh them.
+
+    Nothing is fitted: a model gives what it has in closed form, a fit what its method gives. What there is of a model
+    with latent variables is found by EM, variational Bayes and importance sampling, also where a fit is given.
+
+    Parameters
+    ----------
+    candidates : mapping of str to Model or DataTree, or iterable of them
+        Models with their priors, and fits of others. Without names they are called by model, fields and method.
+        `polynomials` and `subsets` make them of one linear model, `components` of one mixture.
+    data : Data or anything that `read` takes, optional
+        Of the models; by default their own first real data set. Fits bring their own.
+    folds : int
+        Of K-fold cross-validation, >= 2.
+    seed : int
+        Of how the observations are dealt out to the folds, which are the same for all candidates, and of all
+        randomness of models with latent variables.
+    keep_probability : float
+        The prior probability pi that a term is in a linear model, for the description length; 0 < pi <= 1.
+    loo : bool
+        Whether to predict each observation from all others, which takes longest by far.
+    reporter : Reporter, optional
+        Is told of progress.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a candidate, by falling log evidence, then by falling ``loo``; those without come last. What is
+        withheld is NaN, and the column that ends in ``_from`` gives the reason. All is of the ordered observations,
+        in nats.
+
+        ``model``, ``components``
+            The candidate's name; and its K or q, NaN where it has neither.
+        ``log_evidence``, ``evidence_se``, ``evidence_from``
+            Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"``,
+            ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures and hidden Markov models, see
+            `dual_importance`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
+        ``log_bayes_factor``, ``log_bayes_factor_se``
+            Log evidence less the highest, and its Monte Carlo error.
+        ``probability``
+            Of the candidate given the data, all being equally likely before; NaN unless all have an evidence.
+        ``elbo``, ``elbo_from``
+            Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q has one order
+            of the labels of components, which alone may cost it up to log K!.
+        ``log_likelihood``, ``likelihood_from``
+            The maximum of the log likelihood, and ``"closed form"``, how many climbs of EM reached it, or
+            ``"withheld: ..."``. A mixture's is the highest that is not degenerate, see `fit`.
+        ``parameters``, ``observations``
+            k, how many numbers the likelihood is maximized over; and n, the single observations (trials, not rows
+            of a table of counts).
+        ``aic``, ``bic``
+            2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): less is better.
+        ``mdl``, ``mdl_from``
+            Description length of a linear model of a Gaussian outcome in nats, ``(n / 2) log(Err / n)`` and for each
+            term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: less is better. Err is the
+            squared error of least squares; prior and noise of the model do not matter.
+        ``kfold``, ``kfold_se``, ``kfold_from``
+            Sum over observations of the log predictive density given the other folds, its standard error over
+            observations, and ``"exact"``, ``"plug-in of the MLE"`` where factors are hidden, which is given the maximum
+            of the likelihood of the other folds and no average over parameters, or ``"withheld: ..."``; more is better.
+        ``kfold_difference``, ``kfold_difference_se``
+            ``kfold`` less the highest, and its standard error, paired over observations.
+        ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
+            Sum over observations of the leave-one-out log predictive density, its standard error over observations,
+            its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``.
+        ``k_hat``
+            Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld.
+        ``loo_difference``, ``loo_difference_se``
+            ``loo`` less the highest, and its standard error, paired over observations.
+        ``status``
+            Of the fit; ``"ok"`` for a model. Of a fit that is not ok everything is withheld.
+
+    Raises
+    ------
+    InputError
+        When the candidates are not of the same data. A model of counts and one of real numbers never are: a
+        probability has no unit and a density has one, so that their ratio depends on the unit of measurement. When
+        `folds` or `keep_probability` is out of its range.
+
+    Notes
+    -----
+    An evidence judges the prior together with the likelihood, and keeps doing so however many the data. A prior
+    scaled to the data (`Model.weak`) has seen them: two models with such priors are compared as much by what `weak`
+    chose for each as by their fit, and what it took from the data is not among the k parameters that AIC and BIC
+    count; nor is it forgotten for the observations that K-fold and leave-one-out hold out. Give priors that you
+    believe. Under a flat prior there is no evidence; it is withheld for `pymc.Flat` and `pymc.HalfFlat`, and other
+    improper priors are not seen. Evidences of several K compare under one prior of the components only, which
+    `components` gives them.
+
+    The description length is the two-part code of Rissanen (1978) with weights coded to a precision of one over the
+    root of n, as in the ML blog's "Minimum Description Length" (2019) with the signs put right: there log(pi) stands
+    for -log(pi). The intercept is a term like any other. A term left out costs nothing, as there. What does not
+    depend on the model is left out: only differences mean something. For models of unknown noise they are half those
+    of BIC, and -log(pi) for each term more. For models of known noise BIC goes by the noise given, and this does not.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M = bz.find("beta_bernoulli")
+    >>> table = bz.select({"fair": M(a=1000, b=1000), "unknown": M(a=1, b=1)}, [1, 0, 0, 1, 1, 0])
+    >>> table[["model", "probability"]].round(2).values.tolist()
+    [['fair', 0.69], ['unknown', 0.31]]
+    """
+    import pandas as pd
+
+    how = Settings(folds, seed, keep_probability, loo)
+    found = gather(candidates, data)
+    require_comparable(found)
+    rows, predictions = [], []
+    with one_thread():
+        for i, one in enumerate(found):
+            (reporter or Reporter()).progress("candidates", i, len(found))
+            predictions.append(_predictions(one, how))
+            rows.append(_row(one, how, predictions[-1]))
+    _bayes_factors(rows)
+    for name in ("kfold", "loo"):
+        _differences(name, rows, [each[name] for each in predictions])
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable", ignore_index=True)
+
+
+def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScore]) -> dict[str, Any]:
+    latent = Criteria.of(one.model, one.data, how.seed)
+    row = {"model": one.name, "components": _components(one.model), **_evidence(one, latent)}
+    row |= {**_bound(one, latent), **_likelihood(one, latent), **_description(one, how.keep_probability)}
+    row |= _prediction("kfold", predictions["kfold"], "plug-in of the MLE" if plug_in(one.model) else "exact")
+    loo = predictions["loo"]
+    row |= _prediction("loo", loo, "PSIS" if one.has_draws else "exact")
+    row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
+    return row | {"k_hat": loo.k_hat, "observations": int(one.observations[1].sum()), "status": one.status}
+
+
+def _components(model: Any) -> float:
+    name = number_of_components(type(model))
+    return math.nan if name is None else getattr(model, name)
+
+
+# Evidence
+
+
+def _evidence(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    of_model = latent is not None and latent.has_evidence and one.method != "smc"
+    try:
+        _require_ok(one)
+        if not of_model and (reason := _no_evidence(one)):
+            raise NumericalError(reason)
+        value, se, source = latent.evidence() if latent and of_model else _log_evidence(one)
+        if not math.isfinite(value):
+            raise NumericalError(f"it is not finite ({value})")
+    except NumericalError as error:
+        return {"evidence_from": f"withheld: {error}"}
+    return {"log_evidence": value, "evidence_se": se, "evidence_from": source}
+
+
+def _log_evidence(one: Candidate) -> tuple[float, float, str]:
+    """Return the log evidence, its Monte Carlo error and the method."""
+    if one.tree is None or one.method == "exact":
+        return float(cast(Exact, one.model).log_evidence(one.stats)), 0.0, one.method
+    value, error = fact(one.tree, "log_evidence"), fact(one.tree, "log_evidence_mcse")
+    return (math.nan if value is None else value), (math.nan if error is None else error), one.method
+
+
+def _bound(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    try:
+        _require_ok(one)
+        if latent is None:
+            raise NumericalError("no variational Bayes")
+        value, source = latent.elbo()
+    except NumericalError as error:
+        return {"elbo_from": f"withheld: {error}"}
+    return {"elbo": value, "elbo_from": source}
+
+
+def _require_ok(one: Candidate) -> None:
+    if one.status != "ok":
+        raise NumericalError(f"the fit is {one.status}")
+
+
+def _no_evidence(one: Candidate) -> str | None:
+    """Say why a candidate has no evidence; None when it has one."""
+    if isinstance(one.model, Exact):
+        return None if one.method in ("exact", "smc") else f"{one.method} gives none: give the model itself"
+    if undefined := _undefined(one):
+        return undefined
+    if one.method != "smc":
+        what = "no closed form" if one.tree is None else f"{one.method} gives none"
+        return f"{what}: give a fit by smc"
+    return "it is of the table of counts, not of the ordered observations" if _of_counts(one) else None
+
+
+def _undefined(one: Candidate) -> str | None:
+    """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
+    from bayeszoo.inference.engine.density import no_evidence
+
+    return no_evidence(one.model.declare(one.data))
+
+
+def _of_counts(one: Candidate) -> bool:
+    """Say whether a density of the rows is one of counts: of each row's trials in whatever order."""
+    return not isinstance(one.model, Sufficient) and one.observations[0].keys() != one.data.keys()
+
+
+def _bayes_factors(rows: list[dict[str, Any]]) -> None:
+    known = [row for row in rows if "log_evidence" in row]
+    if not known:
+        return
+    best = max(known, key=lambda row: row["log_evidence"])
+    total = np.logaddexp.reduce([row["log_evidence"] for row in known])
+    for row in known:
+        row["log_bayes_factor"] = row["log_evidence"] - best["log_evidence"]
+        row["log_bayes_factor_se"] = 0.0 if row is best else math.hypot(row["evidence_se"], best["evidence_se"])
+        if len(known) == len(rows):
+            row["probability"] = math.exp(row["log_evidence"] - total)
+
+
+# Likelihood
+
+
+def _likelihood(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    try:
+        _require_ok(one)
+        value, source = latent.log_likelihood() if latent else (_max_log_likelihood(one), "closed form")
+    except NumericalError as error:
+        return {"likelihood_from": f"withheld: {error}"}
+    k, n = cast(PointEstimates, one.model).free_parameters(one.stats), float(one.observations[1].sum())
+    return {
+        "log_likelihood": value,
+        "likelihood_from": source,
+        "parameters": k,
+        "aic": 2 * k - 2 * value,
+        "bic": k * math.log(n) - 2 * value,
+    }
+
+
+def _max_log_likelihood(one: Candidate) -> float:
+    """Return the maximum of the log likelihood, or raise `NumericalError` with the reason why there is none."""
+    model = one.model
+    if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and isinstance(model, Sufficient)):
+        raise NumericalError("no closed form")
+    value = cast(float, score.log_likelihood(cast(Model, model), model.mle(one.stats), one.data))
+    if not math.isfinite(value):
+        raise NumericalError(f"it is not finite ({value})")
+    return value
+
+
+# Description length
+
+
+@runtime_checkable
+class LeastSquares(Protocol):
+    """A model of a Gaussian outcome whose mean is a weighted sum of terms."""
+
+    def squared_error(self, stats: Any) -> tuple[float, int]:
+        """Return the squared error of least squares, and the number of terms."""
+
+
+def _description(one: Candidate, keep: float) -> dict[str, Any]:
+    try:
+        return {"mdl": _description_length(one, keep), "mdl_from": "least squares"}
+    except NumericalError as error:
+        return {"mdl_from": f"withheld: {error}"}
+
+
+def _description_length(one: Candidate, keep: float) -> float:
+    """Return the description length, or raise `NumericalError` with the reason why there is none."""
+    _require_ok(one)
+    if not isinstance(one.model, LeastSquares):
+        raise NumericalError("it is not a linear model of a Gaussian outcome")
+    squared_error, terms = one.model.squared_error(one.stats)
+    if not squared_error:
+        raise NumericalError("least squares leave no error")
+    n = float(one.observations[1].sum())
+    return n / 2 * math.log(squared_error / n) + terms * (math.log(n) / 2 - math.log(keep))
+
+
+# Prediction
+
+
+def _predictions(one: Candidate, how: Settings) -> dict[str, Score | NoScore]:
+    """Return the predictive scores, or the reasons why there are none."""
+    return {
+        "kfold": _score(lambda: _k_fold(one, how)),
+        "loo": _score(lambda: _leave_one_out(one)) if how.loo else NoScore("not asked for"),
+    }
+
+
+def _score(make: Callable[[], Score]) -> Score | NoScore:
+    try:
+        found = make()
+    except NoScore as reason:
+        return reason
+    return found if math.isfinite(found.mean) else NoScore(f"it is not finite ({found.mean})")
+
+
+def _k_fold(one: Candidate, how: Settings) -> Score:
+    if one.status != "ok":
+        raise NoScore(f"the fit is {one.status}")
+    if one.kind != "exact" and isinstance(one.model, Predictive):
+        raise NoScore(f"{one.method} would have to run for each fold: give the model itself")
+    return score.k_fold(one.model, one.data, how.folds, how.seed, plug_in(one.model))
+
+
+def _leave_one_out(one: Candidate) -> Score:
+    if one.status != "ok":
+        raise NoScore(f"the fit is {one.status}")
+    if one.tree is not None and one.has_draws:
+        return score.psis(one.model, one.data, one.tree["posterior"].to_dataset())
+    if one.kind == "exact" and isinstance(one.model, Predictive):
+        return score.closed_form(one.model, one.data)
+    what = "no closed form" if one.tree is None else f"{one.method} has no draws of the posterior"
+    raise NoScore(f"{what}: give a fit by nuts")
+
+
+def _prediction(name: str, found: Score | NoScore, source: str) -> dict[str, Any]:
+    if isinstance(found, NoScore):
+        return {f"{name}_from": f"withheld: {found}"}
+    return {name: found.total * found.mean, f"{name}_se": found.total * found.se, f"{name}_from": source}
+
+
+def _differences(name: str, rows: list[dict[str, Any]], scores: list[Score | NoScore]) -> None:
+    known = [(row, found) for row, found in zip(rows, scores, strict=True) if isinstance(found, Score)]
+    if not known:
+        return
+    _, best = max(known, key=lambda pair: pair[1].mean)
+    for row, found in known:
+        less = score.difference(found, best)
+        row |= {f"{name}_difference": less.total * less.mean, f"{name}_difference_se": less.total * less.se}

@@ -1,0 +1,96 @@
+"""A model and the data set on which its identities are checked, with what several of them need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.answers.leave_out import prior
+from bayeszoo.data.read import Data
+from bayeszoo.errors import NumericalError
+from bayeszoo.inference.engine.density import Density
+
+POINTS = 25
+"""Points from the prior, and as many from the posterior, at which densities are compared."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and a data set on which its identities are checked."""
+
+    model: Any
+    data: Data
+    seed: int = 0
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A fresh generator: every check draws the same points whatever ran before."""
+        return np.random.default_rng(self.seed)
+
+    @cached_property
+    def stats(self) -> Any:
+        """Sufficient statistics."""
+        return self.model.statistics(self.data)
+
+    @cached_property
+    def prior(self) -> Any:
+        """The posterior of no data."""
+        return prior(self.model, self.data)
+
+    @cached_property
+    def declared(self) -> Density:
+        """The textbook declaration, by PyTensor's own code instead of numba's: nothing that is sampled is compiled."""
+        return Density(self.model.declare(self.data), mode="FAST_COMPILE")
+
+    @cached_property
+    def compressed(self) -> Density:
+        """The declaration on sufficient statistics."""
+        return Density(self.model.compressed(self.stats))
+
+    @cached_property
+    def points(self) -> list[dict[str, Any]]:
+        """Parameter values, half from the prior, half from the posterior or, where it is not known, near the mode."""
+        draws = [self.prior.rvs(POINTS, self.rng)]
+        draws.append(self.model.posterior(self.stats).rvs(POINTS, self.rng) if self.is_closed else self._near_mode())
+        return [{name: values[i] for name, values in half.items()} for half in draws for i in range(POINTS)]
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether the posterior of these data has a closed form."""
+        try:
+            return hasattr(self.model, "posterior") and self.model.posterior(self.stats) is not None
+        except NumericalError:
+            return False
+
+    def _near_mode(self) -> dict[str, np.ndarray]:
+        """Take points a hundredth of the way from the mode to draws from the prior; without a mode, these draws."""
+        draws = self.prior.rvs(POINTS, np.random.default_rng(self.seed + 1))
+        try:
+            mode = self.model.map(self.stats)
+        except NumericalError:
+            return cast(dict[str, np.ndarray], draws)
+        return {name: mode[name] + 0.01 * (values - mode[name]) for name, values in draws.items()}
+
+    @cached_property
+    def flat_points(self) -> list[np.ndarray]:
+        """The same points, unconstrained."""
+        return [self.declared.unconstrain(point) for point in self.points]
+
+    @cached_property
+    def log_joint(self) -> np.ndarray:
+        """PyMC's log joint density (no Jacobian) of the ordered data at each point."""
+        values = np.array([self.declared.constrained_joint(x)[0] for x in self.flat_points])
+        return values - self.stats.log_coefficient
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.model.inputs.size(self.data))
+
+    @property
+    def log_evidence(self) -> float:
+        """The model's own log evidence."""
+        return float(self.model.log_evidence(self.stats))

@@ -1,0 +1,358 @@
+"""The identities that a model's declaration and its closed forms must satisfy (VERIFICATION 2.1).
+
+Each function takes a `Case` and returns a `Check` whose figure is the largest violation. A and B are always computed
+by different people's code: PyMC's log density on one side, SciPy's distributions and the model's formulas on the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import scipy
+
+from bayeszoo.answers.leave_out import log_density, log_likelihood
+from bayeszoo.contract.case import POINTS, Case
+from bayeszoo.contract.ranks import joint_ks, lowest_ks
+from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
+from bayeszoo.model import fields
+from bayeszoo.model.base import Conjugate
+
+MAX_ERROR = 0.039
+"""Distance of 4000 uniform numbers from uniformity that chance exceeds once in a hundred thousand times."""
+
+
+def relative(found: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
+    """Largest absolute difference over max(1, |reference|)."""
+    found, reference = np.asarray(found, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    return float(np.max(np.abs(found - reference) / np.maximum(1.0, np.abs(reference))))
+
+
+def independent_density(case: Case) -> Check:
+    """L1a: PyMC's log joint equals SciPy's prior plus SciPy's likelihood."""
+    outcome = case.model.inputs.outcome(case.data)
+    reference = [
+        case.prior.logpdf(p) + math.fsum(np.ravel(log_density(case.model.likelihood(p, case.data), outcome)))
+        for p in case.points
+    ]
+    return at_most("density equals SciPy's", relative(case.log_joint + case.stats.log_coefficient, reference), 1e-9)
+
+
+def candidate_identity(case: Case) -> Check:
+    """L1b: log joint less log posterior is the log evidence at every point (Besag 1989)."""
+    posterior = case.model.posterior(case.stats)
+    seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
+    candidates = case.log_joint - [posterior.logpdf({k: seen[k][i] for k in posterior}) for i in range(2 * POINTS)]
+    violations = [relative(candidates, case.log_evidence)]
+    if hasattr(case.model, "log_evidence_counts"):
+        counts = case.model.log_evidence_counts(case.stats)
+        violations.append(relative(counts - case.stats.log_coefficient, case.log_evidence))
+    return at_most("candidate identity", float(np.max(violations)), 1e-9)
+
+
+def compressed_density(case: Case) -> Check:
+    """L1a: the density on sufficient statistics equals the textbook declaration's, also of unconstrained points."""
+    compressed = [case.compressed.constrained_joint(x)[0] for x in case.flat_points]
+    joint = [case.compressed.joint(x)[0] for x in case.flat_points]
+    declared = [case.declared.joint(x)[0] - case.stats.log_coefficient for x in case.flat_points]
+    violations = [relative(compressed, case.log_joint), relative(joint, declared)]
+    return at_most("compressed equals declared", float(np.max(violations)), 1e-10)
+
+
+def chain_rule(case: Case) -> Check:
+    """L1c: the log evidence is the sum of one-step-ahead log predictive densities."""
+    inputs, terms = case.model.inputs, []
+    rows = min(case.size, 50)
+    head, _ = inputs.split(case.data, rows)
+    for i in range(rows):
+        past, row = inputs.split(head, i)[0], inputs.reordered(head, np.array([i]))
+        predictive = case.model.predictive(case.model.statistics(past), row)
+        terms.append(log_density(predictive, inputs.outcome(row)).item())
+    stats = case.model.statistics(head)
+    return at_most(
+        "chain rule", relative(math.fsum(terms), case.model.log_evidence(stats) + stats.log_coefficient), 1e-9
+    )
+
+
+def normalization(case: Case) -> Check:
+    """L1d: the evidence of all possible data sets of a few observations sums to one."""
+    evidence = (case.model.log_evidence(case.model.statistics(data)) for data in case.model.inputs.possible(case.data))
+    return at_most("evidence sums to one", abs(math.fsum(math.exp(one) for one in evidence) - 1), 1e-10)
+
+
+def gradient(case: Case) -> Check:
+    """L1e: the gradient equals central differences of the log density."""
+    found = []
+    few = case.flat_points[:: max(1, len(case.flat_points) * len(case.flat_points[0]) // 200)]
+    for x in few:
+        _, slope = case.declared.joint(x)
+        for i, step in enumerate(6e-6 * np.maximum(1.0, np.abs(x))):
+            h = step * (np.arange(len(x)) == i)
+            difference = (case.declared.joint(x + h)[0] - case.declared.joint(x - h)[0]) / (2 * step)
+            found.append(abs(slope[i] - difference) / (1 + abs(difference)))
+    # differencing a log density of size L loses eps * L / h: without it a large data set fails by rounding alone
+    rounding = 4e-11 * float(np.max(np.abs(case.log_joint)))
+    return at_most("gradient", float(np.max(found)), 1e-5 + rounding)
+
+
+def _cholesky_jacobian(sigma: np.ndarray) -> float:
+    """Log |d Sigma / d u|, u the factor L with the log of its diagonal: 2^D prod L_ii^(D - i + 2), i = 1..D."""
+    diagonal = np.diag(np.linalg.cholesky(sigma))
+    powers = np.arange(len(diagonal) + 1, 1, -1)
+    return float(len(diagonal) * np.log(2) + np.sum(powers * np.log(diagonal)))
+
+
+_JACOBIANS: dict[str, Callable[[np.ndarray, Any], float]] = {
+    "log": lambda theta, point: float(np.sum(np.log(theta))),
+    "logodds": lambda theta, point: float(np.sum(np.log(theta) + np.log1p(-theta))),
+    "simplex": lambda p, point: float(np.sum(np.log(p.shape[-1]) + np.sum(np.log(p), axis=-1))),
+    "cholesky": lambda sigma, point: _cholesky_jacobian(sigma),
+    "whitened": lambda w, point: 0.0,  # constant, and added where its matrix is at hand
+    "noncentred": lambda w, point: float(np.sum(np.log(point["tau2"]))) / 2,
+}
+"""Log |d theta / d u| by hand, by the name of the transform; of a simplex, for all entries but the last."""
+
+
+def jacobian(case: Case) -> Check:
+    """L1f: log density with Jacobian less without it is the hand-written log derivative of the transforms."""
+    density = case.declared
+    found = np.array([density.joint(x)[0] - density.constrained_joint(x)[0] for x in case.flat_points])
+    transforms = [(v.name, density.model.rvs_to_transforms[v]) for v in density.model.free_RVs]
+    named = {name: transform.name for name, transform in transforms if transform is not None}
+    if not set(named.values()) <= set(_JACOBIANS):
+        return at_most("jacobian", None, 1e-10)
+    affine = sum(float(np.linalg.slogdet(t.matrix)[1]) for _, t in transforms if getattr(t, "name", "") == "whitened")
+    expected = [
+        affine + sum(_JACOBIANS[kind](np.asarray(p[name]), p) for name, kind in named.items()) for p in case.points
+    ]
+    rounding = 1e-15 * float(np.max(np.abs(case.log_joint)))
+    return at_most("jacobian", relative(found, expected), 1e-10 + rounding)
+
+
+def row_order(case: Case) -> Check:
+    """L1g: reversing and shuffling the rows leaves the evidence alone."""
+    size, rng = case.size, case.rng
+    orders = [np.arange(size)[::-1], *(rng.permutation(size) for _ in range(5))]
+    shuffled = [case.model.statistics(case.model.inputs.reordered(case.data, order)) for order in orders]
+    evidence = map(case.model.log_evidence, shuffled)
+    return at_most("row order", relative(list(evidence), case.log_evidence), 1e-12)
+
+
+def label_order(case: Case) -> Check:
+    """L1g: labels in another order, of the data and the prior together, leave the evidence alone."""
+    inputs, found = case.model.inputs, []
+    for axis in inputs.coords:
+        for order in (np.arange(len(case.data[axis]))[::-1], case.rng.permutation(len(case.data[axis]))):
+            model = case.model.relabelled(axis, order)
+            found.append(model.log_evidence(model.statistics(inputs.relabelled(case.data, axis, order))))
+    return at_most("label order", relative(found, case.log_evidence), 1e-12)
+
+
+def units(case: Case) -> Check:
+    """L1h: in other units, with the prior moved along, the log density changes by -log(factor) a number observed."""
+    found, inputs = [], case.model.inputs
+    for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
+        shift *= case.model.has_origin
+        model = fields.in_units(case.model, factor, shift)
+        evidence = model.log_evidence(model.statistics(inputs.in_units(case.data, factor, shift)))
+        found.append(evidence + inputs.outcome(case.data).size * math.log(factor))
+    return at_most("units", relative(found, case.log_evidence), 1e-9)
+
+
+def feature_units(case: Case) -> Check:
+    """L1h: features in other units, with what the prior says of them moved along, leave the evidence alone."""
+    inputs, size = case.model.inputs, len(case.data[case.model.inputs.axis])
+    factors = 10.0 ** np.linspace(-12, 12, size)
+    shifts = case.rng.normal(size=size) * factors
+    centre, scale = (case.model.entries(name, size) for name in ("center", "scale"))
+    moved = {"center": fields.plain(centre * factors + shifts), "scale": fields.plain(scale * factors)}
+    model = replace(case.model, **moved)
+    found = model.log_evidence(model.statistics(inputs.rescaled(case.data, factors, shifts)))
+    return at_most("units of features", relative(found, case.log_evidence), 1e-9)
+
+
+def weak_units(case: Case) -> Check:
+    """Weakly informative fields of data in other units are those of the data, in other units."""
+    family, inputs, found = type(case.model), case.model.inputs, []
+    for factor, shift in ((1e3, 0.0), (0.01, 30.0)):
+        one = fields.in_units(family.weak(case.data), factor, shift)
+        other = family.weak(inputs.in_units(case.data, factor, shift))
+        names = fields.hyperparameters(family)
+        found += [relative(getattr(other, name), getattr(one, name)) for name in names]
+    return at_most("weak defaults in other units", float(np.max(found)), 1e-9)
+
+
+def weak_defaults(case: Case) -> Check:
+    """Weakly informative fields are valid for one row and for equal rows, which have no scale."""
+    inputs, made = case.model.inputs, []
+    for rows in (np.array([0]), np.zeros(case.size, dtype=int)):
+        made.append(type(case.model).weak(inputs.reordered(case.data, rows)))
+    return at_most("invalid weak defaults", sum(type(one) is not type(case.model) for one in made), 0)
+
+
+def names_of_axes(case: Case) -> Check:
+    """Axes and labels of each parameter are named in the declaration as the model says."""
+    declared, labels = case.declared, case.model.coords(case.data)
+    wrong = sum(declared.dims.get(name, ()) != case.model.dims.get(name, ()) for name in case.prior)
+    used = {axis for axes in case.model.dims.values() for axis in axes}
+    wrong += sum(list(declared.coords.get(axis, ())) != list(labels[axis]) for axis in used)
+    return at_most("parameters with other axes than declared", wrong, 0)
+
+
+def free_parameters(case: Case) -> Check:
+    """Free parameters are as many as PyMC has unconstrained coordinates."""
+    return at_most("free parameters off by", abs(case.model.free_parameters(case.stats) - case.declared.size), 0)
+
+
+def predictive_shape(case: Case) -> Check:
+    """Predictive distributions have one entry a row: a number, or for an outcome of several one each."""
+    predictive = case.model.predictive(case.stats, case.data)
+    density = log_density(predictive, case.model.inputs.outcome(case.data))
+    wrong = np.shape(predictive.mean())[:1] != (case.size,) or np.shape(density) != (case.size,)
+    return at_most("predictive shape", float(wrong), 0)
+
+
+def likelihood_shape(case: Case) -> Check:
+    """Leading axes of the parameters are draws: they come before the rows."""
+    draws = case.model.posterior(case.stats).rvs((2, 3), case.rng)
+    likelihood = case.model.likelihood(draws, case.data)
+    density = log_density(likelihood, case.model.inputs.outcome(case.data))
+    wrong = np.shape(likelihood.mean())[:3] != (2, 3, case.size) or np.shape(density) != (2, 3, case.size)
+    return at_most("likelihood shape", float(wrong), 0)
+
+
+def derived_quantities(case: Case) -> Check:
+    """Take derived quantities of all draws at once and of one alone: the same, with the axes that the model names."""
+    draws = case.model.posterior(case.stats).rvs((2, 3), case.rng)
+    together, violations = case.model.derived(draws), [0.0]
+    for name, values in together.items():
+        alone = case.model.derived({key: value[1, 2] for key, value in draws.items()})[name]
+        shape = tuple(len(case.data[axis]) for axis in case.model.dims.get(name, ()))
+        same = np.shape(values) == (2, 3, *shape)
+        violations.append(relative(values[1, 2], alone) if same else math.inf)
+    violations.append(_errors_of_marginals(case) / MAX_ERROR * 1e-12)
+    return at_most("derived quantities", float(np.max(violations)), 1e-12)
+
+
+def _errors_of_marginals(case: Case) -> float:
+    """Return how far the ranks of derived draws under their closed forms are from uniform, of 4000 at most."""
+    if not hasattr(case.model, "derived_marginals"):
+        return 0.0
+    marginals = case.model.derived_marginals(case.stats)
+    found = case.model.derived(case.model.posterior(case.stats).rvs(4000, case.rng))
+    ranks = (np.ravel(marginals[name].cdf(found[name])) for name in marginals)
+    return max(float(scipy.stats.kstest(rank, "uniform").statistic) for rank in ranks)
+
+
+def batches(case: Case) -> Check:
+    """L1i: learning in two batches is learning at once; statistics add up, are taken away, and are discounted."""
+    violations = [_two_batches(case, at) for at in {0, 1, case.size // 3, case.size}]
+    twice = (case.model.posterior(stats) for stats in (case.stats + case.stats, case.stats.discounted(2.0)))
+    found, expected = ([posterior.logpdf(point) for point in case.points] for posterior in twice)
+    return at_most("batches", float(np.max([*violations, relative(found, expected)])), 1e-10)
+
+
+def _two_batches(case: Case, at: int) -> float:
+    model: Any = case.model
+    first, second = (model.statistics(part) for part in case.model.inputs.split(case.data, at))
+    whole = first + second
+    at_once = [model.posterior(case.stats).logpdf(p) for p in case.points]
+    others, evidence = [model.posterior(whole), model.posterior(whole - first + first)], case.log_evidence
+    if issubclass(type(model), Conjugate):
+        later = model.updated(first)
+        others, evidence = [later.posterior(second), *others], model.log_evidence(first) + later.log_evidence(second)
+    coefficients = whole.log_coefficient, (whole - first).log_coefficient
+    # np.max and np.maximum propagate NaN, Python's max does not
+    return float(
+        np.max(
+            [
+                *(relative([other.logpdf(p) for p in case.points], at_once) for other in others),
+                relative(evidence, case.log_evidence),
+                relative(coefficients, (case.stats.log_coefficient, second.log_coefficient)),
+            ]
+        )
+    )
+
+
+def no_data(case: Case) -> Check:
+    """L1j: without data the log evidence is 0 and the posterior is PyMC's prior."""
+    density, variables = case.declared, case.declared.model.free_RVs
+    log_prior = density.gradient_of(density.model.logp(vars=variables, jacobian=False))
+    found = [case.prior.logpdf(p) for p in case.points]
+    evidence = case.model.log_evidence(case.model.statistics(case.model.inputs.split(case.data, 0)[0]))
+    return at_most(
+        "no data gives the prior", relative(found, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence), 1e-9
+    )
+
+
+def simulator(case: Case) -> Check:
+    """L1k: parameters drawn by ``simulate`` are uniform in rank under the prior, and under the posterior of their data.
+
+    The first sees a wrong prior, which 20 rows of data hide from the second; the second sees data that do not follow
+    from the parameters.
+    """
+    ranks, drawn, rng = [], [], case.rng
+    for _ in range(2000):
+        params, data = case.model.simulate(rng, 20)
+        drawn.append(params)
+        families = [case.prior, *([case.model.posterior(case.model.statistics(data))] if case.is_closed else [])]
+        ranks.append(np.concatenate([np.ravel(f[name].cdf(value)) for f in families for name, value in params.items()]))
+    return at_least("simulator (KS p)", min(lowest_ks(np.array(ranks)), joint_ks(case.prior, drawn, case.rng)), 1e-5)
+
+
+def prior_sampler(case: Case) -> Check:
+    """L1k: PyMC's draws from the declared prior follow the closed-form prior."""
+    import pymc as pm
+
+    variables = case.declared.model.free_RVs
+    draws = pm.draw(variables, draws=2000, random_seed=case.rng, mode="FAST_COMPILE")
+    family = case.prior
+    ranks = [family[v.name].cdf(values).reshape(2000, -1) for v, values in zip(variables, draws, strict=True)]
+    points = [{v.name: values[i] for v, values in zip(variables, draws, strict=True)} for i in range(2000)]
+    found = min(lowest_ks(np.concatenate(ranks, axis=1)), joint_ks(case.prior, points, case.rng))
+    return at_least("prior sampler (KS p)", found, 1e-5)
+
+
+def map_is_the_maximum(case: Case) -> Check:
+    """L6: an optimizer finds no higher log joint density than the closed-form MAP, and no other place."""
+    params = case.model.map(case.stats)
+    height = _log_likelihood(case, params) + case.prior.logpdf(params)
+    if hasattr(case.model, "certificate"):
+        return _certified_mode(case, params, height)
+    return _closed_form_mode("MAP is the maximum", case, params, height, case.compressed.constrained_joint)
+
+
+def _certified_mode(case: Case, params: Any, height: float) -> Check:
+    """Check a mode with corners, where no Newton step says anything: by its certificate, and against an optimizer."""
+    certificate = case.model.certificate(case.stats, params)
+    found = maximize(case.compressed.constrained_joint, case.compressed.unconstrain(params))
+    higher = max(found.value - height, 0.0) / max(1.0, abs(height)) / 1e-9
+    broken = sum(not check.passed for check in certificate)
+    return at_most("MAP is the maximum (in tolerances)", higher if not broken else math.inf, 1.0)
+
+
+def mle_is_the_maximum(case: Case) -> Check:
+    """L6: an optimizer finds no higher log likelihood than the closed-form MLE, and no other place."""
+    params = case.model.mle(case.stats)
+    return _closed_form_mode(
+        "MLE is the maximum", case, params, _log_likelihood(case, params), case.compressed.likelihood
+    )
+
+
+def _log_likelihood(case: Case, params: Any) -> float:
+    """SciPy's log likelihood of the ordered data, which is finite on the edge too, where PyMC's coordinates are not."""
+    return cast(float, log_likelihood(case.model, params, case.data))
+
+
+def _closed_form_mode(name: str, case: Case, params: Any, height: float, target: Any) -> Check:
+    """Compare heights, and where the estimate is not on the edge its place: one Newton step would not move it."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # the edge is at infinity
+        here = case.compressed.unconstrain(params)
+    found = maximize(target, case.compressed.start)
+    distance = describe(target, here).distance / MAX_DISTANCE if np.isfinite(here).all() else 0.0
+    figures = relative(height, found.value) / 1e-9, distance
+    return at_most(f"{name} (in tolerances)", float(np.max(figures)), 1.0)

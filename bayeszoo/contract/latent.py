@@ -1,0 +1,326 @@
+"""The identities of models with latent variables: EM, variational Bayes and enumeration against PyMC and each other.
+
+Each function takes a `Case` and returns a `Check` whose figure is the largest violation, as in `identities`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.contract.case import POINTS, Case
+from bayeszoo.contract.identities import relative
+from bayeszoo.contract.ranks import lowest_ks
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
+from bayeszoo.inference.engine.ascent import AscentError
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods.enumeration import Enumeration, latents, most_rows
+from bayeszoo.model.base import Sufficient, Values
+from bayeszoo.model.capabilities import Variational, rows_have_parameters
+
+FEW = 5
+"""Rows of which all assignments are summed over."""
+FEW_WORDS = 12
+"""Words, where each has a latent variable."""
+SIMULATIONS = 100
+EDGE = 1e-9
+"""A probability below it is taken for one of 0."""
+_BOTH = ("joint", "constrained_joint")
+
+
+def points(case: Case) -> list[dict[str, Any]]:
+    """Return parameter values, half from the prior and half from a variational posterior, or near the prior again."""
+    rng = np.random.default_rng(case.seed)
+    rows = case.size if rows_have_parameters(case.model) else 1
+    found = [case.model.simulate(rng, rows)[0] for _ in range(POINTS)] if _fits_simulation(case) else []
+    if not isinstance(case.model, Variational):
+        return [*found, *_near_the_mode(case, rng)]
+    q = vb.climbs(case.model, case.data, rng, restarts=2).best.state
+    draws = case.model.vb_posterior(q).rvs(POINTS, rng)
+    return [*found, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
+
+
+def _near_the_mode(case: Case, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return points about EM's mode of the posterior, each number off by a tenth of itself or so."""
+    mode = em.climbs(case.model, _sample(case), rng, False, restarts=2).best.state
+    return [
+        {name: np.asarray(value * np.exp(0.1 * rng.standard_normal(np.shape(value)))) for name, value in mode.items()}
+        for _ in range(POINTS)
+    ]
+
+
+def _sample(case: Case) -> Any:
+    """Return what the steps of EM are given: statistics where the model has them."""
+    return case.stats if isinstance(case.model, Sufficient) else case.data
+
+
+def _fits_simulation(case: Case) -> bool:
+    """Say whether parameters drawn from the prior are of the shape that the data need."""
+    simulated, inputs = case.model.simulate(np.random.default_rng(0), 1)[1], case.model.inputs
+    labels = [name for name in inputs.coords if name != inputs.row_names]
+    return all(len(simulated[axis]) == len(case.data[axis]) for axis in labels)
+
+
+def _coefficient(case: Case) -> float:
+    """Return the log of how many ordered data sets the data stand for."""
+    return float(case.model.log_coefficient(case.data)) if hasattr(case.model, "log_coefficient") else 0.0
+
+
+def _value(case: Case, params: Values) -> float:
+    return float(case.model.e_step(params, case.data).value + case.model.log_prior(params, case.data))
+
+
+def em_objective(case: Case) -> Check:
+    """L6: PyMC's log joint is the E-step's log likelihood plus the log prior, at every point."""
+    at = points(case)
+    flat = [case.declared.unconstrain(point) for point in at]
+    declared = [case.declared.constrained_joint(x)[0] - _coefficient(case) for x in flat]
+    seen = case.declared.constrain(np.array(flat))  # the points, as rounded on the way to PyMC
+    found = [_value(case, {name: seen[name][i] for name in at[0]}) for i in range(len(at))]
+    return at_most("EM's objective is PyMC's log joint", relative(found, declared), 1e-10)
+
+
+def compiled_density(case: Case) -> Check:
+    """L1a: the density on the compiled likelihood equals the textbook declaration's, with Jacobian and without."""
+    return _same_density("compiled equals declared", case, Density(case.model.compiled(case.data)))
+
+
+def _same_density(name: str, case: Case, compiled: Density) -> Check:
+    coefficient, flat = _coefficient(case), [case.declared.unconstrain(point) for point in points(case)]
+    found = np.array([[getattr(compiled, name)(x)[0] for x in flat] for name in _BOTH])
+    expected = np.array([[getattr(case.declared, name)(x)[0] - coefficient for x in flat] for name in _BOTH])
+    return at_most(name, relative(found, expected), 1e-10)
+
+
+def statistics_density(case: Case) -> Check:
+    """L1a: the density from sufficient statistics equals the textbook declaration's, with Jacobian and without."""
+    return _same_density("statistics equal declared", case, case.compressed)
+
+
+def statistics_gradient(case: Case) -> Check:
+    """L1e: the gradient of the density from statistics is that which PyTensor derives from the declaration."""
+    return _same_gradient("gradient from statistics", case, case.compressed)
+
+
+def compiled_gradient(case: Case) -> Check:
+    """L1e: the gradient of the compiled density is that which PyTensor derives from the textbook declaration."""
+    return _same_gradient("compiled gradient", case, Density(case.model.compiled(case.data)))
+
+
+def _same_gradient(name: str, case: Case, compiled: Density) -> Check:
+    flat = [case.declared.unconstrain(point) for point in points(case)[::5]]
+    pairs = [(compiled.joint(x)[1], case.declared.joint(x)[1]) for x in flat]
+    found = max(float(np.max(np.abs(one - other)) / (1 + np.max(np.abs(other)))) for one, other in pairs)
+    return at_most(name, found, 1e-8)
+
+
+def em_map_is_stationary(case: Case) -> Check:
+    """L6: the fixed point of EM is a maximum of PyMC's log joint, without Jacobian; no climb ever fell."""
+    return _stationary(case, "EM's MAP is stationary", False)
+
+
+def em_mle_is_stationary(case: Case) -> Check:
+    """L6: under a flat prior the fixed point is a maximum of PyMC's log likelihood."""
+    return _stationary(case, "EM's MLE is stationary", True)
+
+
+def _stationary(case: Case, name: str, flat: bool) -> Check:
+    model: Any = case.model
+    if not flat and hasattr(model, "unbounded") and model.unbounded(case.data):
+        return at_most(name, 0.0, MAX_DISTANCE)
+    try:
+        state = em.climbs(model, _sample(case), case.rng, flat).best.state
+    except AscentError:
+        raise
+    except NumericalError:  # of so few rows there may be none but degenerate ones
+        return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
+    target, simplexes = case.declared.likelihood if flat else case.declared.constrained_joint, _on_simplex(case)
+    inside = {key: np.maximum(values, EDGE) if key in simplexes else values for key, values in state.items()}
+    if all(np.array_equal(inside[key], state[key]) for key in state):
+        return at_most(name, describe(target, case.declared.unconstrain(state)).distance, MAX_DISTANCE)
+    return at_most(name, _distance_along_the_edge(target, case.declared.unconstrain(inside)), MAX_DISTANCE)
+
+
+def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:
+    """Return the distance to a maximum, in sd, in the directions that have a curvature.
+
+    Unconstrained coordinates do not reach a probability of 0: near it the density is flat in its direction.
+    """
+    slope, (curvatures, directions) = target(x)[1], np.linalg.eigh(curvature(target, x))
+    curved = np.abs(curvatures) > 1e-6 * np.max(curvatures, initial=0.0)
+    if not np.all(curvatures[curved] > 0):
+        return math.inf
+    return float(np.linalg.norm((directions.T @ slope)[curved] / np.sqrt(curvatures[curved])))
+
+
+def _on_simplex(case: Case) -> set[str]:
+    transforms = case.declared.model.rvs_to_transforms
+    return {v.name for v in case.declared.model.free_RVs if getattr(transforms[v], "name", "") == "simplex"}
+
+
+def few(case: Case) -> Case:
+    """Return the case with the first few of its rows, or of their words: all assignments can be counted."""
+    if hasattr(case.model, "shortened"):
+        return Case(
+            case.model, case.model.shortened(case.data, min(FEW_WORDS, most_rows(max(2, case.model.K)))), case.seed
+        )
+    head = case.model.inputs.split(case.data, max(FEW, case.model.K))[0]
+    return Case(case.model, cast(Any, head), case.seed)
+
+
+def bound(case: Case) -> Check:
+    """L5: the ELBO is at most the log evidence by enumeration."""
+    head = few(case)
+    elbo = vb.climbs(case.model, head.data, case.rng).best.objective
+    evidence = Enumeration.of(case.model, head.data).log_evidence
+    return at_most("ELBO above the exact log evidence", elbo - evidence, 1e-9 * max(1.0, abs(evidence)))
+
+
+def one_component(case: Case) -> Check:
+    """L1j: with one component there is nothing latent: the ELBO is the log evidence, by enumeration too."""
+    model = case.model.one_state() if hasattr(case.model, "one_state") else replace(case.model, K=1)
+    elbo = vb.climbs(model, case.data, case.rng, restarts=2).best.objective
+    return at_most(
+        "one component: ELBO is the evidence", relative(elbo, Enumeration.of(model, case.data).log_evidence), 1e-9
+    )
+
+
+def enumerated_candidate(case: Case) -> Check:
+    """L1b: of any assignment and at any point, log joint less log posterior given it is its log p(y, z)."""
+    head = few(case)
+    at = points(head if rows_have_parameters(case.model) else case)[::5]
+    every = case.rng.integers(0, case.model.K, (len(at), latents(case.model, head.data)))
+    expected = case.model.log_joint(every, head.data)
+    found: list[float] = []
+    for z, point in zip(every, at, strict=True):
+        complete = _log_complete(head, point, z)
+        posterior = case.model.posterior_given(z, head.data).logpdf(point)
+        found.append(complete - posterior if np.isfinite(complete) else expected[len(found)])
+    return at_most("enumerated candidate identity", relative(found, expected), 1e-9)
+
+
+def _log_complete(case: Case, point: dict[str, Any], z: np.ndarray) -> float:
+    """Return log p(y, z, theta); -inf of an assignment that cannot be."""
+    model: Any = case.model
+    if hasattr(model, "log_complete"):
+        return float(model.log_complete(point, z[None], case.data)[0] + model.log_prior(point, case.data))
+    with np.errstate(divide="ignore"):
+        return _value(case, point) + float(np.log(model.assign(point, case.data)[np.arange(case.size), z]).sum())
+
+
+def enumerated_row_order(case: Case) -> Check:
+    """L1g: rows in another order have the same evidence by enumeration."""
+    head = few(case)
+    orders = [np.arange(head.size)[::-1], case.rng.permutation(head.size)]
+    rows = (case.model.inputs.reordered(head.data, order) for order in orders)
+    found = [Enumeration.of(case.model, one).log_evidence for one in rows]
+    return at_most("enumerated row order", relative(found, Enumeration.of(case.model, head.data).log_evidence), 1e-12)
+
+
+def enumerated_units(case: Case) -> Check:
+    """L1h: in other units, with the prior moved along, the evidence changes by -log(factor) a number observed."""
+    from bayeszoo.model import fields
+
+    head, found, inputs = few(case), [], case.model.inputs
+    for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
+        model = fields.in_units(case.model, factor, shift)
+        evidence = Enumeration.of(model, inputs.in_units(head.data, factor, shift)).log_evidence
+        found.append(evidence + inputs.outcome(head.data).size * math.log(factor))
+    return at_most("enumerated units", relative(found, Enumeration.of(case.model, head.data).log_evidence), 1e-9)
+
+
+def labels_mean_nothing(case: Case) -> Check:
+    """L1g: components in another order have the same log joint and the same label-free quantities."""
+    from bayeszoo.inference.labels.align import permute
+
+    draws, axis = _stacked(points(case)), case.model.exchangeable()
+    order = np.roll(np.arange(case.model.K if axis is None else len(case.model.coords(case.data)[axis])), 1)
+    moved = permute(case.model, draws, np.broadcast_to(order, (len(draws[next(iter(draws))]), len(order))))
+    moved |= {name: moved[name] * np.resize([-1.0, 1.0], len(order)) for name in getattr(case.model, "signed", ())}
+    pairs = [
+        (_value(case, {k: v[i] for k, v in moved.items()}), _value(case, {k: v[i] for k, v in draws.items()}))
+        for i in range(len(next(iter(draws.values()))))
+    ]
+    one, other = (case.model.invariants(params, case.data) for params in (moved, draws))
+    violations = [relative(*zip(*pairs, strict=True)), *(relative(one[name], other[name]) for name in one)]
+    return at_most("labels mean nothing", float(np.max(violations)), 1e-9)
+
+
+def _stacked(at: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {name: np.stack([point[name] for point in at]) for name in at[0]}
+
+
+def likelihood_of_rows(case: Case) -> Check:
+    """L1a: the distributions of the rows multiply to the E-step's log likelihood; leading axes are draws."""
+    from bayeszoo.answers.leave_out import log_density
+
+    draws = _stacked(points(case))
+    distribution = case.model.likelihood(draws, case.data)
+    each = log_density(distribution, case.model.inputs.outcome(case.data))
+    expected = [case.model.e_step({name: v[i] for name, v in draws.items()}, case.data).value for i in range(len(each))]
+    wrong = np.shape(distribution.mean())[:2] != (len(each), case.size) or np.shape(each) != (len(each), case.size)
+    return at_most("likelihood of the rows", math.inf if wrong else relative(each.sum(axis=1), expected), 1e-9)
+
+
+def simulation_based(case: Case) -> Check:
+    """L3: simulated parameters are uniform in rank among exact draws given their data (Talts et al. 2018)."""
+    rng, ranks = case.rng, []
+    for _ in range(SIMULATIONS):
+        params, data = case.model.simulate(rng, FEW)
+        exact = Enumeration.of(case.model, data).draw((99,), rng)
+        both = {name: np.concatenate([np.asarray(params[name])[None], exact[name]]) for name in exact}
+        free = case.model.invariants(both, data)
+        values = np.concatenate([np.reshape(one, (100, -1)) for one in free.values()], axis=1)
+        below = (values[1:] < values[0]).sum(axis=0) + rng.integers(0, (values[1:] == values[0]).sum(axis=0) + 1)
+        ranks.append((below + rng.random(below.shape)) / 100)
+    return at_least("simulated against enumerated (KS p)", lowest_ks(np.array(ranks)), 1e-5)
+
+
+def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
+    """Compare NUTS with enumeration, in quantities that do not depend on labels, on a few rows."""
+    from bayeszoo.contract.check import MAX_Z, case_of
+    from bayeszoo.fit import fit
+    from bayeszoo.results.assemble import nested
+
+    head = few(case_of(model, data, seed))
+    tree = fit(head.model, dict(head.data), "nuts", seed=seed)
+    exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
+    reference = head.model.invariants(exact, head.data)
+    found = _invariants(head, tree)
+    failed = [name for name, check in nested(tree, "gate")["checks"].items() if not check["passed"]]
+    distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
+    return [
+        at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
+        at_most("NUTS against enumeration: largest |z|", _largest_z(found, reference), MAX_Z),
+        at_least("power: |z| of label-free quantities + 0.2 sd", _largest_z(distorted, reference), MAX_Z),
+    ]
+
+
+def _invariants(case: Case, tree: Any) -> dict[str, np.ndarray]:
+    """Return the label-free quantities of a fit; where labels have a meaning it has not computed them."""
+    if "invariants" in tree.children:
+        return {str(name): values.to_numpy() for name, values in tree["invariants"].data_vars.items()}
+    draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
+    return dict(case.model.invariants(draws, case.data))
+
+
+def _largest_z(found: Values, reference: Values) -> float:
+    """Return the largest error of a quartile of any quantity, in Monte Carlo errors of both sides."""
+    from arviz_stats.base import array_stats
+
+    axes, errors = {"chain_axis": 0, "draw_axis": 1}, []
+    for name in reference:
+        one, other = np.asarray(found[name]), np.asarray(reference[name])
+        for q in (0.25, 0.5, 0.75):
+            mcse = [array_stats.mcse(values, method="quantile", prob=q, **axes) for values in (one, other)]
+            difference = np.quantile(one, q, axis=(0, 1)) - np.quantile(other, q, axis=(0, 1))
+            same = np.abs(difference) <= 1e-6 * np.maximum(1.0, np.abs(other).max())  # of probabilities near 0 or 1
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors.append(np.max(np.where(same, 0.0, np.abs(difference) / np.hypot(*mcse))))
+    return float(np.max(errors))

@@ -1,0 +1,189 @@
+"""Stored scorecards: what `bayeszoo check` found for each model of the zoo, when, and with which versions.
+
+A card lies in the folder ``scorecards`` beside the model's file. To make them again, all or those named:
+
+    python -m bayeszoo.scorecard [MODEL ...]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bayeszoo.cli import terminal
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.gate import Check, passed
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.fields import text
+
+FOLDER = "scorecards"
+PACKAGES = ("bayeszoo", "pymc", "pytensor", "numpy", "scipy", "nutpie")
+SOURCE, SAMPLER = "source", "sampler"
+"""What stands for the checks that are not identities."""
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """The contract of a model as it was found on one day.
+
+    Attributes
+    ----------
+    model : str
+        Its name.
+    date : str
+        When it was checked, in UTC.
+    seed : int
+        Of points, simulated data and chains.
+    versions : mapping of str to str
+        Of the packages that were used.
+    file_digest : str
+        SHA-256 of the model's file.
+    cases : tuple of mapping
+        The data sets on which the identities were checked, and the fields of the model on each.
+    checks : tuple of Check
+        Name, figure and limit of each.
+    made_by : tuple of str
+        The identity that each check is, or ``"source"`` or ``"sampler"``.
+    """
+
+    model: str
+    date: str
+    seed: int
+    versions: Mapping[str, str]
+    file_digest: str
+    cases: tuple[Mapping[str, Any], ...]
+    checks: tuple[Check, ...]
+    made_by: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are checks and all of them passed."""
+        return passed(self.checks)
+
+
+def make(kind: type[Model], seed: int = 0) -> Scorecard:
+    """Check a model, by every identity and by its sampler, on simulated and on its real data."""
+    from bayeszoo.contract.check import applicable, cases_of, check
+
+    found = tuple(check(kind, seed=seed, reporter=terminal.TerminalReporter()))
+    identities = [identity.function for identity in applicable(kind)]
+    sampled = sum(one.name.startswith(("NUTS", "power")) for one in found)
+    made_by = [SOURCE] * (len(found) - len(identities) - sampled) + identities + [SAMPLER] * sampled
+    used = cases_of(kind, None, seed)
+    simulated = len(used) - len(kind.examples)
+    cases = [
+        {
+            "data": f"simulated {', '.join(one.data)}" if i < simulated else one.data.source,
+            "rows": one.size,
+            "digest": one.data.digest,
+            "fields": fields_of(one.model),
+        }
+        for i, one in enumerate(used)
+    ]
+    date, versions = datetime.now(UTC).isoformat(timespec="minutes"), {name: version(name) for name in PACKAGES}
+    return Scorecard(kind.name, date, seed, versions, file_digest(kind), tuple(cases), found, tuple(made_by))
+
+
+def file_digest(kind: type[Model]) -> str:
+    """Return the SHA-256 of a model's file, whatever the line endings."""
+    return hashlib.sha256(Path(inspect.getfile(kind)).read_text(encoding="utf-8").encode()).hexdigest()
+
+
+def folder_of(kind: type[Model]) -> Path:
+    """Return where a model's card lies: beside its file."""
+    return Path(inspect.getfile(kind)).with_name(FOLDER)
+
+
+def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
+    """Write each card as ``MODEL.json``, also one that did not pass: an older one must not stand in for it.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    Path(folder).mkdir(exist_ok=True)
+    written = []
+    for card in cards:
+        path = Path(folder, f"{card.model}.json")
+        held = asdict(card) | {"checks": [asdict(one) | {"value": _written(one.value)} for one in card.checks]}
+        document = json.dumps(held, indent=1, allow_nan=False)
+        path.write_text(f"{document}\n", encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def _written(value: float | None) -> float | str | None:
+    """Return a figure for JSON, which has no infinity."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _read(value: float | str | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def load(name: str) -> Scorecard:
+    """Read the stored card of a model.
+
+    Raises
+    ------
+    InputError
+        When there is no such model, or it has no card.
+    """
+    path = folder_of(zoo.find(name)) / f"{name}.json"
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{name} has no stored scorecard", hint=f"`bayeszoo check {name}` makes one now") from None
+    checks = tuple(Check(**one | {"value": _read(one["value"])}) for one in held.pop("checks"))
+    return Scorecard(**held | {"cases": tuple(held["cases"]), "checks": checks, "made_by": tuple(held["made_by"])})
+
+
+def is_current(card: Scorecard) -> bool:
+    """Say whether the model's file and the identities that apply to it are those of the card."""
+    from bayeszoo.contract.check import applicable
+
+    kind = zoo.find(card.model)
+    identities = [name for name in card.made_by if name not in (SOURCE, SAMPLER)]
+    return card.file_digest == file_digest(kind) and identities == [one.function for one in applicable(kind)]
+
+
+def show(name: str) -> int:
+    """Print the stored card of a model with its date and versions; return the exit code that `check` would."""
+    card = load(name)
+    terminal.show_scorecard(card.checks, f"{card.model}, checked on {card.date[:10]}")
+    console = terminal.out()
+    for case in card.cases:
+        fields = ", ".join(f"{field}={text(value)}" for field, value in case["fields"].items())
+        console.print(terminal.escaped(f"on {case['data']}, {case['rows']} rows: {card.model}({fields})"))
+    console.print(f"seed {card.seed}; {', '.join(' '.join(pair) for pair in card.versions.items())}")
+    if not is_current(card):
+        terminal.note(f"warning: {name} or its checks have changed since; `bayeszoo check {name}` makes them now")
+    return 0 if card.passed else Untrustworthy.exit_code
+
+
+def main(names: Sequence[str]) -> int:
+    """Check the models named, by default all of the zoo, and store what was found."""
+    failed = []
+    for kind in [zoo.find(name) for name in names or zoo.builtin_names()]:
+        card = make(kind)
+        save([card], folder_of(kind))
+        show(kind.name)
+        failed += [] if card.passed else [kind.name]
+    if failed:
+        terminal.note(f"not passed: {', '.join(failed)}")
+    return Untrustworthy.exit_code if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""A user's data: tables read strictly, and checked arrays made of them."""

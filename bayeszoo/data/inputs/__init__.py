@@ -1,0 +1,34 @@
+"""What the table of a model must hold, and the arrays that become of it."""
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
+from bayeszoo.data.inputs.binary import Binary
+from bayeszoo.data.inputs.categories import Categories
+from bayeszoo.data.inputs.counts import Counts
+from bayeszoo.data.inputs.matrix import Matrix
+from bayeszoo.data.inputs.real import Real
+from bayeszoo.data.inputs.regression import Regression
+from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, starts
+from bayeszoo.data.inputs.sequences.symbols import SymbolSeries
+from bayeszoo.data.inputs.sequences.transitions import Transitions
+from bayeszoo.data.inputs.words.corpus import Corpus
+from bayeszoo.data.inputs.words.documents import Documents
+
+__all__ = [
+    "Arrays",
+    "Binary",
+    "Categories",
+    "Corpus",
+    "CountSeries",
+    "Counts",
+    "Documents",
+    "Inputs",
+    "Matrix",
+    "Parsed",
+    "Real",
+    "RealSeries",
+    "Regression",
+    "Series",
+    "SymbolSeries",
+    "Transitions",
+    "starts",
+]

@@ -1,0 +1,301 @@
+"""What every kind of input has in common."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.labels import repeated, text_of
+from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import Column, Table, escaped, shown
+from bayeszoo.errors import InputError
+
+Arrays = Mapping[str, np.ndarray]
+
+_MOST_POSSIBLE = 5000
+
+_TELLING = ("count", "exposure")
+"""Columns that, called so, are not to be overlooked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """The arrays a model computes with, and what became of the user's columns.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        Canonical arrays, the outcome first.
+    columns : dict of str to str
+        The user's column, or columns, for each role.
+    notes : tuple of str
+        Everything that was done to the data or is remarkable about them.
+    """
+
+    arrays: dict[str, np.ndarray]
+    columns: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+class Inputs(ABC):
+    """What the table of a model must hold.
+
+    Its canonical arrays are indexed by data row along their first axis, but for the coordinates: arrays of text that
+    label another axis. (Where a row has several entries, as a document has words, the kind says how.) Every method is a
+    pure function.
+    """
+
+    options: frozenset[str]
+    """The names of the options that `parse` accepts."""
+
+    lists: frozenset[str] = frozenset()
+    """Those of them that hold several names: a list, or text with commas."""
+
+    treatments: tuple[str, ...] = ("refuse", "drop")
+    """What `missing` may be."""
+
+    row_names: str | None = None
+    """The coordinate that names the rows, if there is one; all others label other axes."""
+
+    @property
+    def coords(self) -> tuple[str, ...]:
+        """The names of the coordinates."""
+        return ()
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """The axes after that of the rows, for the arrays that have any."""
+        return {}
+
+    @property
+    def coded(self) -> Mapping[str, str]:
+        """The coordinate that holds the labels, for the arrays that hold codes."""
+        return {}
+
+    @property
+    def forms(self) -> tuple[frozenset[str], ...]:
+        """The names of canonical arrays that belong together; only kinds with coordinates need them."""
+        return ()
+
+    def parse(self, table: Table, missing: str = "refuse", **options: Any) -> Parsed:
+        """Check a table and turn it into arrays.
+
+        Parameters
+        ----------
+        table : Table
+            The user's table.
+        missing : {"refuse", "drop", "mask"}
+            What to do with rows in which a column that is used has no value, one of `treatments`.
+        **options
+            Which columns to use and what their values mean; None is the same as not given.
+
+        Returns
+        -------
+        Parsed
+
+        Raises
+        ------
+        InputError
+            When the table does not hold what the model needs, or the options do not fit it.
+        """
+        return self._checked(table, None, missing, options)
+
+    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
+        """Parse rows to be predicted.
+
+        As `parse`, but labels get the codes that they have in `like`, the arrays that the model was fitted to, and
+        where the model can do without it the outcome may be absent.
+
+        Raises
+        ------
+        InputError
+            When the table has a label that `like` does not have, too.
+        """
+        return self._checked(table, like, missing, options)
+
+    def _checked(self, table: Table, like: Arrays | None, missing: str, options: Mapping[str, Any]) -> Parsed:
+        parsed = self._parse(table, missing, self._given(table, missing, options), like)
+        used = {name for names in parsed.columns.values() for name in names.split(", ")}
+        unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
+        notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
+        return replace(parsed, notes=(*parsed.notes, *notes))
+
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in options.items() if value is not None}
+        for name in sorted(given.keys() - self.options):
+            raise InputError(f"unknown option {shown(name)}", hint=f"accepted are {', '.join(sorted(self.options))}")
+        if missing not in self.treatments:
+            raise InputError(f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}")
+        if not table.rows:
+            raise InputError(f"no data rows in {table.name}" if table.name else "no data rows")
+        return {name: (_names if name in self.lists else _one)(name, value) for name, value in given.items()}
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a Python object that only this kind of input understands; None leaves it to `read_table`."""
+        return None
+
+    def is_canonical(self, names: Iterable[Any]) -> bool:
+        """Say whether a mapping with these names holds arrays and their coordinates, rather than a user's columns."""
+        return frozenset(map(str, names)) in self.forms
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
+        """Check data that already have canonical names, such as ``{"y": [0, 1]}``, as strictly as a file.
+
+        Raises
+        ------
+        InputError
+            When `arrays` has no rows, or does not hold what the model needs.
+        """
+        return self.parse(read_table(arrays), missing)
+
+    def coerce(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the arrays of `canonical`."""
+        return self.canonical(arrays).arrays
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns of a table that `parse`, with the options of `reading`, takes back to `arrays`."""
+        return dict(arrays)
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Return the options with which `parse` takes the table of `arrays` back: where possible none."""
+        return {}
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether rows to be predicted hold their outcome."""
+        return True
+
+    @abstractmethod
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return `rows` further single observations, whose outcome is not known; the values stand for nothing.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            What the model was fitted to: the coordinates are taken from it.
+        rows : int
+            How many.
+        """
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return the same outcomes in the other forms that a table may take, for the checks of a model."""
+        return []
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]] | None:
+        """Go through every data set of a few observations, or return None where they cannot be counted.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray, optional
+            Whose labels the data sets have; three labels by default.
+        """
+        return None
+
+    def size(self, arrays: Arrays) -> int:
+        """Return the number of rows."""
+        return len(self.outcome(arrays))
+
+    def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Split the rows into those before index `at` and the rest."""
+        first = {name: values if name in self.coords else values[:at] for name, values in arrays.items()}
+        return first, {name: values if name in self.coords else values[at:] for name, values in arrays.items()}
+
+    def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Take the rows of `permutation`, an array of row indices, in its order."""
+        return {name: values if name in self.coords else values[permutation] for name, values in arrays.items()}
+
+    def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            Canonical arrays.
+        axis : str
+            One of `coords`; the others stay as they are.
+        permutation : ndarray of int
+            The old place of each label.
+        """
+        place = np.argsort(permutation)
+        made = {name: place[values] if self.coded.get(name) == axis else values for name, values in arrays.items()}
+        for name in arrays.keys() & self.dims.keys():
+            if axis in self.dims[name]:
+                made[name] = np.take(made[name], permutation, axis=1 + self.dims[name].index(axis))
+        return {**made, axis: arrays[axis][permutation]}
+
+    @abstractmethod
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
+
+    @abstractmethod
+    def outcome(self, arrays: Arrays) -> np.ndarray:
+        """Return the array, shape (rows,) or (rows, labels), whose distribution the model describes."""
+
+    @abstractmethod
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the distinct single observations as rows, and how many times each occurs."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+
+
+def _one(name: str, value: Any) -> str:
+    if isinstance(value, list | tuple | set | dict | np.ndarray):
+        raise InputError(f"{name} takes one value, got a {type(value).__name__}")
+    return text_of(value)
+
+
+def _names(name: str, value: Any) -> list[str]:
+    """Read a list of names: a Python list, or text as it comes from the command line."""
+    if isinstance(value, str):
+        value = next(csv.reader([value], skipinitialspace=True), [])
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise InputError(f"{name} must be a list of names, got {shown(value)}")
+    names = [text_of(item) for item in value]
+    if not all(names) or not names:
+        raise InputError(f"{name} holds an empty name" if names else f"{name} is empty")
+    twice = repeated(names)
+    if twice is not None:
+        raise InputError(f"{name}: {shown(twice)} appears twice")
+    return names
+
+
+def columns_of(name: str, values: Any, labels: np.ndarray) -> list[Column]:
+    """Take a two-dimensional canonical array apart: its columns, called by their labels.
+
+    Raises
+    ------
+    InputError
+        When it has not one column a label, or no rows.
+    """
+    masked_too = isinstance(values, list | tuple | np.ma.MaskedArray)  # which asarray would unmask
+    found = list(read_table(values if masked_too else np.asarray(values)).columns.values())
+    if len(found) != len(labels):
+        raise InputError(f"{name} has {len(found)} columns, {len(labels)} labels stand for them")
+    if not len(found[0]):
+        raise InputError("no data rows")
+    return [Column(label, column.values) for label, column in zip(labels.tolist(), found, strict=True)]
+
+
+def every_code(labels: int) -> Iterator[np.ndarray]:
+    """Go through every four codes; where there would be too many, through every three, two or one."""
+    few = max((n for n in range(1, 5) if labels**n <= _MOST_POSSIBLE), default=1)
+    return (np.array(codes) for codes in itertools.product(range(labels), repeat=few))
+
+
+def group_starts(rows: int) -> np.ndarray:
+    """Return where groups of one, two, three, ... rows start."""
+    starts = np.arange(rows)
+    starts = starts * (starts + 1) // 2
+    return starts[starts < rows]
+
+
+def listing(names: Iterable[str]) -> str:
+    """Write names as an option on the command line takes them, at most ten."""
+    names = list(names)
+    return ",".join(map(escaped, names[:10])) + ",..." * (len(names) > 10)

@@ -1,0 +1,177 @@
+"""Binary outcomes: a column of them, or counts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, every_code, group_starts
+from bayeszoo.data.inputs.labels import texts_of
+from bayeszoo.data.table.numbers import MISSING, choose, complete, number, refuse_sum, to_counts, to_numbers
+from bayeszoo.data.table.table import Column, Table, escaped, shown
+from bayeszoo.errors import InputError
+
+_POSITIVE_WORDS = frozenset({"true", "yes", "t", "y"})
+
+
+@dataclass(frozen=True)
+class Binary(Inputs):
+    """Outcomes that are 0 or 1: a column of them, or counts of them.
+
+    The table holds one column of 0 and 1 (or of two labels, with ``positive``); or columns ``successes`` and
+    ``trials``; or a column of labels and a column ``count`` of how often each occurs.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the outcome.
+    """
+
+    name: str = "y"
+    options = frozenset({"column", "positive", "count", "successes", "trials"})
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        counts = {"successes", "trials"}
+        if options.keys() & counts:
+            if options.keys() != counts:
+                raise InputError("successes and trials go together, and with no other option")
+            return _parse_successes(table[options["successes"]], table[options["trials"]], table, missing)
+        if not options and counts <= table.columns.keys():
+            return _parse_successes(table["successes"], table["trials"], table, missing)
+        taken = {options["count"]: "their counts"} if "count" in options else {}
+        column = choose(table, options.get("column"), self.name, taken)
+        if "count" in options:
+            return _parse_counted(column, table[options["count"]], options.get("positive"), table, missing)
+        outcomes, notes = _outcomes(column, options.get("positive"))
+        (outcomes,), dropped = complete([column], [outcomes], missing)
+        return Parsed(
+            {self.name: outcomes.astype(np.int64)}, {self.name: column.name}, (*table.notes, *notes, *dropped)
+        )
+
+    def outcome(self, arrays: Arrays) -> np.ndarray:
+        """Return the zeros and ones, or the numbers of successes; shape (rows,)."""
+        return arrays["successes" if "successes" in arrays else self.name]
+
+    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
+        """Parse rows to be predicted; a table of ``trials`` alone asks for the number of successes."""
+        given = {name: value for name, value in options.items() if value is not None}
+        alone = not given and "trials" in table.columns and "successes" not in table.columns
+        if not (given.keys() == {"trials"} or alone):
+            return self.parse(table, missing, **options)
+        trials = table[self._given(table, missing, given).get("trials", "trials")]
+        (counts,), dropped = complete([trials], [to_counts(trials)], missing)
+        return Parsed({"trials": counts.astype(np.int64)}, {"trials": trials.name}, (*table.notes, *dropped))
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the rows hold more than trials."""
+        return set(arrays) != {"trials"}
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return counts of one, two, three, ... of the rows at a time."""
+        if "trials" in arrays:
+            return []
+        starts = group_starts(self.size(arrays))
+        trials = np.diff(np.append(starts, self.size(arrays)))
+        return [{"successes": np.add.reduceat(self.outcome(arrays), starts), "trials": trials}]
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through every four outcomes."""
+        return ({self.name: outcomes} for outcomes in every_code(2))
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return further observations."""
+        return {self.name: np.zeros(rows, dtype=np.int64)}
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return a failure and a success as rows, and how many of each the data hold."""
+        outcome = self.outcome(arrays)
+        successes = int(outcome.sum())
+        trials = int(arrays["trials"].sum()) if "trials" in arrays else len(outcome)
+        return {self.name: np.array([0, 1])}, np.array([trials - successes, successes])
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return (
+            f"one column of 0 and 1 ({self.name}; or two labels, with --positive), or columns successes and trials, "
+            "or a column of labels and a column of counts (--count)"
+        )
+
+
+def _outcomes(column: Column, positive: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Convert a column to 0 and 1, NaN where missing, and say how labels were read."""
+    if positive is not None:
+        return _from_labels(column, positive)
+    values = column.values
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind == "b":
+            return values.astype(np.float64), ()
+        if values.dtype.kind == "O" and {type(cell) for cell in values.tolist()} <= {bool, np.bool_, type(None)}:
+            return np.array([np.nan if cell is None else cell for cell in values.tolist()], dtype=np.float64), ()
+    _refuse_labels(column)
+    outcomes = to_numbers(column)
+    other = np.flatnonzero((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes))
+    if len(other):
+        shown_as_number = replace(column, values=outcomes) if isinstance(values, list) else column
+        raise shown_as_number.error("is neither 0 nor 1", other)
+    return outcomes, ()
+
+
+def _refuse_labels(column: Column) -> None:
+    """Refuse text that is not numbers, with the option to use when it looks like two labels."""
+    if not isinstance(column.values, list):
+        return
+    labels = {label for label in set(column.values) if label.strip().lower() not in MISSING}
+    words = sorted(label for label in labels if number(label, column.decimal) is None)
+    if words and len(labels) == len(words) <= 2:
+        words.sort(key=lambda label: label.lower() not in _POSITIVE_WORDS)
+        clear = len(words) == 1 or words[0].lower() in _POSITIVE_WORDS
+        short = [escaped(word[:40]) for word in words]
+        choices = " or ".join(f"--positive {shlex.quote(word)}" for word in (short[:1] if clear else short))
+        raise column.error(f"holds {'/'.join(short)}: use {choices}")
+    if words:
+        others = set(words)
+        rows = [row for row, label in enumerate(column.values) if label in others]
+        raise column.error("is neither 0 nor 1", rows)
+
+
+def _from_labels(column: Column, positive: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    labels = texts_of(column)
+    distinct = sorted(set(labels) - {""})
+    listing = ", ".join(map(shown, distinct[:5])) + ", ..." * (len(distinct) > 5)
+    if not distinct:
+        return np.full(len(labels), np.nan), ()
+    if positive not in distinct:
+        raise column.error(f"has no {shown(positive)}", hint=f"it holds {listing}")
+    if len(distinct) > 2:
+        raise column.error(f"holds {len(distinct)} labels, not two: {listing}")
+    code = {"": np.nan, **dict.fromkeys(distinct, 0.0), positive: 1.0}
+    outcomes = np.fromiter(map(code.__getitem__, labels), np.float64, len(labels))
+    return outcomes, (f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct),)
+
+
+def _parse_successes(successes: Column, trials: Column, table: Table, missing: str) -> Parsed:
+    columns = [successes, trials]
+    counts = [to_counts(column) for column in columns]
+    above = np.flatnonzero(counts[0] > counts[1])
+    if len(above):
+        row = above[0]
+        raise successes.error(f"successes are more than {shown(trials.values[row])} trials", above)
+    (first, second), dropped = complete(columns, counts, missing)
+    refuse_sum(trials, second)
+    arrays = {"successes": first.astype(np.int64), "trials": second.astype(np.int64)}
+    return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, (*table.notes, *dropped))
+
+
+def _parse_counted(column: Column, count: Column, positive: str | None, table: Table, missing: str) -> Parsed:
+    outcomes, notes = _outcomes(column, positive)
+    (outcomes, counts), dropped = complete([column, count], [outcomes, to_counts(count)], missing)
+    refuse_sum(count, counts)
+    totals = counts[outcomes == 1].sum(), counts.sum()
+    arrays = {
+        name: np.array([total], dtype=np.int64) for name, total in zip(("successes", "trials"), totals, strict=True)
+    }
+    return Parsed(arrays, {"column": column.name, "count": count.name}, (*table.notes, *notes, *dropped))

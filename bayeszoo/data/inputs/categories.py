@@ -1,0 +1,193 @@
+"""Categories: a column of labels, or counts of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, columns_of, every_code, group_starts, listing
+from bayeszoo.data.inputs.labels import Alphabet, Coded, checked_codes, checked_labels, in_order, label_array
+from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, choose, complete, refuse_sum, stacked, to_counts
+from bayeszoo.data.table.table import Column, Table, listed
+from bayeszoo.errors import InputError
+
+COUNTS = "counts"
+
+
+@dataclass(frozen=True)
+class Categories(Inputs):
+    """Outcomes in one of several categories: a column of labels, or counts.
+
+    The table holds one column of labels; or a column of labels and a column ``count`` of how often each occurs; or one
+    column of counts a category, of which each row is a multinomial observation. The canonical arrays are the codes
+    `name`, shape (rows,), or ``counts``, shape (rows, categories), and the coordinate `axis` of labels.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the outcome.
+    axis : str
+        The model's name of the axis of categories.
+    """
+
+    name: str = "y"
+    axis: str = "category"
+    options = frozenset({"column", "count", "columns", "categories"})
+    lists = frozenset({"columns", "categories"})
+
+    @property
+    def coords(self) -> tuple[str, ...]:
+        """The labels of the categories."""
+        return (self.axis,)
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """Counts have one column a category."""
+        return {COUNTS: (self.axis,)}
+
+    @property
+    def coded(self) -> Mapping[str, str]:
+        """The outcome is codes."""
+        return {self.name: self.axis}
+
+    @property
+    def forms(self) -> tuple[frozenset[str], ...]:
+        """Codes or counts, and their labels."""
+        return frozenset({self.name, self.axis}), frozenset({COUNTS, self.axis})
+
+    # Tables
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        if "columns" in options and options.keys() & {"column", "count"}:
+            raise InputError("columns of counts and a column of labels do not go together", hint="leave one out")
+        fitted = None if like is None else like[self.axis]
+        alphabet = Alphabet.of("category", "categories", options.get("categories"), fitted)
+        if "columns" in options or (not options.keys() & {"column", "count"} and self._holds_counts(table, alphabet)):
+            columns = [table[name] for name in options.get("columns", table.columns)]
+            return self._from_counts(columns, table, missing, alphabet)
+        taken = {options["count"]: "their counts"} if "count" in options else {}
+        column = choose(table, options.get("column"), self.name, taken)
+        if "count" in options:
+            return self._from_counted(column, table[options["count"]], table, missing, alphabet)
+        coded = alphabet.coded(column)
+        (codes,), dropped = complete([column], [coded.codes], missing)
+        coded, notes = alphabet.finished(str(column), Coded(coded.labels, codes))
+        arrays = {self.name: coded.codes.astype(np.int64), self.axis: label_array(coded.labels)}
+        return Parsed(arrays, {self.name: column.name}, (*table.notes, *notes, *dropped))
+
+    def _holds_counts(self, table: Table, alphabet: Alphabet) -> bool:
+        """Say whether every column is numbers, at least two of them, so that each must be a category."""
+        if alphabet.fitted and set(alphabet.labels or ()) == table.columns.keys():
+            return True
+        if len(table.columns) < 2 or not all(map(are_numbers, table.columns.values())):
+            return False
+        unclear = next((name for name in (self.name, "count") if name in table.columns), None)
+        if unclear is None:
+            return True
+        hint = f"say --columns {listing(table.columns)} if it is, else --column or --count"
+        raise table[unclear].error("may be a category or not", hint=hint)
+
+    def _from_counted(self, column: Column, count: Column, table: Table, missing: str, alphabet: Alphabet) -> Parsed:
+        coded = alphabet.coded(column)
+        (codes, counts), dropped = complete([column, count], [coded.codes, to_counts(count)], missing)
+        refuse_sum(count, counts)
+        coded, notes = alphabet.finished(str(column), Coded(coded.labels, codes))
+        sums = np.zeros(len(coded.labels), dtype=np.int64)
+        np.add.at(sums, coded.codes.astype(np.int64), counts.astype(np.int64))
+        arrays = {COUNTS: sums[None], self.axis: label_array(coded.labels)}
+        return Parsed(arrays, {"column": column.name, "count": count.name}, (*table.notes, *notes, *dropped))
+
+    def _from_counts(self, columns: list[Column], table: Table, missing: str, alphabet: Alphabet) -> Parsed:
+        names = [column.name for column in columns]
+        labels, places = alphabet.places(names)
+        matrix, dropped = stacked(columns, to_counts, missing)
+        counts = np.zeros((len(matrix), len(labels)), dtype=np.int64)
+        counts[:, places] = matrix
+        notes = (*alphabet.notes("the table", labels, names), *dropped, *_about_sums(counts))
+        arrays = {COUNTS: counts, self.axis: label_array(labels)}
+        return Parsed(arrays, {COUNTS: ", ".join(names)}, (*table.notes, *notes))
+
+    # Canonical arrays
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
+        """Check codes or counts and their labels as strictly as a file; without labels, check them as a table."""
+        if not self.is_canonical(arrays):
+            return super().canonical(arrays, missing)
+        labels = checked_labels(self.axis, arrays[self.axis], least=2)
+        if self.name in arrays:
+            column, codes = checked_codes(self.name, arrays[self.name], labels)
+            (codes,), dropped = complete([column], [codes], missing)
+            return Parsed({self.name: codes.astype(np.int64), self.axis: labels}, {}, dropped)
+        matrix, dropped = stacked(columns_of(COUNTS, arrays[COUNTS], labels), to_counts, missing)
+        counts = matrix.astype(np.int64)
+        return Parsed({COUNTS: counts, self.axis: labels}, {}, (*dropped, *_about_sums(counts)))
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return a column of labels, or a column of counts for each label."""
+        labels = arrays[self.axis]
+        if self.name in arrays:
+            return {self.name: labels[arrays[self.name]]}
+        return dict(zip(labels.tolist(), arrays[COUNTS].T, strict=True))
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the categories where they are not those that occur, in order."""
+        labels = arrays[self.axis].tolist()
+        if self.name in arrays:
+            occur = in_order(arrays[self.axis][np.unique(arrays[self.name])].tolist())
+            return {} if labels == occur else {"categories": labels}
+        return {"columns": labels} if {self.name, "count"} & set(labels) else {}
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return counts of one, two, three, ... of the rows at a time."""
+        if COUNTS in arrays:
+            return []
+        starts = group_starts(self.size(arrays))
+        counts = np.zeros((len(starts), len(arrays[self.axis])), dtype=np.int64)
+        group = np.searchsorted(starts, np.arange(self.size(arrays)), side="right") - 1
+        np.add.at(counts, (group, arrays[self.name]), 1)
+        return [{COUNTS: counts, self.axis: arrays[self.axis]}]
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through every four outcomes, or fewer where there are many categories."""
+        labels = np.array(["a", "b", "c"]) if arrays is None else arrays[self.axis]
+        return ({self.name: outcomes, self.axis: labels} for outcomes in every_code(len(labels)))
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return further observations."""
+        return {self.name: np.zeros(rows, dtype=np.int64), self.axis: arrays[self.axis]}
+
+    def outcome(self, arrays: Arrays) -> np.ndarray:
+        """Return the codes, shape (rows,), or the counts, shape (rows, categories)."""
+        return arrays[self.name if self.name in arrays else COUNTS]
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return one row a category, and how often each occurs."""
+        labels = arrays[self.axis]
+        rows = {self.name: np.arange(len(labels)), self.axis: labels}
+        if COUNTS in arrays:
+            return rows, arrays[COUNTS].sum(axis=0)
+        return rows, np.bincount(arrays[self.name], minlength=len(labels))
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return (
+            f"one column of labels ({self.name}), perhaps with a column of counts (--count), "
+            "or one column of counts a category (--columns)"
+        )
+
+
+def _about_sums(counts: np.ndarray) -> tuple[str, ...]:
+    """Refuse counts that add up to nothing or to more than float64 can count, and say which rows are all 0."""
+    total = math.fsum(counts.ravel())
+    if total == 0:
+        raise InputError("the counts add up to 0: there are no observations")
+    if total > LARGEST_COUNT:
+        raise InputError("the counts have a sum above 2**53")
+    zeros = np.flatnonzero(~counts.any(axis=1))
+    if not len(zeros):
+        return ()
+    return (f"{len(zeros)} row{'s' if len(zeros) > 1 else ''} without observations ({listed(zeros)})",)

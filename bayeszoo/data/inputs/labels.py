@@ -1,0 +1,235 @@
+"""Labels: the text that names the values along an axis, and the codes 0, 1, ... that stand for them."""
+
+from __future__ import annotations
+
+import numbers
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from bayeszoo.data.table.numbers import DATES, number, to_counts
+from bayeszoo.data.table.read import to_column
+from bayeszoo.data.table.table import Column, escaped, shown
+from bayeszoo.errors import InputError
+
+_MOST_SHOWN = 20
+
+
+class Coded(NamedTuple):
+    """A column of labels as codes: the distinct labels in order, and a code a row, NaN where it is missing."""
+
+    labels: list[str]
+    codes: np.ndarray
+
+    def trimmed(self) -> Self:
+        """Leave out the labels that no row has any more."""
+        present = np.unique(self.codes[~np.isnan(self.codes)]).astype(np.int64)
+        if len(present) == len(self.labels):
+            return self
+        places = np.searchsorted(present, np.arange(len(self.labels)))
+        return type(self)([self.labels[i] for i in present], moved(self.codes, places))
+
+
+def text_of(value: Any) -> str:
+    """Write a value as a label; a whole number has no decimal point."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if whole and abs(float(value)) < 1e16 else str(value)
+
+
+def code(column: Column) -> Coded:
+    """Give each distinct label of a column a code, in the order of `in_order`; an empty cell is missing.
+
+    Raises
+    ------
+    InputError
+        When a cell is neither text nor a number.
+    """
+    distinct, index = _distinct(column)
+    labels = in_order([label for label in distinct if label], column.decimal)
+    place = {"": np.nan, **{label: float(i) for i, label in enumerate(labels)}}
+    return Coded(labels, np.array([place[label] for label in distinct], dtype=np.float64)[index])
+
+
+def in_order(labels: Iterable[str], decimal: str = ".") -> list[str]:
+    """Sort labels, as numbers where every word of them is one."""
+    labels = sorted(labels)
+    words = (number(word, decimal) for label in labels for word in label.split(" "))
+    if any(word is None or np.isnan(word) for word in words):
+        return labels
+    return sorted(labels, key=lambda label: [number(word, decimal) for word in label.split(" ")])
+
+
+def _distinct(column: Column) -> tuple[list[str], np.ndarray]:
+    """Return the distinct labels, "" for missing ones, and the index of that of each row."""
+    values = column.values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        found, index = np.unique(values, return_inverse=True)
+        return ["" if value != value else text_of(value) for value in found.tolist()], index
+    texts = texts_of(column)
+    distinct = {label: i for i, label in enumerate(dict.fromkeys(texts))}
+    return list(distinct), np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
+
+
+def texts_of(column: Column) -> list[str]:
+    """Write every value as text, the missing ones as ""."""
+    if isinstance(column.values, list):
+        return column.values
+    if column.values.dtype.kind in "biuf":
+        return ["" if cell != cell else text_of(cell) for cell in column.values.tolist()]
+    cells = column.values.tolist()
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if column.values.dtype.kind in "mM" or any(issubclass(kind, DATES) for kind in kinds):
+        raise column.error("holds dates")
+    known = (str, numbers.Real, np.bool_, Decimal)
+    other = [row for row, cell in enumerate(cells) if not (cell is None or isinstance(cell, known))]
+    if other:
+        raise column.error("is neither text nor a number", other)
+    return ["" if cell is None else text_of(cell) for cell in cells]
+
+
+@dataclass(frozen=True, eq=False)
+class Alphabet:
+    """The labels that an axis takes: those of a fit, those that an option gives, or else those that occur.
+
+    Parameters
+    ----------
+    noun, plural : str
+        What messages call one label, and several.
+    labels : list of str or None
+        The labels in order, None when they are those that occur.
+    fitted : bool
+        Whether they are those of a fit.
+    """
+
+    noun: str
+    plural: str
+    labels: list[str] | None
+    fitted: bool
+
+    @classmethod
+    def of(cls, noun: str, plural: str, given: list[str] | None, like: np.ndarray | None) -> Self:
+        """Take the labels of the fit, which those given must be, or those given."""
+        fitted = None if like is None else like.tolist()
+        if fitted is not None and given not in (None, fitted):
+            raise InputError(f"{plural} must be those of the fit, in their order", hint=f"leave out --{plural}")
+        return cls(noun, plural, given if fitted is None else fitted, fitted is not None)
+
+    def coded(self, column: Column) -> Coded:
+        """Give each label of a column its code, and refuse labels that are not in the alphabet."""
+        found = code(column)
+        if self.labels is None:
+            return found
+        place = {label: i for i, label in enumerate(self.labels)}
+        unknown = [i for i, label in enumerate(found.labels) if label not in place]
+        if unknown:
+            rows = np.flatnonzero(np.isin(found.codes, unknown))
+            raise column.error(f"is not {self._among}", rows, hint=self._hint, noun=self.noun)
+        return Coded(self.labels, moved(found.codes, [place[label] for label in found.labels]))
+
+    def places(self, columns: Sequence[str]) -> tuple[list[str], list[int]]:
+        """Return the labels, and the place among them of each column that is called as one."""
+        labels = list(columns) if self.labels is None else self.labels
+        place = {label: i for i, label in enumerate(labels)}
+        unknown = next((name for name in columns if name not in place), None)
+        if unknown is not None:
+            raise InputError(f"{self.noun} {shown(unknown)} is not {self._among}", column=unknown, hint=self._hint)
+        found = set(columns)
+        lacking = next((label for label in labels if label not in found), None)
+        if self.fitted and lacking is not None:
+            raise InputError(f"the table has no column {shown(lacking)}, a {self.noun} of the fit", column=lacking)
+        return labels, [place[name] for name in columns]
+
+    @property
+    def _among(self) -> str:
+        return f"among the {len(self.labels or ())} {'of the fit' if self.fitted else 'given'}"
+
+    @property
+    def _hint(self) -> str:
+        return "leave it out, or fit again with it" if self.fitted else f"add it to --{self.plural}"
+
+    def finished(self, where: str, coded: Coded) -> tuple[Coded, tuple[str, ...]]:
+        """Leave out labels that no longer occur, unless they were given, and say what the codes stand for."""
+        if self.labels is None:
+            coded = coded.trimmed()
+        return coded, self.notes(where, coded.labels, coded.trimmed().labels)
+
+    def notes(self, where: str, labels: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
+        """Refuse fewer than two labels; say what they are, and which of those given are not present."""
+        if len(labels) < 2:
+            found = f"only the {self.noun} {shown(labels[0])}" if labels else f"no {self.noun}"
+            raise InputError(f"{where} has {found}, at least two are needed", hint=f"give all with --{self.plural}")
+        if self.fitted:
+            return ()
+        known = set(present)
+        never = [] if self.labels is None else [label for label in self.labels if label not in known]
+        coding = f"{where}: {self.plural} {joined(labels)}"
+        occurs = "occurs" if len(never) == 1 else "occur"
+        nouns = self.noun if len(never) == 1 else self.plural
+        return (coding, f"{where}: {nouns} {joined(never)} never {occurs}") if never else (coding,)
+
+
+def moved(codes: np.ndarray, places: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Replace each code by its entry in `places`; a missing one stays."""
+    known = ~np.isnan(codes)
+    found = np.full(len(codes), np.nan)
+    found[known] = np.asarray(places, dtype=np.float64)[codes[known].astype(np.int64)]
+    return found
+
+
+def merged(first: Coded, second: Coded) -> tuple[Coded, Coded]:
+    """Give two columns the same labels: all those of either."""
+    labels = in_order({*first.labels, *second.labels})
+    place = {label: i for i, label in enumerate(labels)}
+    both = (Coded(labels, moved(one.codes, [place[label] for label in one.labels])) for one in (first, second))
+    return next(both), next(both)
+
+
+def label_array(labels: Sequence[str]) -> np.ndarray:
+    """Make the array of a coordinate."""
+    array = np.array(labels, dtype=str)
+    if array.tolist() != list(labels):
+        raise InputError("a label ends in a NUL character", hint="rename it")  # which NumPy drops
+    return array
+
+
+def checked_labels(name: str, values: Any, least: int) -> np.ndarray:
+    """Check a coordinate that is given as such: distinct text, at least `least` of it."""
+    column = to_column(name, values)
+    if not isinstance(column.values, list):
+        raise InputError(f"{name} must hold text labels", column=name)
+    labels = column.values
+    if len(labels) < least:
+        raise InputError(f"{name} holds {len(labels)} labels, at least {least} expected", column=name)
+    twice = repeated(labels)
+    if twice is not None:
+        raise InputError(f"{name}: label {shown(twice)} appears twice", column=name)
+    return label_array(labels)
+
+
+def repeated(labels: Sequence[str]) -> str | None:
+    """Return the first label that appears twice, if any."""
+    counts = Counter(labels)
+    return next((label for label in labels if counts[label] > 1), None)
+
+
+def checked_codes(name: str, values: Any, labels: np.ndarray) -> tuple[Column, np.ndarray]:
+    """Check codes that are given as such: whole numbers below the number of labels; a missing one is NaN."""
+    column = to_column(name, values)
+    if not len(column):
+        raise InputError("no data rows")
+    codes = to_counts(column)
+    outside = np.flatnonzero(codes >= len(labels))
+    if len(outside):
+        raise column.error(f"is outside the codes 0 to {len(labels) - 1}", outside)
+    return column, codes
+
+
+def joined(labels: Sequence[str]) -> str:
+    """Write labels in a row for a note, at most 20 of them."""
+    more = f", ... ({len(labels)} in all)" if len(labels) > _MOST_SHOWN else ""
+    names = [escaped(label if len(label) <= 40 else label[:37] + "...") for label in labels[:_MOST_SHOWN]]
+    return ", ".join(names) + more

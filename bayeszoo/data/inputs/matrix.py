@@ -1,0 +1,176 @@
+"""Several columns of real numbers: vectors, one a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Parsed, columns_of, listing
+from bayeszoo.data.inputs.labels import checked_labels, label_array
+from bayeszoo.data.inputs.real import Measured
+from bayeszoo.data.table.numbers import are_numbers, stacked, subnormal, to_numbers, to_reals
+from bayeszoo.data.table.table import Column, Table, listed, shown
+from bayeszoo.errors import InputError
+
+
+@dataclass(frozen=True)
+class Matrix(Measured):
+    """Columns of real numbers, each row one observation.
+
+    The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the outcome.
+    axis : str
+        The model's name of the axis of columns.
+    maskable : bool
+        Whether the model takes rows of which some numbers are missing: with ``missing="mask"`` they are kept, and what
+        is missing is NaN.
+    """
+
+    name: str = "Y"
+    axis: str = "column"
+    maskable: bool = False
+    options = frozenset({"columns"})
+    lists = frozenset({"columns"})
+
+    @property
+    def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may be done about missing values."""
+        return ("refuse", "drop", "mask") if self.maskable else ("refuse", "drop")
+
+    @property
+    def coords(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return (self.axis,)
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """The outcome has one column each."""
+        return {self.name: (self.axis,)}
+
+    @property
+    def forms(self) -> tuple[frozenset[str], ...]:
+        """The outcome and the names of its columns."""
+        return (frozenset({self.name, self.axis}),)
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        names = options.get("columns")
+        if names is None:
+            refuse_text(table)
+        names = list(table.columns) if names is None else names
+        if like is not None:
+            names = in_order_of(like[self.axis].tolist(), names)
+        columns = [table[name] for name in names]
+        values, holes = self._values(columns, missing, new=like is not None)
+        notes = (*table.notes, *holes, *_subnormal(columns, values))
+        return Parsed({self.name: values, self.axis: label_array(names)}, {self.name: ", ".join(names)}, notes)
+
+    def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
+        if missing == "mask":
+            return _with_holes(columns, new)
+        try:
+            return stacked(columns, to_reals, missing)
+        except InputError as error:
+            if not self.maskable or error.hint != "use --missing drop":
+                raise
+            text = str(error).removesuffix(f"; {error.hint}")
+            hint = "use --missing mask, which integrates them out, or drop"
+            raise InputError(text, column=error.column, rows=error.rows, hint=hint) from None
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "") -> Parsed:
+        """Check numbers and the names of their columns as strictly as a file; without names, check them as a table.
+
+        By default NaN are taken where the model takes them, as they are this kind's own.
+        """
+        missing = missing or ("mask" if self.maskable else "refuse")
+        if not self.is_canonical(arrays):
+            return super().canonical(arrays, missing)
+        labels = checked_labels(self.axis, arrays[self.axis], least=1)
+        columns = columns_of(self.name, arrays[self.name], labels)
+        values, holes = self._values(columns, missing)
+        return Parsed({self.name: values, self.axis: labels}, {}, (*holes, *_subnormal(columns, values)))
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Ask for masks where there are any."""
+        return {"missing": "mask"} if np.isnan(arrays[self.name]).any() else {}
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns under their names."""
+        return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return further observations."""
+        return {self.name: np.zeros((rows, len(arrays[self.axis]))), self.axis: arrays[self.axis]}
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return "columns of real numbers, all those of the table or some of them (--columns)"
+
+
+def refuse_text(table: Table, option: str = "columns", or_text: bool = False) -> None:
+    """Refuse a column that is not numbers, and say which are, to be chosen by `option`, `or_text` how to read text."""
+    usable = [column.name for column in table.columns.values() if are_numbers(column)]
+    if not usable or len(usable) == len(table.columns):
+        return
+    numeric = set(usable)
+    other = next(column for name, column in table.columns.items() if name not in numeric)
+    try:
+        to_numbers(other)
+    except InputError as error:
+        if error.hint:
+            raise
+        hint = f"choose columns of numbers: --{option} {listing(usable)}"
+        hint += f"; of raw text, --text {listing([other.name])}" if or_text and isinstance(other.values, list) else ""
+        raise InputError(str(error), column=error.column, rows=error.rows, hint=hint) from None
+
+
+def in_order_of(fitted: list[str], names: list[str], option: str = "columns") -> list[str]:
+    """Put the columns in the order of the fit, which must have the same; they are chosen by `option`."""
+    found, known = set(names), set(fitted)
+    lacking = next((name for name in fitted if name not in found), None)
+    if lacking is not None:
+        raise InputError(f"there is no column {shown(lacking)}, which the fit has", column=lacking)
+    more = next((name for name in names if name not in known), None)
+    if more is not None:
+        hint = f"use --{option} {listing(fitted)}"
+        raise InputError(f"column {shown(more)} is not among the {len(fitted)} of the fit", column=more, hint=hint)
+    return fitted
+
+
+def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Convert columns to an array of shape (rows, columns), NaN where a value is missing, and say how many are.
+
+    Every column must have a value; but for `new` rows, which are to be predicted.
+    """
+    values = np.column_stack([to_reals(column) for column in columns])
+    holes, before = np.isnan(values), columns[0].before
+    empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
+    if empty and before is None and not new:
+        raise InputError(f"{empty[0]} has no values", column=empty[0].name)
+    return np.where(holes, np.nan, values), _masked(holes, before or 0)
+
+
+def _masked(holes: np.ndarray, before: int) -> tuple[str, ...]:
+    """Say how many values are missing, and which rows have none at all."""
+    if not holes.any():
+        return ()
+    count, rows, none = int(holes.sum()), int(holes.any(axis=1).sum()), np.flatnonzero(holes.all(axis=1))
+    notes = [f"{count} missing value{'s' * (count > 1)} in {rows} row{'s' * (rows > 1)} integrated out, none imputed"]
+    if len(none):
+        several, places = len(none) > 1, listed(none, before=before)
+        notes.append(f"{len(none)} row{'s' * several} ({places}) ha{'ve' if several else 's'} no values and no part")
+    return tuple(notes)
+
+
+def _subnormal(columns: Iterable[Column], values: np.ndarray) -> tuple[str, ...]:
+    return tuple(
+        note
+        for column, cells in zip(columns, values.T, strict=True)
+        for note in subnormal(column, cells[cells == cells])
+    )

@@ -1,0 +1,390 @@
+"""An outcome and the features that it is explained by: real numbers, in columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Parsed
+from bayeszoo.data.inputs.labels import checked_labels, joined, label_array, text_of
+from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
+from bayeszoo.data.inputs.real import Measured
+from bayeszoo.data.table.numbers import complete, subnormal, to_reals
+from bayeszoo.data.table.read import columns_of_matrix, has_two_dimensions, is_frame, one_column, read_table
+from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.errors import InputError
+
+_MOST_NOTES = 5
+_GLANCE = 64
+"""Rows by which columns are told apart before all of their rows are looked at."""
+
+
+@dataclass(frozen=True)
+class Regression(Measured):
+    """One column of the outcome, and columns of features.
+
+    The table holds the outcome in the column called as `name`, or in the one that the option ``target`` names; the
+    features are all other columns, or those that the option ``features`` names. In Python also a pair ``(X, y)``, or a
+    mapping of both, of which X is a data frame or has two dimensions; features without names are called ``x1``,
+    ``x2``, ...
+
+    The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
+    names of the features. Rows to be predicted may lack the outcome.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the outcome.
+    features : str
+        The model's name of the matrix of features.
+    axis : str
+        The model's name of the axis of features.
+    """
+
+    name: str = "y"
+    features: str = "X"
+    axis: str = "feature"
+    options = frozenset({"target", "features"})
+    lists = frozenset({"features"})
+
+    @property
+    def coords(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return (self.axis,)
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """There is one column a feature."""
+        return {self.features: (self.axis,)}
+
+    @property
+    def forms(self) -> tuple[frozenset[str], ...]:
+        """Features and their names, with the outcome or, to be predicted, without."""
+        return frozenset({self.name, self.features, self.axis}), frozenset({self.features, self.axis})
+
+    def is_canonical(self, names: Iterable[Any]) -> bool:
+        """Say whether a mapping with these names holds the arrays of a fit.
+
+        Without an outcome it is read by way of `own_table`: `canonical` could not tell rows to be predicted, which may
+        lack it, from those of a fit, which may not.
+        """
+        return frozenset(map(str, names)) == self.forms[0]
+
+    # Tables
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        target = options.get("target", self.name)
+        if "target" not in options and target not in table.columns:
+            found = f"{table.name or 'the table'} has columns {_first(table.columns)} and none called {shown(target)}"
+            raise InputError(found, hint="say which with --target")
+        features = _features_of(table, target, options)
+        try:
+            return self._from_columns(table, target, features, missing, fit=True)
+        except InputError:
+            if "features" not in options:  # only now: a second look at every cell takes its time
+                refuse_text(Table("", {name: table[name] for name in features}), "features")
+            raise
+
+    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
+        """Parse rows to be predicted.
+
+        They must have the features of the fit, in whatever order; other columns are not used. The outcome, which is
+        looked for under the fit's name of it and then under the model's, may be absent.
+
+        Raises
+        ------
+        InputError
+            When the table lacks a feature of `like`, or the option asks for others, too.
+        """
+        given = self._given(table, missing, options)
+        target, notes = self._target_of_new(table, like, given.get("target"))
+        if like is None:
+            features = _features_of(table, target, given)
+        else:
+            fitted = like[self.axis].tolist()
+            found = given.get("features", [name for name in fitted if name in table.columns])
+            features = in_order_of(fitted, found, "features")
+        made = self._from_columns(table, target, features, missing, fit=False)
+        return Parsed(made.arrays, made.columns, (*notes, *made.notes))
+
+    def _target_of_new(
+        self, table: Table, like: Arrays | None, asked: str | None
+    ) -> tuple[str | None, tuple[str, ...]]:
+        """Find the column of the outcome, if there is one; a note says when its name alone tells so."""
+        fitted = getattr(like, "columns", {}).get(self.name)
+        if asked is not None or fitted in table.columns:
+            return fitted if asked is None else asked, ()
+        usual = _free(self.name, () if like is None else like[self.axis].tolist())
+        if usual not in table.columns:
+            return None, ()
+        if fitted is None:
+            return usual, ()
+        return usual, (f"{table[usual]} is taken for the outcome, which is {shown(fitted)} in the fit",)
+
+    def _from_columns(self, table: Table, target: str | None, features: list[str], missing: str, fit: bool) -> Parsed:
+        if target in features:
+            hint = "leave it out of --features, or say which is the outcome with --target"
+            raise InputError(f"column {shown(target)} is both the outcome and a feature", column=target, hint=hint)
+        outcome = [] if target is None else [table[target]]
+        arrays, notes = self._arrays(outcome, [table[name] for name in features], missing, fit)
+        roles = {self.name: target} if target is not None else {}
+        return Parsed(arrays, {**roles, self.features: ", ".join(features)}, (*table.notes, *notes))
+
+    def _arrays(
+        self, outcome: list[Column], features: list[Column], missing: str, fit: bool
+    ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+        """Convert the columns, drop the same rows of all of them, and say what is remarkable."""
+        columns = [*outcome, *features]
+        values, dropped = complete(columns, map(to_reals, columns), missing)
+        small = [note for column, cells in zip(columns, values, strict=True) for note in subnormal(column, cells)]
+        whole = columns[0].before is None  # a column may be constant in a part of the table
+        remarks = _about_outcome(columns[0], values[0]) + _about_features(features, values[1:]) if fit and whole else ()
+        known = {self.name: values[0]} if outcome else {}
+        labels = label_array([column.name for column in features])
+        arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}
+        return arrays, (*dropped, *_few(small, "columns with such small numbers"), *remarks)
+
+    # Python objects
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read features in two dimensions, and the outcome beside them: a pair ``(X, y)``, or a mapping of both."""
+        if isinstance(source, Mapping):
+            known = {self.name, self.features, self.axis}
+            ours = source.keys() <= known and has_two_dimensions(source.get(self.features))
+            return self._joined(source, decimal) if ours else None
+        if isinstance(source, list | tuple) and len(source) == 2 and self._is_pair(source):
+            return self._joined({self.features: source[0], self.name: source[1]}, decimal)
+        if has_two_dimensions(source) and not is_frame(source):
+            return self._joined({self.features: source}, decimal)
+        return None
+
+    def _is_pair(self, source: Sequence[Any]) -> bool:
+        """Tell ``(X, y)`` from two rows, by the dimensions of its first part."""
+        if has_two_dimensions(source[0]) or getattr(source[0], "ndim", 0) > 2:
+            return True
+        if isinstance(source, tuple) and all(getattr(part, "ndim", 0) == 1 for part in source):
+            # probably not two rows: read as such, it would be refused for other reasons than the user's
+            raise InputError(f"{self.features} has one dimension, two expected", hint="give one feature one column")
+        return False
+
+    def _joined(self, parts: Mapping[str, Any], decimal: str) -> Table:
+        """Put the columns of X, called by their own names or numbered, beside the outcome."""
+        features, outcome, notes = self._columns(parts, decimal)
+        columns = {column.name: column for column in features}
+        if outcome and self.name in columns:
+            problem = f"{self.features} has a column {shown(self.name)}, and so is the outcome called"
+            raise InputError(problem, column=self.name, hint="rename it")
+        return Table("", {**{column.name: column for column in outcome}, **columns}, notes)
+
+    def _columns(
+        self, parts: Mapping[str, Any], decimal: str = "."
+    ) -> tuple[list[Column], list[Column], tuple[str, ...]]:
+        """Take X and y apart: the columns of each, of one length, and whether their indexes differ."""
+        X: Any = parts[self.features]
+        y: Any = parts.get(self.name)
+        features = self._named(columns_of_matrix(self.features, X, decimal), X, parts.get(self.axis))
+        if self.name not in parts:
+            return features, [], ()
+        outcome = one_column(self.name, y, decimal)
+        if len(outcome) != len(features[0]):
+            raise InputError(f"{self.features} has {len(features[0])} rows, {self.name} has {len(outcome)}")
+        indexed = all(hasattr(part, "reindex") and hasattr(part, "index") for part in (X, y))  # pandas
+        if not indexed or X.index.equals(y.index):
+            return features, [outcome], ()
+        note = f"{self.features} and {self.name} have different indexes; rows matched by position"
+        return features, [outcome], (note,)
+
+    def _named(self, columns: list[Column], source: Any, given: Any) -> list[Column]:
+        """Call columns by the labels given for them, by those of their data frame, or else number them."""
+        own = [column.name for column in columns]
+        if given is None:
+            letter = self.features.lower()
+            labels = own if is_frame(source) else [f"{letter}{i}" for i in range(1, len(columns) + 1)]
+        else:
+            labels = checked_labels(self.axis, given, least=1).tolist()
+        if len(columns) != len(labels):
+            raise InputError(f"{self.features} has {len(columns)} columns, {len(labels)} labels stand for them")
+        if is_frame(source) and labels != own:
+            raise InputError(f"{self.features} has columns {_first(own)}, {self.axis} holds {_first(labels)}")
+        return [Column(label, column.values, column.decimal) for label, column in zip(labels, columns, strict=True)]
+
+    # Canonical arrays
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
+        """Check the arrays and the names of the features as strictly as a file; anything else, as a table."""
+        if frozenset(arrays) not in self.forms:
+            return self.parse(self.own_table(arrays, ".") or read_table(arrays), missing)
+        features, outcome, notes = self._columns(arrays)
+        if not len(features[0]):
+            raise InputError("no data rows")
+        made, more = self._arrays(outcome, features, missing, fit=bool(outcome))
+        return Parsed(made, {}, (*notes, *more))
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
+        features = dict(zip(arrays[self.axis].tolist(), arrays[self.features].T, strict=True))
+        return {_free(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the outcome where a feature is called as it usually is."""
+        target = _free(self.name, arrays[self.axis].tolist())
+        return {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the rows hold more than their features."""
+        return self.name in arrays
+
+    def size(self, arrays: Arrays) -> int:
+        """Return the number of rows."""
+        return len(arrays[self.features])
+
+    def rescaled(self, arrays: Arrays, factors: np.ndarray, shifts: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the data with every feature x as ``factor * x + shift``.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            Canonical arrays.
+        factors, shifts : ndarray, shape (labels,)
+            One of each for each feature.
+        """
+        return {**arrays, self.features: arrays[self.features] * factors + shifts}
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse: without its features nothing is said about an outcome.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        names = joined(arrays[self.axis].tolist())
+        raise InputError("the features of further rows are not known", hint=f"give a table with the columns {names}")
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return (
+            f"one column of the outcome ({self.name}, or say which with --target) and columns of features, "
+            "all others or some of them (--features); all of real numbers"
+        )
+
+
+# Columns
+
+
+def _features_of(table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
+    """Return the features that are asked for, or all columns but the outcome's."""
+    others = [name for name in table.columns if name != target]
+    features: list[str] = options.get("features", others)
+    if not features:
+        hint = "give a table with columns beside it"
+        raise InputError(f"there is no feature: column {shown(target)} is the only one", column=target, hint=hint)
+    return features
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """Return the name, or where it is taken the first of ``y_2``, ``y_3``, ... that is not."""
+    taken, number, free = set(taken), 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _first(names: Iterable[str]) -> str:
+    return ", ".join(map(shown, islice(names, 20)))
+
+
+# Remarks
+
+
+def _few(notes: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return the first notes of a kind and, where there are more, how many there are."""
+    total = (f"{len(notes)} {what} in all",) if len(notes) > _MOST_NOTES else ()
+    return (*notes[:_MOST_NOTES], *total)
+
+
+def _is_constant(values: np.ndarray) -> bool:
+    return len(values) > 1 and bool((values == values[0]).all())
+
+
+def _about_outcome(column: Column, values: np.ndarray) -> tuple[str, ...]:
+    if not _is_constant(values):
+        return ()
+    return (f"{column} is constant ({text_of(values[0])}): an intercept alone fits it without error",)
+
+
+def _about_features(columns: list[Column], values: list[np.ndarray]) -> tuple[str, ...]:
+    """Say which coefficients the data cannot tell apart, as far as a look at single columns shows."""
+    constant = [i for i, cells in enumerate(values) if _is_constant(cells)]
+    alone = [
+        f"{columns[i]} is constant ({text_of(values[i][0])}): its coefficient is not told apart from the intercept"
+        for i in constant
+    ]
+    varying = sorted(set(range(len(columns))) - set(constant)) if len(values[0]) > 1 else []
+    alike = [_about_alike([columns[i].name for i in group], signs) for group, signs in _alike(values, varying)]
+    return (
+        *_few(alone, "constant columns"),
+        *_few(alike, "groups of columns that are identical or opposite"),
+        *_about_width(len(columns), len(values[0])),
+    )
+
+
+def _about_width(features: int, rows: int) -> tuple[str, ...]:
+    if features < rows:
+        return ()
+    sizes = f"{features} feature{'s' * (features > 1)}, {rows} row{'s' * (rows > 1)}"
+    unknown = "all coefficients" if features > rows else "all coefficients and an intercept"
+    return (f"{sizes}: the data do not identify {unknown}; the prior does the rest",)
+
+
+def _about_alike(names: list[str], signs: list[float]) -> str:
+    opposite = [name for name, sign in zip(names, signs, strict=True) if sign != signs[0]]
+    if not opposite:
+        what, known = "identical", "sum of their coefficients"
+    elif len(names) == 2:
+        what, known = "opposite", "difference of their coefficients"
+    else:
+        what, known = "identical or opposite", f"sum of their coefficients, with a minus for {_and(opposite)},"
+    return f"columns {_and(names)} are {what}: only the {known} is identified by the data"
+
+
+def _and(names: list[str]) -> str:
+    """Join names, at most five of them: ``'a', 'b' and 'c'``."""
+    most = names[:_MOST_NOTES]
+    words = [*map(shown, most), *([f"{len(names) - len(most)} more"] if len(names) > len(most) else [])]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _alike(values: list[np.ndarray], places: list[int]) -> list[tuple[list[int], list[float]]]:
+    """Group the columns that are the same numbers but for their sign; none of them is constant.
+
+    Hashes stand for the columns: thousands of them cannot be compared in pairs.
+    """
+    near = _groups((np.abs(values[i][:_GLANCE]).tobytes(), i) for i in places)
+    candidates = sorted(i for group in near for i in group)
+    signs = {i: _sign(values[i]) for i in candidates}
+    groups = _groups((_hash(values[i] * signs[i]), i) for i in candidates)
+    return [(group, [signs[i] for i in group]) for group in groups]
+
+
+def _groups(keyed: Iterable[tuple[Hashable, int]]) -> list[list[int]]:
+    found = defaultdict(list)
+    for key, place in keyed:
+        found[key].append(place)
+    return [places for places in found.values() if len(places) > 1]
+
+
+def _sign(values: np.ndarray) -> float:
+    """Return the sign of the first number that is not 0."""
+    return float(np.sign(values[np.argmax(values != 0)]))
+
+
+def _hash(values: np.ndarray) -> bytes:
+    return hashlib.sha256(values + 0.0).digest()  # -0 and 0 have other bytes; -0 + 0 is 0

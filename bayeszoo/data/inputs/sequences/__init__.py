@@ -1,0 +1,1 @@
+"""Inputs of sequences: symbols, measurements and counts in order of time."""

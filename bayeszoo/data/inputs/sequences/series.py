@@ -1,0 +1,297 @@
+"""Sequences of observations in order, of which some may be unknown: real numbers and counts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
+from bayeszoo.data.inputs.real import Measured
+from bayeszoo.data.inputs.sequences.coding import names_of, table_of
+from bayeszoo.data.table.numbers import choose, refuse_large_sum, subnormal, to_counts, to_reals
+from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import Column, Table, listed, shown
+from bayeszoo.errors import InputError
+
+SEQUENCE = "sequence"
+MASKED = -1
+"""What stands for an unknown code or count; for an unknown real number it is NaN."""
+
+_MOST_LENGTHS = 10
+
+
+class Converted(NamedTuple):
+    """A column as numbers, NaN where a value is missing; the coordinates; and what is to be said about them."""
+
+    values: np.ndarray
+    coords: dict[str, np.ndarray]
+    notes: tuple[str, ...]
+
+
+class Series(Inputs):
+    """Observations in order, in one sequence or several, which share nothing.
+
+    The table holds one column of observations, perhaps with one called ``sequence``, or named by that option, which
+    says to which sequence each row belongs; the rows of a sequence are adjacent. A Python list of lists holds one
+    sequence in each. A row without a value is never dropped, as this would join its neighbours; with
+    ``missing="mask"`` it is kept, and its observation is unknown.
+
+    The canonical arrays are the observations `name`, shape (rows,), unknown where they are -1, or NaN if they are real;
+    and ``sequence``, shape (rows,), whose numbers 0, 1, 2, ... are in the order of the rows.
+    """
+
+    name: str
+    options = frozenset({"column", SEQUENCE})
+    treatments = ("refuse", "mask")
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a list of sequences."""
+        return table_of(source, decimal, self.name)
+
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if missing == "drop":
+            hint = "use --missing mask, which keeps it and takes its observation for unknown"
+            raise InputError("to drop a row would join its neighbours, which are not adjacent", hint=hint)
+        return super()._given(table, missing, options)
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        columns = self._columns(table, options)
+        parsed = self._arrays(columns, missing, lambda column: self._converted(column, options, like))
+        return replace(parsed, notes=(*table.notes, *parsed.notes))
+
+    def _arrays(self, columns: Mapping[str, Column], missing: str, convert: Callable[[Column], Converted]) -> Parsed:
+        """Convert the observations, and number their sequences."""
+        column, names = columns[self.name], columns.get(SEQUENCE)
+        sequence = np.zeros(len(column), dtype=np.int64) if names is None else _numbered(names)
+        try:
+            found = convert(column)
+            holes = _refuse_holes(column, found.values, missing)
+        except InputError as error:
+            raise _placed(error, names, sequence) from None
+        about = () if names is None else _lengths(names, sequence)
+        arrays = {self.name: self._stored(found.values), SEQUENCE: sequence, **found.coords}
+        return Parsed(arrays, {role: one.name for role, one in columns.items()}, (*found.notes, *holes, *about))
+
+    def _columns(self, table: Table, options: Mapping[str, Any]) -> dict[str, Column]:
+        """Find the observations and their sequences: a column ``sequence`` beside the observations is not ignored."""
+        named = SEQUENCE in table.columns and len(table.columns) > 1 and options.get("column") != SEQUENCE
+        names = options.get(SEQUENCE, SEQUENCE if named else None)
+        column = choose(table, options.get("column"), self.name, {} if names is None else {names: "their sequences"})
+        return {self.name: column} | ({} if names is None else {SEQUENCE: table[names]})
+
+    @abstractmethod
+    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted: ...
+
+    def _stored(self, values: np.ndarray) -> np.ndarray:
+        """Return the array of a model."""
+        return np.where(np.isnan(values), MASKED, values).astype(np.int64)
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "mask") -> Parsed:
+        """Check canonical arrays as strictly as a table; masks are taken, as they are this kind's own.
+
+        Raises
+        ------
+        InputError
+            When `missing` is "refuse" and an observation is masked, too.
+        """
+        return super().canonical(arrays, missing)
+
+    def masked(self, arrays: Arrays) -> np.ndarray:
+        """Say which observations are unknown, shape (rows,)."""
+        values = arrays[self.name]
+        return np.isnan(values) if values.dtype.kind == "f" else values < 0
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the observations, unknown ones missing, and where there are several sequences their numbers from 1."""
+        if not self._are_own(arrays):
+            return dict(arrays)  # data made by hand, which are still to be checked
+        values, masked, sequence = self._written(arrays), self.masked(arrays), arrays[SEQUENCE]
+        column = np.where(masked, "" if values.dtype.kind == "U" else np.nan, values) if masked.any() else values
+        return {self.name: column} | ({SEQUENCE: sequence + 1} if sequence.any() else {})
+
+    def _are_own(self, arrays: Arrays) -> bool:
+        names = {self.name, SEQUENCE}
+        return {*names, *self.coords} <= arrays.keys() and all(arrays[name].dtype.kind in "if" for name in names)
+
+    def _written(self, arrays: Arrays) -> np.ndarray:
+        """Return the observations as a user has them; those that are masked do not matter."""
+        return arrays[self.name]
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Ask for masks where there are any."""
+        return {"missing": "mask"} if self.masked(arrays).any() else {}
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return a further sequence of `rows` rows, whose observations are unknown."""
+        of_rows = {self.name: self._stored(np.full(rows, np.nan)), SEQUENCE: np.zeros(rows, dtype=np.int64)}
+        return {**of_rows, **{axis: arrays[axis] for axis in self.coords}}
+
+    def following(self, arrays: Arrays, rows: Arrays) -> dict[str, np.ndarray]:
+        """Return rows as the next ones of the last sequence."""
+        last = arrays[SEQUENCE][-1] if len(arrays[SEQUENCE]) else 0
+        return {**rows, SEQUENCE: np.full(self.size(rows), last)}
+
+    def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Split the rows before index `at` from the rest; a sequence that is cut becomes two, which share nothing."""
+        first, rest = super().split(arrays, at)
+        return first, {**rest, SEQUENCE: _renumbered(rest[SEQUENCE])}
+
+    def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Take the rows of `permutation` in its order; where the number of the sequence changes, a new one starts.
+
+        Whole sequences in another order are the same data. Rows of one sequence that come to stand side by side are
+        adjacent in time, whatever was between them.
+        """
+        made = super().reordered(arrays, permutation)
+        return {**made, SEQUENCE: _renumbered(made[SEQUENCE])}
+
+    def outcome(self, arrays: Arrays) -> np.ndarray:
+        """Return the observations, shape (rows,)."""
+        return arrays[self.name]
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return every row, with weight one: it belongs to its place."""
+        return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
+
+    def _described(self, what: str) -> str:
+        return f"one column of {what} in order, perhaps with a column that names sequences (--sequence)"
+
+
+@dataclass(frozen=True)
+class RealSeries(Series, Measured):
+    """Real numbers in order.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the observations.
+    """
+
+    name: str = "y"
+
+    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
+        values = to_reals(column)
+        return Converted(values, {}, subnormal(column, values[~np.isnan(values)]))
+
+    def _stored(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return self._described(f"real numbers ({self.name})")
+
+
+@dataclass(frozen=True)
+class CountSeries(Series):
+    """Counts of events in order.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the observations.
+    """
+
+    name: str = "y"
+
+    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
+        values = to_counts(column)
+        refuse_large_sum(column, values[~np.isnan(values)])
+        return Converted(values, {}, ())
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "mask") -> Parsed:
+        """Check canonical arrays as strictly as a table; a count of -1 is masked."""
+        table = read_table(arrays)
+        columns = {name: unmasked(column) if name == self.name else column for name, column in table.columns.items()}
+        return self.parse(Table("", columns, table.notes), missing)
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through the sequences of one count below 5000: what is left out is the far tail."""
+        return ({self.name: np.array([count]), SEQUENCE: np.zeros(1, dtype=np.int64)} for count in range(5000))
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return self._described(f"counts ({self.name})")
+
+
+def starts(sequence: np.ndarray) -> np.ndarray:
+    """Return the index of the first row of each sequence, int64.
+
+    Parameters
+    ----------
+    sequence : ndarray of int, shape (rows,)
+        The canonical array: the number of each row's sequence.
+    """
+    changes = np.flatnonzero(sequence[1:] != sequence[:-1]) + 1
+    return np.concatenate([np.zeros(min(len(sequence), 1)), changes]).astype(np.int64)
+
+
+def unmasked(column: Column) -> Column:
+    """Put NaN where a column of codes or counts has the mask."""
+    values = column.values
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "if":
+        return column
+    masked = values == MASKED
+    return Column(column.name, np.where(masked, np.nan, values)) if masked.any() else column
+
+
+def _renumbered(sequence: np.ndarray) -> np.ndarray:
+    """Give each run of equal numbers its own: 0, 1, 2, ..."""
+    number = np.zeros(len(sequence), dtype=np.int64)
+    number[starts(sequence)[1:]] = 1
+    return np.cumsum(number)
+
+
+def _numbered(names: Column) -> np.ndarray:
+    """Give the sequences numbers 0, 1, 2, ... in the order of the rows, and refuse one that comes back."""
+    codes = names_of(names)
+    first = starts(codes)
+    _, index = np.unique(codes[first], return_index=True)
+    again = np.setdiff1d(np.arange(len(first)), index)
+    if len(again):
+        ended = first[1 + np.flatnonzero(codes[first[: again[0]]] == codes[first[again[0]]])[-1]]
+        hint = "put the rows of each sequence together, in their order"
+        raise names.error(f"names a sequence that ended in row {ended}", first[again], hint=hint)
+    return _renumbered(codes)
+
+
+def _refuse_holes(column: Column, values: np.ndarray, missing: str) -> tuple[str, ...]:
+    """Refuse missing values, or say that they are masked; a column must have one that is not."""
+    rows = np.flatnonzero(np.isnan(values))
+    if len(rows) == len(values):
+        raise InputError(f"{column} has no values", column=column.name)
+    if not len(rows):
+        return ()
+    count = f"{column}: {len(rows)} missing value{'s' if len(rows) > 1 else ''}"
+    if missing == "refuse":
+        where, hint = (rows[:5] + 1).tolist(), "use --missing mask"
+        raise InputError(f"{count} ({listed(rows)})", column=column.name, rows=where, hint=hint)
+    return (f"{count} masked ({listed(rows)})",)
+
+
+def _placed(error: InputError, names: Column | None, sequence: np.ndarray) -> InputError:
+    """Say which position of which sequence the first offending row is, where there are several."""
+    if names is None or not error.rows or not sequence.any():
+        return error
+    row = error.rows[0] - 1
+    position = row - int(starts(sequence)[sequence[row]]) + 1
+    text = str(error).removesuffix(f"; {error.hint}")
+    text += f"; row {row + 1} is position {position} of sequence {shown(names.values[row])}"
+    return InputError(text, column=error.column, rows=error.rows, hint=error.hint)
+
+
+def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
+    """Say how many sequences there are, and how long they are."""
+    lengths = np.bincount(sequence).tolist()
+    if len(lengths) == 1:
+        return ()
+    if len(set(lengths)) == 1:
+        said = f"{lengths[0]} row{'s' if lengths[0] > 1 else ''} each"
+    elif len(lengths) <= _MOST_LENGTHS:
+        said = f"{', '.join(map(str, lengths[:-1]))} and {lengths[-1]} rows"
+    else:
+        said = f"{min(lengths)} to {max(lengths)} rows"
+    return (f"{names} names {len(lengths)} sequences, of {said}",)

@@ -1,0 +1,192 @@
+"""Sequences of symbols, as the transitions that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, every_code
+from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, in_order
+from bayeszoo.data.inputs.sequences.coding import are_contexts, from_symbols, from_transitions, table_of
+from bayeszoo.data.table.numbers import choose, complete, distinct_pairs
+from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.errors import InputError
+
+_PAIRS = ("from", "to"), ("source", "target")
+
+
+@dataclass(frozen=True)
+class Transitions(Inputs):
+    """What follows what in sequences of symbols; each row is one transition.
+
+    The table holds one column of symbols in order, perhaps with a column ``sequence`` that names the sequence each row
+    belongs to; or one transition a row, in columns ``from`` and ``to`` (or ``source`` and ``target``), perhaps with a
+    column ``count``. A Python list of lists holds one sequence in each.
+
+    The canonical arrays are the codes ``next`` and ``previous`` and the coordinates ``symbol`` and ``context``: their
+    labels. In a chain of the first order both hold the same labels. With ``order`` above 1 a context is the last
+    symbols joined by spaces. A table of transitions has contexts of its own when ``order`` is above 1, or when no
+    label is in both columns and all those in the first are of several words; otherwise both columns share one alphabet.
+    """
+
+    options = frozenset({"column", "sequence", "source", "target", "count", "symbols", "order"})
+    lists = frozenset({"symbols"})
+
+    @property
+    def coords(self) -> tuple[str, ...]:
+        """The labels of the contexts and of the symbols."""
+        return "context", "symbol"
+
+    @property
+    def coded(self) -> Mapping[str, str]:
+        """Both ends of a transition are codes."""
+        return {"next": "symbol", "previous": "context"}
+
+    @property
+    def forms(self) -> tuple[frozenset[str], ...]:
+        """Codes and labels of both."""
+        return (frozenset({"next", "previous", "context", "symbol"}),)
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a list of sequences."""
+        return table_of(source, decimal)
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        _refuse_mixture(options)
+        alphabet = Alphabet.of("symbol", "symbols", options.get("symbols"), None if like is None else like["symbol"])
+        order = _order(options.get("order"), like)
+        ends = _ends(table, options)
+        if ends:
+            columns = {role: table[name] for role, name in ends.items()}
+            arrays, notes = from_transitions(columns, missing, alphabet, order, like)
+        else:
+            columns = _symbols(table, options)
+            arrays, notes = from_symbols(
+                columns["symbol"], columns.get("sequence"), missing, alphabet, order or 1, like
+            )
+        return Parsed(arrays, {role: column.name for role, column in columns.items()}, (*table.notes, *notes))
+
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
+        """Check codes and their labels as strictly as a file; anything else, as a table."""
+        if not self.is_canonical(arrays):
+            return super().canonical(arrays, missing)
+        labels = {name: checked_labels(name, arrays[name], least=2 if name == "symbol" else 1) for name in self.coords}
+        made = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
+        columns = Table("", {name: column for name, (column, _) in made.items()}).columns
+        codes, dropped = complete(list(columns.values()), [found for _, found in made.values()], missing)
+        found = dict(zip(made, (values.astype(np.int64) for values in codes), strict=True))
+        return Parsed({**found, **labels}, {}, dropped)
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return one transition a row."""
+        return {"from": arrays["context"][arrays["previous"]], "to": arrays["symbol"][arrays["next"]]}
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the symbols where they are not those that occur, in order; contexts that do not occur are lost."""
+        contexts, symbols = arrays["context"].tolist(), arrays["symbol"].tolist()
+        table = self.table(arrays)
+        sources, targets = table["from"].tolist(), table["to"].tolist()
+        own = set(contexts) != set(symbols)
+        occur = in_order(set(targets) if own else {*sources, *targets})
+        options: dict[str, Any] = {} if symbols == occur else {"symbols": symbols}
+        if own and not are_contexts(sources, targets):
+            options["order"] = max(2, len(contexts[0].split(" ")))
+        return options
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through every four steps, or fewer where there are many symbols, from the first symbol.
+
+        Where the contexts are not the symbols, the first few contexts are each followed by every symbol.
+        """
+        symbols = np.array(["a", "b", "c"]) if arrays is None else arrays["symbol"]
+        contexts = symbols if arrays is None else arrays["context"]
+        path = np.array_equal(contexts, symbols)
+        for steps in every_code(len(symbols)):
+            previous = np.append(0, steps[:-1]) if path else np.arange(len(steps)) % len(contexts)
+            yield {"next": steps, "previous": previous, "context": contexts, "symbol": symbols}
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse: without the symbol before it nothing is said about the next.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError("the next symbol depends on the one before it", hint="give a table of symbols")
+
+    def outcome(self, arrays: Arrays) -> np.ndarray:
+        """Return the code of the symbol that each transition leads to, shape (rows,)."""
+        return arrays["next"]
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the distinct transitions, and how often each occurs."""
+        previous, following, times = distinct_pairs(arrays["previous"], arrays["next"])
+        return {**arrays, "next": following, "previous": previous}, times
+
+    def describe(self) -> str:
+        """Say in one line what the table must hold."""
+        return (
+            "one column of symbols in order, perhaps with a column that names sequences (--sequence), "
+            "or columns from and to of transitions, perhaps with a column count"
+        )
+
+
+def _order(given: str | None, like: Arrays | None) -> int | None:
+    """Return how many symbols a context has: as asked for, as in the fit, or None."""
+    if given is not None:
+        if not given.isascii() or not given.isdigit() or int(given[:9]) < 1:
+            raise InputError(f"order must be a whole number >= 1, got {shown(given)}")
+        return int(given[:9])
+    if like is None:
+        return None
+    contexts = like["context"].tolist()
+    return 1 if set(contexts) <= set(like["symbol"].tolist()) else max(2, len(contexts[0].split(" ")))
+
+
+def _refuse_mixture(options: Mapping[str, Any]) -> None:
+    ends, symbols = sorted(options.keys() & {"source", "target"}), sorted(options.keys() & {"column", "sequence"})
+    if len(ends) == 1:
+        raise InputError("source and target go together")
+    if symbols and (ends or "count" in options):
+        raise InputError("a column of symbols and a table of transitions do not mix", hint=f"leave out {symbols[0]}")
+
+
+def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
+    """Name the columns of transitions for their roles; none when the table holds symbols in order."""
+    if options.keys() & {"column", "sequence"}:
+        return {}
+    found = [pair for pair in _PAIRS if set(pair) <= table.columns.keys()]
+    if "source" in options:
+        found = [(options["source"], options["target"])]
+    if len(found) > 1:
+        raise InputError("the table has columns from, to, source and target", hint="say which with --source, --target")
+    if not found:
+        if "count" in options:
+            raise InputError("count goes with source and target", hint="say which columns these are")
+        _refuse_half(table)
+        return {}
+    count = options.get("count", "count" if "count" in table.columns and "count" not in found[0] else None)
+    names = {"previous": found[0][0], "next": found[0][1]} | ({} if count is None else {"count": count})
+    if len(set(names.values())) < len(names):
+        raise InputError("source, target and count must be different columns")
+    return names
+
+
+def _refuse_half(table: Table) -> None:
+    """Refuse starts of transitions without their ends: read as symbols in order they would mean another thing."""
+    for start, end in _PAIRS:
+        if list(table.columns) == [start]:
+            raise InputError(f"there is a column {shown(start)} and none {shown(end)}", hint="use --column for symbols")
+
+
+def _symbols(table: Table, options: Mapping[str, Any]) -> dict[str, Column]:
+    """Find the column of symbols, and that of sequences: one called ``sequence`` beside it is never ignored."""
+    named = "sequence" in table.columns and len(table.columns) > 1 and options.get("column") != "sequence"
+    sequence = options.get("sequence", "sequence" if named else None)
+    taken = {} if sequence is None else {sequence: "their sequences"}
+    column = choose(table, options.get("column"), "symbol", taken)
+    return {"symbol": column} if sequence is None else {"symbol": column, "sequence": table[sequence]}

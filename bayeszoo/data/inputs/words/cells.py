@@ -1,0 +1,319 @@
+"""Counts of words in documents as their non-zero cells, from triplets, raw text, dense tables and sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import columns_of
+from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
+from bayeszoo.data.inputs.matrix import refuse_text
+from bayeszoo.data.inputs.words.tokens import counted
+from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, complete, to_counts
+from bayeszoo.data.table.read import has_two_dimensions, to_column
+from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.errors import InputError
+
+DOCUMENT = "document"
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How often each word occurs in each document, where it does.
+
+    Memory is proportional to the cells and the labels.
+
+    Parameters
+    ----------
+    document, word : list of str
+        The labels, of those that have no cells too.
+    doc, term : ndarray of shape (cells,)
+        Their codes; sorted by document, then by word, and no pair twice.
+    counts : ndarray of shape (cells,)
+        >= 1.
+    """
+
+    document: list[str]
+    word: list[str]
+    doc: np.ndarray
+    term: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, document: Sequence[str], word: Sequence[str], doc: Any, term: Any, counts: Any) -> Self:
+        """Sort cells given in any order, add those of one document and word, and leave zeros out.
+
+        Raises
+        ------
+        InputError
+            When the counts have a sum above 2**53.
+        """
+        counts = np.asarray(counts)
+        if float(counts.sum()) >= LARGEST_COUNT and sum(map(int, counts)) > LARGEST_COUNT:
+            raise InputError("the counts have a sum above 2**53")
+        flat = np.asarray(doc, dtype=np.int64) * len(word) + np.asarray(term, dtype=np.int64)
+        flat, counts = flat[counts > 0], counts[counts > 0].astype(np.int64)
+        if np.any(flat[1:] <= flat[:-1]):
+            order = np.argsort(flat, kind="stable")
+            flat, counts = flat[order], counts[order]
+            starts = np.flatnonzero(np.append(True, flat[1:] > flat[:-1]))
+            flat, counts = flat[starts], np.add.reduceat(counts, starts)
+        doc, term = np.divmod(flat, max(len(word), 1))
+        return cls(list(document), list(word), doc, term, counts)
+
+    @property
+    def words(self) -> int:
+        """How many words the documents hold, each as often as it occurs."""
+        return int(self.counts.sum())
+
+    def among(self, words: Sequence[str]) -> Self:
+        """Return the cells of these words, in the codes that they have there; the documents stay."""
+        place = {word: i for i, word in enumerate(words)}
+        codes = np.array([place.get(word, -1) for word in self.word], dtype=np.int64)[self.term]
+        kept = codes >= 0
+        return self.of(self.document, words, self.doc[kept], codes[kept], self.counts[kept])
+
+    def documents_of_words(self) -> np.ndarray:
+        """Return in how many documents each word is, shape (words,)."""
+        return np.bincount(self.term, minlength=len(self.word))
+
+    def dense(self) -> np.ndarray:
+        """Return the counts with all zeros, shape (documents, words)."""
+        counts = np.zeros((len(self.document), len(self.word)), dtype=np.int64)
+        counts[self.doc, self.term] = self.counts
+        return counts
+
+
+class Found(NamedTuple):
+    """What a table holds: the cells, the user's column for each role, and what is to be said about them."""
+
+    cells: Cells
+    columns: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+# Triplets
+
+
+def from_triplets(columns: Mapping[str, Column], missing: str) -> Found:
+    """Read a row for each ``document`` and ``word``, and perhaps their ``count``; without counts, a row is one word.
+
+    Documents are in the order in which they come, words in alphabetical order, or as numbers where all are. A count of
+    0 says that there is such a document and such a word.
+    """
+    found = {name: code(columns[name]) for name in ("document", "word")}
+    arrays = [*(coded.codes for coded in found.values()), *(to_counts(columns[n]) for n in columns if n == "count")]
+    (doc, term, *rest), dropped = complete([columns[n] for n in (*found, "count") if n in columns], arrays, missing)
+    documents = _as_they_come(Coded(found["document"].labels, doc).trimmed())
+    words = Coded(found["word"].labels, term).trimmed()
+    counts = rest[0] if rest else np.ones(len(doc))
+    cells = Cells.of(documents.labels, words.labels, documents.codes, words.codes, counts)
+    again = int(np.sum(counts > 0)) - len(cells.counts) if rest else 0
+    cases = "rows repeat their documents and words" if again > 1 else "row repeats its document and word"
+    notes = (f"{again} {cases}: the counts are added",) if again else ()
+    return Found(cells, {role: column.name for role, column in columns.items()}, (*dropped, *notes))
+
+
+def _as_they_come(coded: Coded) -> Coded:
+    """Put the labels in the order in which they first occur."""
+    codes = coded.codes.astype(np.int64)
+    order = np.argsort(np.unique(codes, return_index=True)[1])
+    return Coded([coded.labels[i] for i in order], np.argsort(order)[codes])
+
+
+# A document a row
+
+
+def from_text(text: Column, names: Column | None, missing: str) -> Found:
+    """Count the words of a column of raw text, each row a document, called by its row or by a column of names."""
+    texts = texts_of(text)
+    (_, rows), dropped = complete([text, names or text], [_present(texts), _named_rows(names, text)], missing)
+    document = _labels(names, rows, text)
+    each = counted(texts[int(row)] for row in rows)
+    word = in_order({label for found in each for label in found})
+    place = {label: i for i, label in enumerate(word)}
+    term = np.array([place[label] for found in each for label in found], dtype=np.int64)
+    doc = np.repeat(np.arange(len(each)), [len(found) for found in each])
+    cells = Cells.of(document, word, doc, term, [times for found in each for times in found.values()])
+    said = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
+    return Found(cells, {"text": text.name} | _role(names), (*dropped, said))
+
+
+def from_columns(columns: Sequence[Column], names: Column | None, missing: str, name: str = "counts") -> Found:
+    """Read a dense table of counts, a word a column."""
+    arrays = [*map(to_counts, columns), _named_rows(names, columns[0])]
+    (*kept, rows), dropped = complete([*columns, names or columns[0]], arrays, missing)
+    counts = np.column_stack(kept)
+    doc, term = np.nonzero(counts)
+    words = [column.name for column in columns]
+    cells = Cells.of(_labels(names, rows, columns[0]), words, doc, term, counts[doc, term])
+    return Found(cells, {name: ", ".join(words)} | _role(names), dropped)
+
+
+def _present(texts: Sequence[str]) -> np.ndarray:
+    return np.where([bool(cell) for cell in texts], 0.0, np.nan)
+
+
+def _named_rows(names: Column | None, like: Column) -> np.ndarray:
+    """Return the index of each row, NaN where its name is missing."""
+    rows = np.arange(len(like), dtype=np.float64)
+    return rows if names is None else rows + _present(texts_of(names))
+
+
+def _labels(names: Column | None, rows: np.ndarray, like: Column) -> list[str]:
+    """Return the names of these rows, or else their numbers in the user's table."""
+    if names is None:
+        return [str((like.before or 0) + int(row) + 1) for row in rows]
+    texts = texts_of(names)
+    labels = [texts[int(row)] for row in rows]
+    twice = repeated(labels)
+    if twice is not None:
+        again = [int(row) for row, label in zip(rows, labels, strict=True) if label == twice]
+        raise names.error("is the name of an earlier document too", again[1:])
+    return labels
+
+
+def _role(names: Column | None) -> dict[str, str]:
+    return {} if names is None else {"document": names.name}
+
+
+# Matrices
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixTable(Table):
+    """A matrix of documents and words that has been read; its one column numbers the documents."""
+
+    found: Found | None = None
+
+
+def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
+    """Read a sparse matrix, or a mapping of a matrix and the labels of its axes; None is for anything else.
+
+    Parameters
+    ----------
+    source : object
+        A SciPy sparse matrix or array of shape (documents, words); or a mapping of one, or of a dense array of two
+        dimensions, as `name`, and of labels of its axes as ``document`` and `axis`, both or one: the other is numbered
+        from 1.
+    name, axis : str
+        What the counts and the axis of words are called.
+
+    Raises
+    ------
+    InputError
+        When the matrix is not of counts, or the labels are not distinct text, one for each row or column.
+    """
+    labels = dict(source) if isinstance(source, Mapping) else {name: source}
+    matrix = labels.pop(name, None)
+    is_sparse = hasattr(matrix, "tocoo") and np.ndim(matrix) in (0, 2)  # pandas has a `tocoo` elsewhere
+    if not labels.keys() <= {DOCUMENT, axis} or not (is_sparse or (labels and has_two_dimensions(matrix))):
+        return None
+    shape = matrix.shape if is_sparse else np.shape(matrix)
+    if not all(shape):
+        raise InputError("no data rows" if not shape[0] else f"{name} has no columns")
+    document, word = (_axis(labels, which, size) for which, size in zip((DOCUMENT, axis), shape, strict=True))
+    if is_sparse:
+        cells = _sparse(name, matrix, document, word)
+    else:
+        cells = replace(from_columns(columns_of(name, matrix, word), None, "refuse").cells, document=document.tolist())
+    return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, found=Found(cells, {}))
+
+
+def _axis(labels: Mapping[str, Any], which: str, size: int) -> np.ndarray:
+    if which not in labels:
+        return np.array([str(i + 1) for i in range(size)])
+    found = checked_labels(which, labels[which], least=1)
+    if len(found) != size:
+        raise InputError(f"{which} holds {len(found)} labels, the matrix has {size} of them", column=which)
+    return found
+
+
+def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> Cells:
+    cells = matrix.tocoo()
+    column = to_column(name, cells.data)
+    try:
+        (counts,), _ = complete([column], [to_counts(column)], "refuse") if len(column) else ([cells.data], ())
+    except InputError as error:
+        if not error.rows:
+            raise
+        at = error.rows[0] - 1
+        where = f"{name}, document {shown(document[cells.row[at]])}, word {shown(word[cells.col[at]])}"
+        hint, rows = "counts are whole numbers from 0 to 2**53", [int(cells.row[at]) + 1]
+        raise InputError(f"{where}: {shown(cells.data[at])} is no count", column=name, rows=rows, hint=hint) from None
+    return Cells.of(document.tolist(), word.tolist(), cells.row, cells.col, counts)
+
+
+# Which of these
+
+
+def found_in(table: Table, options: Mapping[str, Any], missing: str, name: str) -> Found:
+    """Read a table that holds raw text, triplets, or a column of counts for each word.
+
+    Raises
+    ------
+    InputError
+        When it holds none of these, options do not go together, or the table is a part of a file: a document may be in
+        two of them.
+    """
+    if isinstance(table, MatrixTable):
+        return cast(Found, table.found)
+    if any(column.before is not None for column in table.columns.values()):
+        raise InputError("documents cannot be cut into chunks", hint="read the file at once")
+    roles = roles_of(table, options)
+    columns = {role: table[column] for role, column in roles.items()}
+    if len(set(roles.values())) < len(roles):
+        raise InputError(f"one column cannot be both {' and '.join(roles)}")
+    if "text" in roles:
+        found = from_text(columns["text"], columns.get(DOCUMENT), missing)
+    elif "word" in roles:
+        found = from_triplets(columns, missing)
+    else:
+        words = dense_columns(table, options)
+        found = from_columns(words, columns.get(DOCUMENT), missing, name)
+        every = f"every column is a word: {joined([column.name for column in words])}"
+        found = found._replace(notes=(every,) * ("columns" not in options) + found.notes)
+    return found._replace(notes=(*table.notes, *found.notes))
+
+
+def is_dense(table: Table, options: Mapping[str, Any]) -> bool:
+    """Say whether a table has a column for each word and nothing else, and no option but for which columns."""
+    return not isinstance(table, MatrixTable) and options.keys() <= {"columns"} and not roles_of(table, options)
+
+
+def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return which columns are text, document, word and count; of a dense table there is at most the document."""
+    given = {role: options[role] for role in ("text", "word", "count", "columns") if role in options}
+    if len(given) > 1 and given.keys() != {"word", "count"}:
+        raise InputError(f"{' and '.join(given)} do not go together", hint="leave one out")
+    document = options.get(DOCUMENT, DOCUMENT)
+    names = table.columns.keys()
+    own = {DOCUMENT: document} if DOCUMENT in options else {}
+    triplets = {document, "word"} <= names <= {document, "word", "count"}
+    if given.keys() & {"word", "count"} or (not given and triplets):
+        count = options.get("count", "count" if "count" in names else None)
+        return {DOCUMENT: document, "word": options.get("word", "word")} | ({"count": count} if count else {})
+    text = options.get("text", None if given else _text_of(table, document))
+    if text is not None:
+        return {"text": text} | ({DOCUMENT: document} if document in names else {})
+    return own
+
+
+def _text_of(table: Table, document: str) -> str | None:
+    """Return the column of raw text: the one called so, or the only one but for names, if it is not of numbers."""
+    rest = [name for name in table.columns if name != document] or [document]
+    name = "text" if "text" in rest else rest[0] if len(rest) == 1 else None
+    return name if name is not None and not are_numbers(table[name]) else None
+
+
+def dense_columns(table: Table, options: Mapping[str, Any]) -> list[Column]:
+    """Return the columns of counts: those named, or all but the names of the documents, which must then be numbers."""
+    names = options.get("columns")
+    if names is not None:
+        return [table[name] for name in names]
+    columns = {name: column for name, column in table.columns.items() if name != options.get(DOCUMENT)}
+    refuse_text(replace(table, columns=columns), or_text=True)
+    return list(columns.values())

@@ -1,0 +1,377 @@
+"""The data a model is fitted to: read, checked, frozen, and known by a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from os import PathLike
+from pathlib import PurePath
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayeszoo.data.inputs import Arrays, Inputs, Parsed
+from bayeszoo.data.table.read import PACKED, read_table, unpacked
+from bayeszoo.data.table.table import Table, shown
+from bayeszoo.errors import InputError
+
+_DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A real data set that comes with a model.
+
+    Parameters
+    ----------
+    file : str
+        Its file in the folder ``data`` next to the model, such as ``paris_births.csv``; it may be packed by gzip.
+    about : str
+        What it is, in a sentence.
+    source : str
+        Where it was published.
+    options : mapping of str to str or list
+        The options of `read` that its columns need.
+
+    Raises
+    ------
+    ValueError
+        When the file's name without its suffixes is not of lower-case letters, digits, ``_`` and ``-``.
+    """
+
+    file: str
+    about: str
+    source: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the name, so that no example can lead out of its folder."""
+        if PurePath(self.file).name != self.file or not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.file!r} is not a name for an example")
+
+    @property
+    def name(self) -> str:
+        """The file's name without its suffixes."""
+        return PurePath(self.file.removesuffix(PACKED)).stem
+
+
+class HasInputs(Protocol):
+    """What `read` needs to know of a model, or of its class."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the model's table must hold."""
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The data sets that come with the model, the first of them the default; may be empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data(Mapping[str, np.ndarray]):
+    """Arrays that a model accepts, and where they come from.
+
+    A mapping of names to read-only arrays with one row per data row, but for the coordinates, which label another axis.
+    The arrays are copies: changing the user's own afterwards changes nothing. Two data are equal when their digests
+    are.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays, under the names the model gives them, the outcome first.
+    source : str
+        The base name of the file, or the kind of object, that they come from.
+    columns : mapping of str to str
+        The user's column for each role.
+    notes : tuple of str
+        Everything that was done to the data or is remarkable about them.
+    checked_for : tuple, optional
+        The inputs whose rules the arrays were checked by, and whether as rows to be predicted. Data made by hand, or
+        for another model, are checked again by `read`.
+    reading : mapping of str to object, optional
+        What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
+        that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do.
+    """
+
+    arrays: Mapping[str, np.ndarray]
+    source: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    checked_for: tuple[Inputs, bool] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take copies that nobody can write to."""
+        arrays = {name: np.array(values) for name, values in self.arrays.items()}
+        for values in arrays.values():
+            values.setflags(write=False)
+        object.__setattr__(self, "arrays", arrays)
+        object.__setattr__(self, "columns", dict(self.columns))
+        object.__setattr__(self, "reading", dict(self.reading))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return one array."""
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        """Count the arrays; `rows` counts the rows."""
+        return len(self.arrays)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare digests."""
+        return self.digest == other.digest if isinstance(other, Data) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Agree with `__eq__`."""
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        """Say what the arrays are, not what they hold."""
+        arrays = ", ".join(f"{name}: {values.dtype} {values.shape}" for name, values in self.arrays.items())
+        return f"Data({arrays}; from {self.source or 'arrays'})"
+
+    @property
+    def rows(self) -> int:
+        """The number of data rows."""
+        names = self.checked_for[0].row_names if self.checked_for else None
+        return len(next(iter(self.arrays.values()), ()) if names is None else self.arrays[names])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the names, types, shapes and bytes of the arrays: the same wherever the data came from."""
+        state = hashlib.sha256()
+        for name, values in sorted(self.arrays.items()):
+            state.update(f"{name}\0{values.dtype.str}\0{values.shape}\0".encode())
+            state.update(np.ascontiguousarray(values))
+        return state.hexdigest()
+
+
+def read(
+    model: HasInputs,
+    source: Any = None,
+    /,  # some inputs have an option that is called source
+    *,
+    missing: str = "refuse",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    new: bool = False,
+    like: Arrays | None = None,
+    **options: Any,
+) -> Data:
+    r"""Read and check the data for a model.
+
+    Nothing is dropped, imputed, rescaled, relabelled or converted unless an option asks for it, and whatever is done
+    is said in `Data.notes`. Messages name the options as the command line does: ``--positive yes`` is
+    ``positive="yes"`` here.
+
+    Parameters
+    ----------
+    model : Model or class
+        The model, or its class: its `inputs` say what the table must hold.
+    source : path, data frame, mapping or array-like, optional
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
+        sequences; one sequence, array or series of shape (n,) or (n, 1); or a two-dimensional array or list of rows,
+        whose columns are called ``1``, ``2``, ... The model's first example by default. A mapping of canonical arrays
+        and their coordinates, as ``simulate`` makes them, is checked as strictly. A `Data` read for the same kind of
+        model is returned as it is, any other is checked again.
+    missing : {"refuse", "drop", "mask"}
+        What to do with rows that lack a value in a column that is used. Sequences of observations are not dropped from,
+        but may be masked: the row is kept, and its observation is unknown.
+    delimiter : str, optional
+        The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
+    decimal : {".", ","}
+        The decimal mark of numbers in text.
+    encoding : str
+        The encoding of a text file. A byte order mark is accepted.
+    header : bool
+        Whether the first line of a text file names the columns.
+    new : bool
+        Whether these are rows to be predicted, whose outcome may be absent.
+    like : mapping of str to ndarray, optional
+        The data of the fit that rows are to be predicted from: labels get the codes that they have there.
+    **options : str or list of str
+        Those of ``model.inputs.options``: which columns to use, and what their values mean.
+
+    Returns
+    -------
+    Data
+        Read-only arrays with one row per data row, and the digest by which fits are compared.
+
+    Raises
+    ------
+    InputError
+        When the data cannot be used exactly as they are. It has `column`, `rows` (counted from 1, the header not
+        counted) and `hint`.
+
+    Examples
+    --------
+    >>> from bayeszoo.inputs import Binary
+    >>> class Coin:
+    ...     inputs = Binary("y")
+    ...     examples = ()
+    >>> data = read(Coin, {"won": ["yes", "no", "yes"]}, positive="yes")
+    >>> data["y"]
+    array([1, 0, 1])
+    >>> data.notes
+    ("column 'won': 'no' is 0, 'yes' is 1",)
+    """
+    how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
+    data = _read(model, source, missing, how, new, like, options)
+    refuse_other_labels(model, data)
+    return data
+
+
+def refuse_other_labels(model: HasInputs, data: Arrays) -> None:
+    """Refuse data with other labels than those that the entries of an updated model's fields belong to."""
+    for axis, known in getattr(model, "labels", {}).items():
+        if tuple(data[axis]) != known:
+            found, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
+            hint = "name all of them, in that order, with the option that reading has for it"
+            raise InputError(f"the data have {axis} {found}, but the prior is for {expected}", hint=hint)
+
+
+def _read(
+    model: HasInputs,
+    source: Any,
+    missing: str,
+    how: Mapping[str, Any],
+    new: bool,
+    like: Arrays | None,
+    options: Mapping[str, Any],
+) -> Data:
+    inputs = model.inputs
+    if type(source).__name__ == "Accumulated":
+        raise InputError("only statistics of the rows were kept, and this needs the rows", hint="bz.fit takes them")
+    if isinstance(source, Data):
+        return _checked_again(source, inputs, new, like)
+    asked = reading_of(inputs, source, {**how, "missing": missing, **options})
+    reading = {} if new or like is not None else asked  # other rows are nothing that can be written
+    if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
+        parsed = inputs.canonical(source, missing)
+        data = Data(parsed.arrays, type(source).__name__, parsed.columns, parsed.notes, (inputs, new), reading)
+        return _checked_again(data, inputs, new, like)
+    if source is None:
+        table, defaults = _example(model, None)
+        options = {**defaults, **options}
+        given = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
+        missing = given if missing == "refuse" else missing
+    else:
+        table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
+    parsed = _parsed(inputs, table, new, like, missing=missing, **options)
+    name = table.name or type(source).__name__
+    return Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
+
+
+def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return what is asked of reading, ready for JSON, as `Data.reading` keeps it."""
+    place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
+    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    return {"from": place, "options": {n: _plain(v) for n, v in chosen.items()}, "inputs": repr(inputs), **more}
+
+
+def _plain(value: Any) -> Any:
+    """Write the value of an option so that JSON has it and reading takes it for the same."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    is_kept = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_kept else str(value)
+
+
+def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **options: Any) -> Parsed:
+    return inputs.parse_new(table, like, **options) if new else inputs.parse(table, **options)
+
+
+def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
+    """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
+    labels = [name for name in inputs.coords if name != inputs.row_names]
+    alike = like is None or (
+        all(np.array_equal(like[name], data.get(name, ())) for name in labels) and like.keys() == data.keys()
+    )
+    if alike and data.checked_for == (inputs, new):
+        return data
+    if alike and inputs.is_canonical(data):
+        parsed = inputs.canonical(data.arrays)
+    else:
+        # as the table they came from: codes mean nothing to another kind of inputs
+        made_by = data.checked_for[0] if data.checked_for else inputs
+        table = read_table(made_by.table(data.arrays))
+        parsed = _parsed(inputs, table, new, like, missing="mask" if "mask" in inputs.treatments else "refuse")
+    notes = dict.fromkeys((*data.notes, *parsed.notes))
+    reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
+    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
+
+
+def example(model: HasInputs, name: str | None = None) -> Data:
+    """Read a data set that comes with a model.
+
+    Parameters
+    ----------
+    model : Model or class
+        The model, or its class.
+    name : str, optional
+        The name of the example; the first by default.
+
+    Returns
+    -------
+    Data
+
+    Raises
+    ------
+    InputError
+        When the model has no example of that name.
+    """
+    table, options = _example(model, name)
+    return replace(read(model, table, **options), reading=reading_of(model.inputs, None, {}))
+
+
+def own_example(model: HasInputs, source: str, digest: str) -> Example | None:
+    """Return the example of a model that data are, or None: both the file's name and the digest must be its own."""
+    named = (one for one in model.examples if one.file.removesuffix(PACKED) == source)
+    kind = model if isinstance(model, type) else type(model)
+    return next((one for one in named if _digest_of_example(kind, one.name) == digest), None)
+
+
+@lru_cache(maxsize=64)
+def _digest_of_example(kind: HasInputs, name: str) -> str | None:
+    try:
+        return example(kind, name).digest
+    except (InputError, OSError):  # a plug-in may have lost it
+        return None
+
+
+def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]:
+    title = getattr(model, "__name__", type(model).__name__)
+    if not model.examples:
+        raise InputError(f"{title} comes with no example", hint="give the data")
+    known = {item.name: item for item in model.examples}
+    found = model.examples[0] if name is None else known.get(name)
+    if found is None:
+        raise InputError(f"{title} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
+    with resources.as_file(_folder(model) / found.file) as path, unpacked(path) as plain:
+        return read_table(plain), dict(found.options)
+
+
+def _folder(model: HasInputs) -> Traversable:
+    """Find the folder or package ``data`` next to the module of the class that lists the examples."""
+    model_class = model if isinstance(model, type) else type(model)
+    owner = next((c for c in model_class.__mro__ if "examples" in vars(c)), model_class)
+    package = owner.__module__.rpartition(".")[0]
+    try:
+        return resources.files(f"{package}.data" if package else "data")
+    except ModuleNotFoundError:
+        return resources.files(package or owner.__module__) / "data"

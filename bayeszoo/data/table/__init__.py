@@ -1,0 +1,1 @@
+"""Tables as text: delimited files, data frames and arrays, read without guessing."""

@@ -1,0 +1,338 @@
+"""Tables from files, data frames, mappings and arrays."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.table.delimited import delimited_parts, delimiter_of, read_delimited, regular
+from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
+from bayeszoo.errors import InputError
+
+PACKED = ".gz"
+
+MOST_UNPACKED = 50_000_000
+"""Bytes that a packed file is unpacked to, at most."""
+
+
+def read_table(
+    source: Any, *, delimiter: str | None = None, decimal: str = ".", encoding: str = "utf-8", header: bool = True
+) -> Table:
+    r"""Read a table from a file, a data frame, a mapping of columns, or one sequence of values.
+
+    Parameters
+    ----------
+    source : path, data frame, mapping or array-like
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
+        sequences; or one sequence, array or series of shape (n,) or (n, 1), which becomes the column ``y``. The
+        columns of a two-dimensional array, or of a list of rows of equal length, are called ``1``, ``2``, ...
+    delimiter : str, optional
+        The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
+    decimal : {".", ","}
+        The decimal mark of numbers in text.
+    encoding : str
+        The encoding of a text file. A byte order mark is accepted.
+    header : bool
+        Whether the first line of a text file names the columns. Without it they are ``1``, ``2``, ... (``y`` when
+        there is one).
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        When `source` cannot be read exactly as it is.
+
+    Examples
+    --------
+    >>> read_table({"y": [0, 1, 1]}).rows
+    3
+    """
+    _check_decimal(decimal)
+    if isinstance(source, Table):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        return _from_memory(source, decimal)
+    path = regular(Path(source))
+    if path.suffix.lower() == ".parquet":
+        (table,) = _parquet_parts(path, decimal, None)
+        return table
+    return read_delimited(path, delimiter_of(path, delimiter), delimiter is None, decimal, encoding, header)
+
+
+def read_parts(
+    source: str | os.PathLike[str],
+    rows: int,
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+) -> Iterator[Table]:
+    """Read a file as `read_table` does, in tables of so many rows, the last with fewer; no more is held at a time.
+
+    The columns of a part know how many rows come before it; those of a file that is in one part are as `read_table`
+    has them.
+
+    Parameters
+    ----------
+    source : path
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file.
+    rows : int
+        How many rows a part has.
+    delimiter, decimal, encoding, header
+        Of `read_table`.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read exactly as it is: at once, or when its turn comes.
+    """
+    _check_decimal(decimal)
+    path = regular(Path(source))
+    if path.suffix.lower() == ".parquet":
+        return _parquet_parts(path, decimal, rows)
+    mark = delimiter_of(path, delimiter)
+    return delimited_parts(path, mark, delimiter is None, decimal, encoding, header, rows)
+
+
+def _check_decimal(decimal: str) -> None:
+    if decimal not in (".", ","):
+        raise InputError(f"decimal must be '.' or ',', got {shown(decimal)}")
+
+
+def _from_memory(source: Any, decimal: str) -> Table:
+    if isinstance(source, Mapping):
+        return _from_mapping(source, decimal)
+    if isinstance(source, list | tuple | range | np.ndarray):
+        return _from_sequence(source, decimal)
+    import narwhals as nw
+
+    if nw.dependencies.is_into_dataframe(source):
+        return _from_frame("", source, decimal)
+    return _from_sequence(source, decimal)
+
+
+def _from_sequence(source: Any, decimal: str) -> Table:
+    """Make one column of single values; of rows, as many as these are wide."""
+    columns = _columns_of(source)
+    names = ["y"] if len(columns) == 1 else [str(i + 1) for i in range(len(columns))]
+    return Table("", {name: to_column(name, cells, decimal) for name, cells in zip(names, columns, strict=True)})
+
+
+def _columns_of(source: Any) -> list[Any]:
+    if isinstance(source, list | tuple) and source and {type(row) for row in source} <= {list, tuple}:
+        widths = {len(row) for row in source}
+        if len(widths) > 1:
+            raise _ragged("y")
+        # not by way of an array: numpy would turn the rows [1, "b"] into text
+        return [source] if widths == {0} else [list(cells) for cells in zip(*source, strict=True)]
+    if isinstance(source, list | tuple | range) and not any(isinstance(row, np.ndarray) for row in source[:1]):
+        return [source]
+    array = _array("y", source)
+    return list(array.T) if array.ndim == 2 and array.shape[1] > 1 else [array]
+
+
+def _from_mapping(source: Mapping[Any, Any], decimal: str) -> Table:
+    refuse_duplicates([str(name) for name in source])
+    columns = {str(name): to_column(str(name), values, decimal) for name, values in source.items()}
+    # only pandas objects have an index that can be compared: a list's `index` is a method, xarray has `indexes`
+    indexed = {str(name): values for name, values in source.items() if hasattr(values, "reindex")}
+    indexes = {name: values.index for name, values in indexed.items() if hasattr(values, "index")}
+    first, *others = indexes or [""]
+    differ = next((name for name in others if not indexes[name].equals(indexes[first])), None)
+    if differ is None:
+        return Table("", columns)
+    note = f"{escaped(first)} and {escaped(differ)} have different indexes; rows matched by position"
+    return Table("", columns, (note,))
+
+
+def _from_frame(name: str, source: Any, decimal: str) -> Table:
+    import narwhals as nw
+
+    labels = [str(label) for label in getattr(source, "column_names", source.columns)]
+    refuse_duplicates(labels)
+    frame = nw.from_native(source, eager_only=True)
+    series = dict(zip(labels, frame.iter_columns(), strict=True))
+    return Table(name, {label: to_column(label, values, decimal) for label, values in series.items()})
+
+
+def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Iterator[Table]:
+    """Read a Parquet file in tables of so many rows, or as one table."""
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]'") from None
+    try:
+        # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
+        with path.open("rb") as file:
+            opened = parquet.ParquetFile(file)
+            count = opened.metadata.num_rows
+            if rows is None or count <= rows:
+                yield _from_frame(escaped(path.name), opened.read(), decimal)
+                return
+            before = 0
+            for batch in opened.iter_batches(rows):
+                table = _from_frame(escaped(path.name), pyarrow.Table.from_batches([batch]), decimal)
+                columns = {name: replace(column, before=before) for name, column in table.columns.items()}
+                yield replace(table, columns=columns)
+                before += table.rows
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):  # one of ours is a ValueError too
+            raise
+        raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Give the path of a file, or if it is packed by gzip, of a copy that is not and is removed afterwards.
+
+    Raises
+    ------
+    InputError
+        When the file would be larger than `MOST_UNPACKED` bytes.
+    """
+    if path.suffix != PACKED:
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        plain = Path(folder) / path.name.removesuffix(PACKED)
+        with gzip.open(path) as packed, plain.open("wb") as file:
+            while block := packed.read(1 << 20):
+                if file.tell() + len(block) > MOST_UNPACKED:
+                    raise InputError(f"{escaped(path.name)} holds more than {MOST_UNPACKED} bytes")
+                file.write(block)
+        yield plain
+
+
+def is_frame(source: Any) -> bool:
+    """Say whether an object is a data frame of pandas, polars, pyarrow or their like."""
+    if not hasattr(source, "columns"):  # else narwhals is imported for nothing
+        return False
+    import narwhals as nw
+
+    return nw.dependencies.is_into_dataframe(source)
+
+
+def has_two_dimensions(source: Any) -> bool:
+    """Say whether an object has rows and columns: a data frame, an array, or a list of sequences."""
+    if isinstance(source, list | tuple):
+        return bool(source) and {type(row) for row in source} <= {list, tuple, np.ndarray}
+    return getattr(source, "ndim", None) == 2 or is_frame(source)
+
+
+def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column]:
+    """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`.
+
+    Raises
+    ------
+    InputError
+        When it has no rows or columns, or is none of what `has_two_dimensions` says.
+    """
+    if hasattr(source, "toarray"):
+        raise InputError(f"{name} is a sparse matrix", hint=f"pass {name}.toarray()")
+    rows = isinstance(source, list | tuple)
+    if rows and not source:
+        raise InputError("no data rows")
+    if not has_two_dimensions(source):
+        raise InputError(f"{name} does not have two dimensions", hint="give it a row for each outcome")
+    if rows and len({len(row) for row in source}) > 1:
+        raise InputError(f"{name} is ragged: its rows have different lengths")
+    if not (len(source[0]) if rows else source.shape[1]):
+        raise InputError(f"{name} has no columns")
+    return list(read_table(source, decimal=decimal).columns.values())
+
+
+def one_column(name: str, source: Any, decimal: str = ".") -> Column:
+    """Make a column as `to_column` does, also of a data frame that has one."""
+    if not is_frame(source):
+        return to_column(name, source, decimal)
+    columns = list(read_table(source, decimal=decimal).columns.values())
+    if len(columns) != 1:
+        raise InputError(f"{name} has {len(columns)} columns, one expected", column=name)
+    return Column(name, columns[0].values, decimal)
+
+
+def to_column(name: str, values: Any, decimal: str = ".") -> Column:
+    """Make a column of one sequence of values: text as a list, anything else as an array.
+
+    Raises
+    ------
+    InputError
+        When it is not one sequence of values.
+    """
+    if isinstance(values, list) and set(map(type, values)) == {str}:
+        return Column(name, values.copy(), decimal)
+    array = _array(name, values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"column {shown(name)} has shape {array.shape}, one dimension expected", column=name)
+    if isinstance(array, np.ma.MaskedArray):
+        array = _packed(name, array.tolist(), object) if np.ma.is_masked(array) else array.data
+    if array.dtype.kind == "U":
+        return Column(name, array.tolist(), decimal)
+    if array.dtype.kind != "O":
+        return Column(name, array, decimal)
+    cells = array.tolist()
+    if set(map(type, cells)) == {str}:  # the next line takes its time
+        return Column(name, cells, decimal)
+    cells = [None if _is_missing(cell) else cell for cell in cells]
+    if set(map(type, cells)) <= {str, type(None)}:
+        return Column(name, [cell or "" for cell in cells], decimal)
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return Column(name, array, decimal)
+
+
+def _array(name: str, values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    if hasattr(values, "toarray"):
+        raise InputError(f"column {shown(name)} is a sparse matrix", column=name, hint="pass its .toarray()")
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
+        kind = type(values).__name__
+        raise InputError(f"column {shown(name)} is a {kind}; a sequence of values was expected", column=name)
+    if isinstance(values, list | tuple):
+        # numpy would turn [1, "b"] into text and [True, 0.5] into 1.0 and 0.5.
+        types = set(map(type, values))
+        mixed = len(types) > 1 and not types <= {int, float}
+        return _packed(name, values, object if mixed else None)
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return _packed(name, values, None)
+    if series.dtype.is_integer() and series.null_count():
+        return _packed(name, series.to_list(), object)  # as floats, integers above 2**53 would change
+    return series.to_numpy()
+
+
+def _packed(name: str, values: Any, dtype: type | None) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=dtype)
+    except ValueError:
+        raise _ragged(name) from None
+
+
+def _ragged(name: str) -> InputError:
+    return InputError(f"column {shown(name)} is ragged: its rows have different lengths", column=name)
+
+
+def _is_missing(cell: object) -> bool:
+    # By name, so that pandas need not be imported to recognise its NA and NaT.
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    return isinstance(cell, float | np.floating | Decimal) and bool(cell != cell)

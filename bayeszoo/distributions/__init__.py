@@ -1,0 +1,1 @@
+"""Distributions in closed form, on NumPy and SciPy alone."""

@@ -1,0 +1,138 @@
+"""The Dirichlet distribution: evidence, marginals, draws, density and mode, for priors weak and strong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.discrete import deviance, log_peak, sum_of_others
+from bayeszoo.distributions.posterior import Posterior, log_beta_ratio, log_binomial
+from bayeszoo.errors import NumericalError
+
+
+def _sums_to_the_right(values: np.ndarray) -> np.ndarray:
+    """Sum of all entries after each one but the last, along the last axis."""
+    return np.cumsum(values[..., :0:-1], axis=-1)[..., ::-1]
+
+
+def log_dirichlet_ratio(alpha: Any, counts: Any) -> np.ndarray:
+    """Log of B(alpha + counts) / B(alpha): the evidence of a Dirichlet prior and ordered categorical data.
+
+    Parameters
+    ----------
+    alpha : array_like
+        Positive, of shape (..., K).
+    counts : array_like
+        Non-negative, of shape (..., K); the two broadcast.
+
+    Returns
+    -------
+    ndarray
+        Of the broadcast shape without its last axis.
+
+    Notes
+    -----
+    "The first category or a later one; if later, the second or a later one; ...": the ratio is a product of Beta
+    ratios, each at most 1, so that their logarithms do not cancel.
+    """
+    alpha, counts = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(counts, dtype=np.float64))
+    later = _sums_to_the_right(alpha), _sums_to_the_right(counts)
+    return np.sum(log_beta_ratio(alpha[..., :-1], later[0], counts[..., :-1], later[1]), axis=-1)
+
+
+def log_multinomial(counts: Any) -> np.ndarray:
+    """Log multinomial coefficient of the last axis of ``counts``: the number of orders that give the same counts."""
+    counts = np.asarray(counts, dtype=np.float64)
+    # the categories one after the other, so that no term is larger than the sum
+    return np.sum(log_binomial(np.cumsum(counts, axis=-1), counts), axis=-1)
+
+
+def draw_dirichlet(alpha: np.ndarray, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Draw Dirichlet vectors along the last axis, an array of shape ``(*size, *alpha.shape)``.
+
+    Notes
+    -----
+    A Gamma(a) variable is a Gamma(a + 1) variable times U ** (1 / a); in logarithms that never underflows. The
+    largest power is divided out before dividing by ``a``, for a power of 1e-310 is infinite.
+    """
+    shape = ((size,) if isinstance(size, int) else tuple(size)) + alpha.shape
+    log_gamma = np.log(rng.standard_gamma(alpha + 1, size=shape))
+    smallest = alpha.min(axis=-1, keepdims=True)
+    powers = rng.standard_exponential(size=shape) * (smallest / alpha)
+    with np.errstate(over="ignore"):
+        log_gamma -= (powers - powers.min(axis=-1, keepdims=True)) / smallest
+    return scipy.special.softmax(log_gamma, axis=-1)
+
+
+class Dirichlet:
+    """Probabilities of K categories, or several independent rows of them.
+
+    Parameters
+    ----------
+    alpha : array_like
+        Positive, of shape (K,) or (..., K).
+
+    Attributes
+    ----------
+    marginals : frozen SciPy distribution
+        The Beta distribution of each entry, of the shape of ``alpha``.
+    """
+
+    def __init__(self, alpha: Any) -> None:
+        self.alpha = np.asarray(alpha, dtype=np.float64)
+        self.marginals = frozen.beta(self.alpha, sum_of_others(self.alpha))
+
+    def posterior(self, name: str) -> Posterior:
+        """Return the distribution of a parameter called ``name``."""
+        return Posterior(
+            {name: self.marginals},
+            lambda size, rng: {name: self.rvs(size, rng)},
+            lambda params: self.logpdf(params[name]),
+        )
+
+    def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draw an array of shape ``(*size, *alpha.shape)``."""
+        return draw_dirichlet(self.alpha, size, rng)
+
+    def logpdf(self, p: Any) -> float:
+        """Log density at ``p``, of the shape of ``alpha``: all rows together, with every constant.
+
+        Notes
+        -----
+        By Stirling's series around p = alpha / sum(alpha): the terms of the textbook's formula are as large as alpha,
+        and would cancel. NaN where the density has no limit: one entry 0 with alpha < 1, another with alpha > 1.
+        """
+        p = np.asarray(p, dtype=np.float64)
+        if np.any(p < 0):
+            return -math.inf
+        total = self.alpha.sum(axis=-1, keepdims=True)
+        inner = ~(p <= 0)
+        safe, edge = np.where(inner, p, 1.0), np.minimum(p, 0.0)
+        smooth = np.log(self.alpha / safe) - deviance(self.alpha, total * safe)
+        with np.errstate(invalid="ignore"):
+            limit = scipy.special.xlogy(self.alpha - 1, edge) + np.log(self.alpha) + self.alpha
+            limit = limit - self.alpha * np.log(self.alpha / total)
+            each = np.sum(log_peak(self.alpha) + np.where(inner, smooth, limit))
+        return float(each - np.sum(log_peak(total) + np.log(total)))
+
+    def mode(self) -> np.ndarray:
+        """Return the mode, (alpha - 1) / sum(alpha - 1), of the shape of ``alpha``; on the edge where an alpha is 1.
+
+        Raises
+        ------
+        NumericalError
+            Where there is none: the density is flat, or unbounded.
+        """
+        above = self.alpha - 1
+        self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
+        self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")
+        return above / above.sum(axis=-1, keepdims=True)
+
+    def _refuse(self, bad: np.ndarray, why: str) -> None:
+        if np.any(bad):
+            where = "".join(f" of row {index}" for index in np.flatnonzero(bad)[:1]) if bad.ndim else ""
+            raise NumericalError(f"no mode: the Dirichlet density{where} {why}")

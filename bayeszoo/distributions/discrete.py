@@ -1,0 +1,298 @@
+"""Distributions of counts and categories that SciPy lacks, or whose digits it loses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.marginals import ByMarginals
+from bayeszoo.distributions.posterior import _LARGE, _stirling_remainder
+
+_TIE = 1 - 1e-12
+"""A cumulative mass that reaches a level up to rounding has reached it."""
+
+
+def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
+    """Return x log(x / mean) - (x - mean), without cancellation where x is near the mean.
+
+    Parameters
+    ----------
+    x, mean : array_like
+        Non-negative.
+    difference : array_like, optional
+        x - mean, where it is known to more digits than the two.
+
+    Notes
+    -----
+    Loader (2000), Fast and accurate computation of binomial probabilities: with it the logarithm of a mass is the sum
+    of terms of its own size, and not of terms as large as the counts.
+    """
+    x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    difference = x - mean if difference is None else np.asarray(difference, dtype=np.float64)
+    both = x + mean
+    v = difference / np.where(both > 0, both, 1.0)
+    series = np.zeros_like(v)
+    for j in range(9, 0, -1):
+        series = (series + 1 / (2 * j + 1)) * v * v
+    near = difference * v + 2 * x * v * series
+    return np.where(np.abs(v) < 0.1, near, scipy.special.rel_entr(x, mean) - difference)
+
+
+def log_peak(x: Any) -> np.ndarray:
+    """Return x log x - x - log Gamma(x + 1): the log mass at x of a Poisson distribution whose mean is x."""
+    x = np.asarray(x, dtype=np.float64)
+    low, high = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
+    small = scipy.special.xlogy(low, low) - low - scipy.special.gammaln(low + 1)
+    return np.where(x < _LARGE, small, -_stirling_remainder(high) - 0.5 * np.log(2 * np.pi * high))
+
+
+def sum_of_others(alpha: Any) -> np.ndarray:
+    """Return the sum of all the other entries of the last axis; the total less the entry would lose small ones."""
+    alpha = np.asarray(alpha, dtype=np.float64)
+    others = np.zeros_like(alpha)
+    others[..., 1:] += np.cumsum(alpha[..., :-1], axis=-1)
+    others[..., :-1] += np.cumsum(alpha[..., :0:-1], axis=-1)[..., ::-1]
+    return others
+
+
+def _log_negative_binomial(k: Any, a: Any, rate: Any, exposure: Any) -> np.ndarray:
+    """Log mass at ``k`` of a Poisson of mean g * exposure, g ~ Gamma(a, rate): a quotient of three Poisson masses."""
+    total = a + k
+    p, q = rate / (rate + exposure), exposure / (rate + exposure)
+    difference = k * p - a * q  # of k from its mean given the total; a is off by as much the other way
+    peaks = log_peak(k) + log_peak(a) - log_peak(total) + np.log(a) - np.log(total)
+    return peaks - deviance(k, total * q, difference) - deviance(a, total * p, -difference)
+
+
+def _is_count(k: np.ndarray) -> np.ndarray:
+    return (k >= 0) & (k == np.floor(k)) & np.isfinite(k)
+
+
+class BetaBinomial:
+    """The number of successes in new trials: a frozen beta-binomial distribution, elementwise.
+
+    SciPy's loses its digits when a and b are large (with a = b = 5e14 every quantile of 10 trials is 10).
+
+    Parameters
+    ----------
+    trials : array_like of int
+        Shape (rows,) or (rows, 1).
+    a, b : array_like
+        Shape parameters of the Beta distribution of the probability; they broadcast with the trials.
+    """
+
+    MAX_SUMMED = 100_000
+    """Trials up to which quantiles are found by summing the mass function; above it they are NaN, withheld."""
+
+    def __init__(self, trials: Any, a: Any, b: Any) -> None:
+        trials, a, b = np.broadcast_arrays(trials, np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+        self.trials, self.a, self.b = trials, a, b
+
+    def mean(self) -> np.ndarray:
+        """Trials times the mean probability."""
+        return self.trials * (self.a / (self.a + self.b))
+
+    def var(self) -> np.ndarray:
+        """Return the variance."""
+        total = self.a + self.b
+        share = (self.a / total) * (self.b / total)
+        return self.trials * share * ((total + self.trials) / (total + 1))
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation."""
+        return np.sqrt(self.var())
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at ``k`` successes; -inf outside 0..trials.
+
+        Notes
+        -----
+        Two negative binomial counts of one rate, given their sum, are beta-binomial, whatever the rate; at this one
+        they are near their means.
+        """
+        k = np.asarray(k, dtype=np.float64)
+        inside = _is_count(k) & (k <= self.trials)
+        safe, total = np.where(inside, k, 0.0), self.a + self.b
+        of_k = _log_negative_binomial(safe, self.a, total, self.trials)
+        of_rest = _log_negative_binomial(self.trials - safe, self.b, total, self.trials)
+        log_mass = of_k + of_rest - _log_negative_binomial(self.trials, total, total, self.trials)
+        return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the smallest count whose cumulative mass reaches ``q``."""
+        each = np.stack([np.ravel(value).astype(np.float64) for value in (self.trials, self.a, self.b)], axis=1)
+        distinct, which = np.unique(each, axis=0, return_inverse=True)  # rows are often alike
+        return np.array([self._quantile(n, a, b, q) for n, a, b in distinct])[which.ravel()].reshape(self.trials.shape)
+
+    def _quantile(self, trials: float, a: float, b: float, q: float) -> float:
+        if trials > self.MAX_SUMMED:
+            return math.nan
+        mass = np.exp(BetaBinomial(trials, a, b).logpmf(np.arange(trials + 1)))
+        return min(float(np.searchsorted(np.cumsum(mass), q * _TIE)), trials)
+
+
+class NegativeBinomial:
+    """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); one entry a row.
+
+    SciPy's takes the probability b / (b + exposure), from which the digits of a small exposure are gone.
+
+    Parameters
+    ----------
+    a, b : float
+        Shape and rate of the Gamma distribution of the rate.
+    exposure : array_like
+        Shape (rows,).
+    """
+
+    def __init__(self, a: float, b: float, exposure: Any) -> None:
+        self.a, self.b, self.exposure = float(a), float(b), np.asarray(exposure, dtype=np.float64)
+
+    def mean(self) -> np.ndarray:
+        """Exposure times the mean rate."""
+        return self.exposure * (self.a / self.b)
+
+    def var(self) -> np.ndarray:
+        """Return the variance."""
+        return self.mean() * (1 + self.exposure / self.b)
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation."""
+        return np.sqrt(self.var())
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at the counts ``k``; -inf where they are not counts."""
+        k = np.asarray(k, dtype=np.float64)
+        inside = _is_count(k)
+        log_mass = _log_negative_binomial(np.where(inside, k, 0.0), self.a, self.b, self.exposure)
+        return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Cumulative mass up to ``k``."""
+        k = np.floor(np.asarray(k, dtype=np.float64))
+        share = self.exposure / (self.b + self.exposure)
+        return np.where(k < 0, 0.0, scipy.special.betaincc(np.where(k < 0, 0.0, k) + 1, self.a, share))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the smallest count whose cumulative mass reaches ``q``, 0 < q < 1; NaN where it is above 2**53."""
+        level = q * (1 - 1e-14)  # the cumulative masses are as exact as that
+        low, high = np.full(self.exposure.shape, -1.0), np.zeros(self.exposure.shape)
+        for _ in range(53):
+            short = self.cdf(high) < level
+            if not np.any(short):
+                break
+            low, high = np.where(short, high, low), np.where(short, 2 * high + 1, high)
+        while np.any(high - low > 1):
+            middle = np.floor((low + high) / 2)
+            short = self.cdf(middle) < level
+            # where the two already meet, middle is low, which is short
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return np.where(self.cdf(high) >= level, high, np.nan)
+
+
+class Categorical:
+    """One of K categories a row, as K indicators of which one is 1.
+
+    Parameters
+    ----------
+    p : array_like
+        Shape (..., rows, K): probabilities, which sum to 1 over the last axis.
+    """
+
+    def __init__(self, p: Any) -> None:
+        self.p = np.asarray(p, dtype=np.float64)
+
+    def mean(self) -> np.ndarray:
+        """Return the probabilities, of shape (..., rows, K)."""
+        return self.p
+
+    def var(self) -> np.ndarray:
+        """Return the variance of each indicator, of shape (..., rows, K)."""
+        return self.p * (1 - self.p)
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each indicator, of shape (..., rows, K)."""
+        return np.sqrt(self.var())
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of each indicator, 0 or 1, of shape (..., rows, K)."""
+        return np.where(1 - self.p >= q * _TIE, 0.0, 1.0)
+
+    def logpmf(self, codes: Any) -> np.ndarray:
+        """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
+        codes = np.asarray(codes)
+        inside = (codes >= 0) & (codes < self.p.shape[-1])
+        rows = np.arange(self.p.shape[-2])
+        chosen = np.where(inside, self.p[..., rows, np.where(inside, codes, 0).astype(np.int64)], 0.0)
+        return np.where(chosen > 0, np.log(np.where(chosen > 0, chosen, 1.0)), np.where(chosen == 0, -np.inf, np.nan))
+
+    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+        """Draw indicators of shape ``size``, which ends in (rows, K)."""
+        return np.random.default_rng(random_state).multinomial(1, self.p, size=size[:-1])
+
+
+class Multinomial(ByMarginals):
+    """Rows of counts of K categories.
+
+    Parameters
+    ----------
+    trials : array_like of int
+        Shape (rows,): the sum of each row.
+    p : array_like
+        Shape (..., rows, K), or (..., 1, K) where all rows are alike; sums to 1 over the last axis.
+    """
+
+    def __init__(self, trials: Any, p: Any) -> None:
+        self.trials, self.p = np.asarray(trials), np.asarray(p, dtype=np.float64)
+        self._marginals = frozen.binom(self.trials[..., None], self.p)
+
+    def logpmf(self, counts: Any) -> np.ndarray:
+        """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (..., rows).
+
+        Notes
+        -----
+        Counts with a given sum are independent Poisson counts, given that sum.
+        """
+        counts, inside = _rows_of_counts(counts, self.trials)
+        each = log_peak(counts) - deviance(counts, self.trials[..., None] * self.p)
+        log_mass = np.sum(each, axis=-1) - log_peak(self.trials)
+        return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+
+    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+        """Draw counts of shape ``size``, which ends in (rows, K)."""
+        return np.random.default_rng(random_state).multinomial(self.trials, self.p, size=size[:-1])
+
+
+class DirichletMultinomial(ByMarginals):
+    """New rows of counts, whose probabilities are drawn anew for each row from a Dirichlet distribution.
+
+    Parameters
+    ----------
+    alpha : array_like
+        Shape (K,).
+    trials : array_like of int
+        Shape (rows,): the sum of each row.
+    """
+
+    def __init__(self, alpha: Any, trials: Any) -> None:
+        self.alpha, self.trials = np.asarray(alpha, dtype=np.float64), np.asarray(trials)
+        self._marginals = BetaBinomial(self.trials[:, None], self.alpha, sum_of_others(self.alpha))
+
+    def logpmf(self, counts: Any) -> np.ndarray:
+        """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (rows,)."""
+        counts, inside = _rows_of_counts(counts, self.trials)
+        total = np.sum(self.alpha)
+        each = _log_negative_binomial(counts, self.alpha, total, self.trials[:, None])
+        log_mass = np.sum(each, axis=-1) - _log_negative_binomial(self.trials, total, total, self.trials)
+        return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+
+
+def _rows_of_counts(counts: Any, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts, 0 where they are none, and whether each row is of counts with the right sum."""
+    counts = np.asarray(counts, dtype=np.float64)
+    valid = _is_count(counts)
+    counts = np.where(valid, counts, 0.0)
+    return counts, np.all(valid, axis=-1) & (np.sum(counts, axis=-1) == trials)

@@ -1,0 +1,1 @@
+"""Mathematics that the models of a family share, one folder a family."""

@@ -1,0 +1,1 @@
+"""Documents and topics: mixtures of words, topic models, their samplers and scores."""

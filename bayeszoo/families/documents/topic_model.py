@@ -1,0 +1,262 @@
+"""Documents that mix topics: steps of EM and of variational Bayes over the non-zero cells, and all topics summed over.
+
+Parameters are ``proportions`` (D, K) and ``topics`` (K, V); leading axes are draws. Densities are of the ordered words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.distributions import simplex
+from bayeszoo.distributions.dirichlet import Dirichlet
+from bayeszoo.distributions.posterior import Posterior, log_rising
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.mixtures.base import log_permanent, spread_out
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Expectation
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.topics", suppress_warning=True)
+
+PASSES = 8
+"""Steps of a document's own q for each of the topics' q, at most."""
+SETTLED = 1e-3
+"""A document whose expected counts of topics change by less, as a share of its length, is left."""
+MOST_PASSES, CONVERGED = 100, 1e-4
+"""The same, where the topics will not be changed by what the documents give."""
+MOST_ORDERS = 8
+"""Topics up to which a density is averaged over the orders of their labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class TopicCounts:
+    """Expected statistics: how many words of each document, and how often each word, are of each topic.
+
+    Attributes
+    ----------
+    documents : ndarray of shape (D, K)
+    words : ndarray of shape (V, K)
+        The words first, as loops read them.
+    """
+
+    documents: np.ndarray
+    words: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class TopicFactors:
+    """q(theta): independent Dirichlet distributions of the proportions of each document and of each topic.
+
+    Attributes
+    ----------
+    documents : ndarray of shape (D, K)
+        Concentrations of the proportions.
+    words : ndarray of shape (V, K)
+        Concentrations of the topics, the words first.
+    alpha : ndarray of shape (K,)
+    eta : ndarray of shape (V,)
+        Concentrations of the priors.
+    """
+
+    documents: np.ndarray
+    words: np.ndarray
+    alpha: np.ndarray = field(repr=False)
+    eta: np.ndarray = field(repr=False)
+
+    @cached_property
+    def table(self) -> tuple[np.ndarray, float]:
+        """exp(E[log phi]), of shape (V, K), and the divergence of the topics from their prior."""
+        return loops.dirichlet_table(self.words, self.eta)
+
+    @property
+    def divergence(self) -> float:
+        """KL(q(theta) || prior), of proportions and topics."""
+        return simplex.divergence(self.documents, self.alpha) + float(self.table[1])
+
+    def posterior(self) -> Posterior:
+        """Return the distribution of proportions and topics."""
+        parts = {"proportions": self.documents, "topics": np.ascontiguousarray(self.words.T)}
+        return Posterior.product(*(Dirichlet(values).posterior(name) for name, values in parts.items()))
+
+    def of_documents(self, documents: np.ndarray) -> TopicFactors:
+        """Return the same topics, whose table is not computed again, with other documents."""
+        made = replace(self, documents=documents)
+        made.__dict__["table"] = self.table
+        return made
+
+    def beside(self, alpha: np.ndarray, eta: np.ndarray) -> TopicFactors:
+        """Return the same distributions beside another prior."""
+        return replace(self, alpha=alpha, eta=eta)
+
+    def mixed(self, other: TopicFactors, share: float) -> TopicFactors:
+        """Return a mean of the natural parameters of the topics, with so much of the other; documents as they are."""
+        return replace(self, words=(1 - share) * self.words + share * other.words)
+
+
+def cells_of(data: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return counts, codes of documents and codes of words as compiled code wants them."""
+    return np.asarray(data["counts"], dtype=np.float64), np.asarray(data["doc"]), np.asarray(data["term"])
+
+
+def lengths_of(data: Values) -> np.ndarray:
+    """Return the number of words of each document, of shape (D,)."""
+    return np.bincount(data["doc"], data["counts"], minlength=len(data["document"]))
+
+
+def expectation(params: Values, data: Values) -> Expectation:
+    """Return expected counts and the log likelihood at the parameters."""
+    proportions, words = np.asarray(params["proportions"]), np.asarray(params["topics"]).T.copy()
+    value, of_documents, of_words = loops.cell_sums(proportions, words, *cells_of(data))
+    return Expectation(TopicCounts(proportions * of_documents, words * of_words), float(value))
+
+
+def variational_expectation(
+    q: TopicFactors, data: Values, passes: int = PASSES, settled: float = SETTLED
+) -> Expectation:
+    """Return expected counts, and the sum of the log normalizers of q(z) at q.
+
+    The counts are those after some more steps of the documents' own q, the topics held (the E-step of Blei, Ng and
+    Jordan 2003): each step climbs, and so does all of it.
+    """
+    found = loops.variational_pass(q.alpha, q.documents, q.words, q.table[0], *cells_of(data), passes, settled)
+    return Expectation(TopicCounts(*found[1:]), float(found[0]))
+
+
+def with_documents(q: TopicFactors, data: Values) -> TopicFactors:
+    """Return q with the best proportions of these documents, its topics held; each begins with all topics alike."""
+    K = len(q.alpha)
+    start = q.of_documents(q.alpha + lengths_of(data)[:, None] / K)
+    found = variational_expectation(start, data, MOST_PASSES, CONVERGED)
+    return q.of_documents(q.alpha + found.stats.documents)
+
+
+def log_documents(params: Values, data: Values) -> np.ndarray:
+    """Return the log density of the ordered words of each document, of shape (..., D)."""
+    arrays = [np.asarray(params[name], dtype=np.float64) for name in ("proportions", "topics")]
+    flat = [np.ascontiguousarray(values.reshape(-1, *values.shape[-2:])) for values in arrays]
+    require_documents(params, data)
+    return np.asarray(loops.log_documents(*flat, *cells_of(data))).reshape(arrays[0].shape[:-1])
+
+
+def require_documents(params: Values, data: Values) -> None:
+    """Refuse documents that the proportions are not of."""
+    own, given = np.shape(params["proportions"])[-2], len(data["document"])
+    if own != given:
+        raise InputError(f"the proportions are of {own} documents, the data have {given}")
+
+
+def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarray:
+    """Log density of q(theta), averaged over the orders of the labels where these mean nothing and topics are few."""
+    theta, phi = np.asarray(params["proportions"]), np.asarray(params["topics"])
+    if not exchangeable or len(q.alpha) > MOST_ORDERS:
+        return simplex.log_density(theta, q.documents).sum(axis=-1) + simplex.log_density(phi, q.words.T).sum(axis=-1)
+    logs = np.log(theta)
+    pairwise = np.einsum("dj,...dk->...jk", q.documents - 1, logs)
+    pairwise += simplex.log_density(phi[..., None, :, :], q.words.T[:, None])
+    constant = simplex.log_density(np.ones_like(q.documents), q.documents).sum()
+    return constant + log_permanent(pairwise) - float(log_rising(1.0, len(q.alpha)))
+
+
+def label_free(params: Values, data: Values) -> dict[str, Any]:
+    """Return quantities that do not depend on the labels: likelihoods, likeness of documents, and sizes of topics."""
+    theta, each, lengths = np.asarray(params["proportions"]), log_documents(params, data), lengths_of(data)
+    D = len(lengths)
+    first = spread_out(D, 20)
+    shares = np.einsum("...dk,d->...k", theta, lengths / lengths.sum())
+    return {
+        "sorted_shares": np.sort(shares, axis=-1),
+        "log_likelihood": each.sum(axis=-1),
+        "log_density": each[..., spread_out(D, 10)],
+        "together": np.sum(theta[..., first, :] * theta[..., (first + max(1, D // 2)) % D, :], axis=-1),
+    }
+
+
+def log_coefficient(data: Values) -> float:
+    """Return the log of how many orders of their words the documents stand for."""
+    return float(np.sum(log_rising(1.0, lengths_of(data))) - np.sum(log_rising(1.0, data["counts"])))
+
+
+# every topic of every word of a tiny corpus
+
+
+def tokens(data: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Return the document and the word of each word that was written, each of shape (N,)."""
+    return np.repeat(data["doc"], data["counts"]), np.repeat(data["term"], data["counts"])
+
+
+def shortened(data: Values, words: int) -> dict[str, Any]:
+    """Return the first documents, cut to at most five words each and any word twice, and so many words in all."""
+    twice = {**data, "counts": np.minimum(data["counts"], 2)}
+    documents, _ = tokens(twice)
+    place = np.arange(len(documents)) - np.searchsorted(documents, documents)  # in its document
+    cells = np.repeat(np.arange(len(data["counts"])), twice["counts"])[place < 5][:words]
+    kept, counts = np.unique(cells, return_counts=True)
+    doc = data["doc"][kept]
+    made = {"counts": counts, "doc": doc, "term": data["term"][kept]}
+    return {**made, "document": data["document"][: doc.max(initial=0) + 1], "word": data["word"]}
+
+
+def excerpt(data: Values, documents: int = 10, words: int = 8) -> dict[str, Any]:
+    """Return documents, evenly spread, and of their words those that are most frequent in all."""
+    rows = spread_out(len(data["document"]), documents)
+    often = np.bincount(data["term"], data["counts"], minlength=len(data["word"]))
+    columns = np.sort(np.argsort(-often, kind="stable")[:words])
+    cells = np.isin(data["doc"], rows) & np.isin(data["term"], columns)
+    codes = {"doc": np.searchsorted(rows, data["doc"][cells]), "term": np.searchsorted(columns, data["term"][cells])}
+    return {"counts": data["counts"][cells], **codes, "document": data["document"][rows], "word": data["word"][columns]}
+
+
+def _tables(assignments: np.ndarray, labels: np.ndarray, K: int) -> np.ndarray:
+    """Count topics by label: shape (M, labels, K) of assignments (M, N) and labels (N,)."""
+    M, size = len(assignments), int(labels.max(initial=-1)) + 1
+    at = (np.arange(M)[:, None] * size + labels) * K + assignments
+    return np.bincount(at.ravel(), minlength=M * size * K).reshape(M, size, K)
+
+
+def log_joint(assignments: np.ndarray, data: Values, alpha: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    """Return log p(w, z), parameters integrated out, of shape (M,) (Griffiths and Steyvers 2004, equations 2 and 3)."""
+    documents, words = tokens(data)
+    used, words = np.unique(words, return_inverse=True)
+    of_documents, of_words = _tables(assignments, documents, len(alpha)), _tables(assignments, words, len(alpha))
+    mixing = log_rising(alpha, of_documents).sum(axis=-1) - log_rising(alpha.sum(), of_documents.sum(axis=-1))
+    writing = log_rising(eta[used][:, None], of_words).sum(axis=1) - log_rising(eta.sum(), of_words.sum(axis=1))
+    return np.asarray(mixing.sum(axis=-1) + writing.sum(axis=-1))
+
+
+def log_complete(params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
+    """Return log p(w, z | theta) of assignments of shape (M, N), at one point; shape (M,)."""
+    documents, words = tokens(data)
+    p = params["proportions"][documents, assignments] * params["topics"][assignments, words]
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p).sum(axis=-1))
+
+
+def counts_of(assignment: np.ndarray, data: Values, K: int) -> TopicCounts:
+    """Return the counts of one assignment of the words to topics, of shape (N,)."""
+    pairs = zip(tokens(data), (data["document"], data["word"]), strict=True)
+    flat = [(codes * K + assignment, len(labels) * K) for codes, labels in pairs]
+    made = [np.bincount(at, minlength=size).reshape(-1, K).astype(np.float64) for at, size in flat]
+    return TopicCounts(*made)
+
+
+def modes(stats: TopicCounts, alpha: Any, eta: Any) -> dict[str, np.ndarray]:
+    """Return shares of expected counts with pseudo-counts alpha - 1 and eta - 1; alike in a document of no words.
+
+    Raises
+    ------
+    NumericalError
+        When a pseudo-count takes an entry below 0, where the density is unbounded, or a topic has no words.
+    """
+    flat = np.all(stats.documents + (alpha - 1) == 0, axis=-1, keepdims=True)  # any proportions do
+    proportions = simplex.mode(stats.documents + flat, alpha, "a document")
+    return {"proportions": proportions, "topics": simplex.mode(np.ascontiguousarray(stats.words.T), eta, "a topic")}
+
+
+def require_words(data: Values) -> None:
+    """Refuse a corpus of no words."""
+    if not np.sum(data["counts"]):
+        raise NumericalError("there are no words in the documents")

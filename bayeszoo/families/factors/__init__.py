@@ -1,0 +1,1 @@
+"""Probabilistic PCA and its relatives: factors, loadings and their relevance precisions."""

@@ -1,0 +1,104 @@
+"""Identified loadings in PyMC: the lower trapezoidal L of W = L Q, sampled on its free entries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.logprob.transforms import Transform
+
+from bayeszoo.families.factors import trapezoid
+
+
+class Trapezoid(Transform):
+    """A D x q matrix, zero above a positive diagonal, as its free entries row by row, of the diagonal the logarithms.
+
+    Parameters
+    ----------
+    rows, factors : int
+        D and q < D.
+
+    Attributes
+    ----------
+    fixed : ndarray of bool, shape (D, q)
+        The entries that are 0 whatever the coordinates.
+    """
+
+    name = "trapezoid"
+
+    def __init__(self, rows: int, factors: int) -> None:
+        self.at = trapezoid.entries(rows, factors)
+        self.is_diagonal = self.at[0] == self.at[1]
+        self.fixed = np.triu(np.ones((rows, factors), dtype=bool), 1)
+        self._head = factors * (factors + 1) // 2
+        self._places = np.zeros((self._head, factors, factors))
+        self._places[np.arange(self._head), self.at[0][: self._head], self.at[1][: self._head]] = 1.0
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        """Map L to its coordinates, shape (D q - q (q - 1) / 2,)."""
+        free = value[*self.at]
+        return pt.switch(self.is_diagonal, pt.log(pt.switch(self.is_diagonal, free, np.float64(1.0))), free)
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        """Map coordinates to L: a sum of products, which numba compiles with what surrounds it."""
+        head, factors = value[: self._head], self._places.shape[1]
+        diagonal = self.is_diagonal[: self._head]
+        positive = pt.switch(diagonal, pt.exp(pt.switch(diagonal, head, np.float64(0.0))), head)
+        top = pt.sum(positive[:, None, None] * self._places, axis=0)
+        return pt.concatenate([top, value[self._head :].reshape((self.fixed.shape[0] - factors, factors))], axis=0)
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        """Log of the product of the diagonal."""
+        return pt.sum(pt.switch(self.is_diagonal, value, np.float64(0.0)))
+
+
+def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: Any = None) -> Any:
+    """Declare the L of loadings W whose entries are independent N(0, scale^2), up to their rotation.
+
+    Parameters
+    ----------
+    name : str
+        The variable, of shape (D, q).
+    scale : float
+        Standard deviation of the entries of W, > 0.
+    rows, factors : int
+        D and q < D.
+    dims : tuple of str, optional
+        Names of the two axes.
+    """
+    scales = pm.Data(f"{name}_scale", np.full((rows, factors), scale))
+    return pm.CustomDist(
+        name,
+        scales,
+        logp=lambda value, scales: _log_density(value, scales, rows, factors),
+        random=_draw,
+        signature="(d,q)->(d,q)",
+        class_name="TrapezoidalNormal",
+        dims=dims,
+        transform=Trapezoid(rows, factors),
+        initval=scale * np.tril(np.full((rows, factors), 0.5)),
+    )
+
+
+def _log_density(value: Any, scales: Any, rows: int, factors: int) -> Any:
+    """Log density of the free entries: chi variates on the diagonal, and normal ones below."""
+    degrees = trapezoid.degrees_of_freedom(factors)
+    diagonal, below = np.eye(rows, factors, dtype=bool), np.tril(np.ones((rows, factors)), -1)
+    powers = np.where(diagonal, degrees - 1, 0.0)
+    per_scale = np.where(diagonal, degrees, below)  # how often log(scale) is subtracted
+    constant = -below.sum() * math.log(2 * math.pi) / 2
+    constant -= sum((k / 2 - 1) * math.log(2) + math.lgamma(k / 2) for k in degrees)
+    logs = pt.log(pt.switch(diagonal, value, np.float64(1.0)))
+    terms = powers * logs - per_scale * pt.log(scales) - pt.sqr(value / scales) / 2
+    return np.float64(constant) + pt.sum(terms)
+
+
+def _draw(scales: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
+    """Draw by Bartlett's decomposition."""
+    shape = (*(size or ()), *np.shape(scales)[-2:])
+    normal = np.tril(rng.standard_normal(shape), -1)
+    diagonal = np.sqrt(rng.chisquare(trapezoid.degrees_of_freedom(shape[-1]), (*shape[:-2], shape[-1])))
+    return np.asarray(scales) * (normal + np.eye(*shape[-2:]) * diagonal[..., None, :])

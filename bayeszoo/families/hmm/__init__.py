@@ -1,0 +1,1 @@
+"""Hidden Markov models: forward and backward passes, emissions, tables and state paths."""

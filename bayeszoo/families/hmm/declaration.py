@@ -1,0 +1,72 @@
+"""Hidden Markov models declared in PyMC: tables that are parameters or known, and the textbook's forward algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayeszoo.families.hmm.tables import Table
+
+
+def table(what: Table, dims: Any = None) -> Any:
+    """Declare a table by its Dirichlet prior, or return the known one.
+
+    Parameters
+    ----------
+    what : Table
+    dims : tuple of str, optional
+        Names of its axes.
+    """
+    if what.known is not None:
+        return pt.as_tensor_variable(what.known)
+    return pm.Dirichlet(what.name, a=pm.Data(f"{what.name}_concentration", what.prior), dims=dims)
+
+
+def log_of(probabilities: Any) -> Any:
+    """Return logarithms; of a known 0, -inf."""
+    if isinstance(probabilities, pt.TensorConstant):
+        with np.errstate(divide="ignore"):
+            return pt.as_tensor_variable(np.log(probabilities.data))
+    return pt.log(probabilities)
+
+
+def forward(initial: Any, transition: Any, log_b: Any, starts: np.ndarray, rows: int) -> Any:
+    """Return the log density of all rows by the forward algorithm, in logarithms, as a product of matrices.
+
+    Parameters
+    ----------
+    initial, transition : variables of shape (K,), (K, K)
+        Probabilities of the first state, and of the next one, a row for each state.
+    log_b : variable of shape (T, K)
+        Log density of each row in each state, 0 where its observation is missing.
+    starts : ndarray of int
+        Index of the first row of each sequence.
+    rows : int
+        T.
+
+    Notes
+    -----
+    L = pi B_1 A B_2 A B_3 ... A B_T 1, where B_t is the diagonal matrix of the densities of row t (Zucchini and
+    MacDonald 2009, section 2.3). In the first row of a sequence every row of A is pi, whatever the state before. The
+    factors are multiplied in pairs, and so on, which takes log2(T) steps where the recursion takes T.
+    """
+    first = np.isin(np.arange(rows), starts)[:, None, None]
+    factors = pt.switch(first, log_of(initial), log_of(transition)) + log_b[:, None, :]
+    while rows > 1:
+        even = rows // 2 * 2
+        pairs = factors[0:even:2, :, :, None] + factors[1:even:2, None, :, :]
+        factors, rows = pt.concatenate([log_sum(pairs, 2), factors[even:rows]]), even // 2 + rows % 2
+    return log_sum(factors[0, 0], 0)
+
+
+def log_sum(terms: Any, axis: int) -> Any:
+    """Log of the sum of exponentials; of -inf alone it is -inf, and its gradient 0."""
+    largest = pt.max(terms, axis=axis, keepdims=True)
+    shift = pt.switch(pt.isinf(largest), np.float64(0), largest)
+    total = pt.sum(pt.exp(terms - shift), axis=axis)
+    possible = total > np.float64(0)
+    log_total = pt.log(pt.switch(possible, total, np.float64(1))) + shift.squeeze(axis)
+    return pt.switch(possible, log_total, np.float64(-np.inf))

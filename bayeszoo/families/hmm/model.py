@@ -1,0 +1,365 @@
+"""Steps that all hidden Markov models share: Baum and Welch, variational Bayes, sums over paths, labels.
+
+Baum, Petrie, Soules and Weiss 1970; Rabiner 1989; Beal 2003, chapter 3, for variational Bayes; Bishop, PRML, 13.2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import starts
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import InputError
+from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.families.hmm.emissions import Approximation, Emissions, PathStatistics, Sums
+from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, Chain, Pair, known_table, never_left, path_counts
+from bayeszoo.families.mixtures.base import spread_out
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Expectation
+
+state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
+
+MOST_ORDERS = 720
+"""Orders of the labels, 6!, up to which q(theta) is averaged over them."""
+
+
+class HiddenMarkovModel(Model):
+    """A hidden Markov chain of K states, with Dirichlet(alpha) and Dirichlet(beta) priors on its tables, or known ones.
+
+    A subclass gives the emissions, which must be conjugate given the states, and declares the model.
+
+    Attributes
+    ----------
+    K : int
+        How many states.
+    alpha, beta, sticky : float
+        Concentrations of the initial probabilities and of each row of the transition matrix; what is added to that of
+        staying in the same state, >= 0.
+    initial, transition : nested tuples of float, or None
+        Known tables. Then they are no parameters, and the labels of the states have a meaning.
+    """
+
+    K: int
+    alpha: float
+    beta: float
+    sticky: float
+    initial: Any
+    transition: Any
+    known: ClassVar[tuple[str, ...]] = ("initial", "transition")
+    """The fields that hold known tables."""
+    instead_of_predict: ClassVar[str] = (
+        "`bayeszoo decode FIT --steps 3` predicts rows, `bayeszoo decode FIT NEW` scores them"
+    )
+    """What predicts rows that depend on those before."""
+
+    @abstractmethod
+    def emissions(self, data: Values) -> Emissions:
+        """Return the prior of what the states emit."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sticky < 0:
+            raise InputError(f"sticky must be >= 0, got {self.sticky:g}")
+        for name in self.known:
+            table = known_table(getattr(self, name), name, 1 if name == "initial" else 2)
+            if table is not None and (len(table) != self.K or (name == "transition" and len(table[0]) != self.K)):
+                shape = " x ".join(map(str, np.shape(table)))
+                raise InputError(f"{name} is {shape}, of K={self.K} states", hint="give K, and a row for each state")
+            object.__setattr__(self, name, table)
+
+    @classmethod
+    def weak(cls, data: Values) -> Self:
+        """Return weakly informative priors, scaled to the data where they have a scale."""
+        return cls.weak_given(data, {})
+
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
+        """Return a model with some fields given, and the others weakly informative for that K."""
+        made = cls(**given)
+        weak = {name: value for name, value in made.weak_fields(data).items() if name not in given}
+        return cast(Self, replace(cast(Any, made), **weak))
+
+    def weak_fields(self, data: Values) -> dict[str, Any]:
+        """Return the weakly informative fields that are not those of the textbook."""
+        return {}
+
+    @property
+    def chain(self) -> Chain:
+        """The tables of the states."""
+        return Chain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the numbers of the states, for both axes of transitions, and the labels of the data."""
+        states = np.arange(1, self.K + 1)
+        return {**super().coords(data), "state": states, "state_2": states}
+
+    def one_state(self) -> Self:
+        """Return the model with one state, whose tables nobody needs to know."""
+        return cast(Self, replace(cast(Any, self), K=1, **dict.fromkeys(self.known)))
+
+    def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
+        tables = {table.name: table.rvs(rng) for table in self.chain.tables}
+        path = np.zeros(size, dtype=np.int64)
+        for t in range(size):
+            path[t] = rng.choice(self.K, p=tables["transition"][path[t - 1]] if t else tables["initial"])
+        return {table.name: tables[table.name] for table in self.chain.tables if table.is_free}, path
+
+    def require_rows(self, data: Values) -> None:
+        """Refuse more states than observations, and a model without parameters."""
+        emissions = self.emissions(data)
+        if not emissions.own and not any(table.is_free for table in self.chain.tables):
+            hint = "bayeszoo.answers.decode.decode finds the states"
+            raise InputError("every table is known: there is no parameter to be fitted", hint=hint)
+        if (rows := int(emissions.seen(data["y"]).sum())) < self.K:
+            hint = "use a smaller K"
+            raise InputError(f"K={self.K} states but only {rows} observation{'s' * (rows != 1)}", hint=hint)
+
+    # Starts
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters to climb from, at random."""
+        q = self.vb_m_step(self.path_statistics(self.seeds(data, rng), data))
+        tables = [t.mean(alpha) for t, alpha in zip(self.chain.tables, (q.initial, q.transition), strict=True)]
+        return {**tables[0], **tables[1], **q.emissions.middle(q.hyper)}
+
+    def vb_start(self, data: Values, rng: np.random.Generator) -> Approximation:
+        """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
+        path = self.seeds(data, rng)
+        for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
+            one, other = rng.choice(self.K, 2, replace=False)
+            path = np.where(path == one, other, path)
+        return self.vb_m_step(self.path_statistics(path, data))
+
+    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Return a path of states to start from: by the values of the rows, or runs of random lengths."""
+        self.require_rows(data)
+        emissions, rows = self.emissions(data), len(data["y"])
+        seen, path = emissions.seen(data["y"]), rng.integers(0, self.K, rows)
+        if rng.random() < 0.5:
+            path[seen] = emissions.clusters(data["y"][seen], rng)
+            return path
+        leaves = rng.random(rows) < 10 ** -rng.uniform(0, math.log10(max(rows / self.K, 1)))
+        leaves[0] = True
+        return path[np.maximum.accumulate(np.where(leaves, np.arange(rows), 0))]
+
+    def path_statistics(self, path: np.ndarray, data: Values) -> PathStatistics:
+        """Return the statistics of one path of states, (T,)."""
+        initial, transition = path_counts(path[None], starts(data["sequence"]), self.K)
+        emissions = self.emissions(data)
+        return PathStatistics(initial[0], transition[0], emissions.moments(np.eye(self.K)[path], data["y"]), emissions)
+
+    # EM
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return expected statistics and the log likelihood at the parameters."""
+        emissions = self.emissions(data)
+        found = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
+        return _expectation(found, emissions)
+
+    def m_step(self, stats: PathStatistics, flat: bool = False) -> dict[str, Any]:
+        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
+        chain = self.chain
+        tables = chain.initial.mode(stats.initial, flat) | chain.transition.mode(stats.transition, flat)
+        return tables | stats.emissions.mode(stats.emitted, flat)
+
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Log density of the tables and of the emissions; leading axes are draws."""
+        of_tables = sum(table.log_prior(params) for table in self.chain.tables)
+        return np.asarray(of_tables + self.emissions(data).log_prior(params))
+
+    def free_parameters(self, stats: Any) -> int:
+        """Return how many numbers the tables and the emissions have that are not known."""
+        return sum(table.free for table in self.chain.tables) + self.emissions(stats).free
+
+    def unbounded(self, data: Values) -> str:
+        """Say why the posterior density has no maximum; nothing where it has one."""
+        return self.chain.unbounded or self.emissions(data).unbounded
+
+    def degenerate(self, params: Values, data: Values) -> str:
+        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
+        return self.emissions(data).degenerate(params, data["y"])
+
+    def undetermined(self, params: Values, data: Values, flat: bool) -> str:
+        """Say why a fitted point is one of many that are as high; nothing where it is not.
+
+        Where the prior of a table is flat, or left out, its rows may be anything if no state can be told from another
+        by what it emits, or if it is never left.
+        """
+        chain, log_b = self.chain, self.emissions(data).log_density(params, data["y"])
+        if self.K == 1 or not any(table.is_flat(flat) for table in chain.tables):
+            return ""
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(log_b - log_b[:, :1])
+        if np.nanmax(apart, initial=0.0) < ALIKE:
+            return "all states emit alike, and their probabilities may be anything: use a smaller K"
+        left = self.e_step(params, data).stats.transition.sum(axis=1)
+        if chain.transition.is_flat(flat) and left.min() < ALIKE:
+            return never_left(int(np.argmin(left)))
+        return ""
+
+    # Variational Bayes
+
+    def vb_e_step(self, q: Approximation, data: Values) -> Expectation:
+        """Return expected statistics under the best q(z), and its log normalizer."""
+        tables = self.chain.typical(q.initial, q.transition)
+        found = q.emissions.expected_sums(tables, q.hyper, data["y"], starts(data["sequence"]))
+        return _expectation(found, q.emissions)
+
+    def vb_m_step(self, stats: PathStatistics) -> Approximation:
+        """Return q(theta), the posterior given expected statistics."""
+        chain = self.chain
+        tables = chain.initial.updated(stats.initial), chain.transition.updated(stats.transition)
+        return Approximation(*tables, stats.emissions.updated(stats.emitted), stats.emissions)
+
+    def divergence(self, q: Approximation) -> float:
+        """Return KL(q(theta) || prior) in nats."""
+        chain = self.chain
+        of_tables = chain.initial.divergence(q.initial) + chain.transition.divergence(q.transition)
+        return of_tables + q.emissions.divergence(q.hyper)
+
+    def vb_posterior(self, q: Approximation) -> Posterior:
+        """Return q(theta): rows of tables Dirichlet, and independent of the emissions."""
+        chain = self.chain
+        tables = [*chain.initial.posterior(q.initial), *chain.transition.posterior(q.transition)]
+        return Posterior.product(*tables, *q.emissions.posterior(q.hyper))
+
+    def vb_log_density(self, q: Approximation, params: Values) -> np.ndarray:
+        """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
+
+        Notes
+        -----
+        Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
+        k-hat judges, are of one copy of the posterior among K!.
+        """
+        pairs = np.maximum(q.emissions.log_pairs(q.hyper, params), LEAST_LOG)
+        every = self.exchangeable() is not None and math.factorial(self.K) <= MOST_ORDERS
+        orders = np.array(list(itertools.permutations(range(self.K))) if every else [range(self.K)])
+        total = np.float64(-np.inf)
+        for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
+            found = np.stack([pairs[..., order, np.arange(self.K)].sum(axis=-1) for order in some], axis=-1)
+            found = found + self.chain.initial.log_densities(q.initial[some], params)
+            found = found + self.chain.transition.log_densities(q.transition[some[:, :, None], some[:, None]], params)
+            total = np.logaddexp(total, np.logaddexp.reduce(found, axis=-1))
+        return np.asarray(total - math.log(len(orders)))
+
+    def vb_row_terms(self, q: Approximation, data: Values) -> np.ndarray:
+        """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
+        log_b = q.emissions.expected_log_density(q.hyper, data["y"])
+        return self._row_terms(self.chain.typical(q.initial, q.transition), log_b, data)
+
+    def row_terms(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of each row given those before, (..., T); leading axes of the parameters are draws."""
+        return self._of_draws(lambda tables, log_b: self._row_terms(tables, log_b, data), params, data)
+
+    def _row_terms(self, tables: Pair, log_b: np.ndarray, data: Values) -> np.ndarray:
+        found = hidden_markov.forward(*tables, log_b, starts(data["sequence"]))
+        with np.errstate(divide="ignore"):
+            return np.logaddexp.reduce(np.log(found.predicted) + log_b, axis=-1)
+
+    # States
+
+    def assign(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state in each row given all rows, (..., T, K); leading axes are draws."""
+        return self._smoothed(params, data)[1]
+
+    def _smoothed(self, params: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log likelihood (...,), and probabilities of the states (..., T, K)."""
+        first, shape = starts(data["sequence"]), (len(data["y"]), self.K)
+
+        def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            found = hidden_markov.smooth(*tables, log_b, first)
+            return np.append(found.probabilities, found.value)
+
+        found = self._of_draws(packed, params, data)
+        return found[..., -1], found[..., :-1].reshape(*found.shape[:-1], *shape)
+
+    def _of_draws(self, function: Callable[..., np.ndarray], params: Values, data: Values) -> np.ndarray:
+        """Call a function of tables and log densities (T, K) at each draw."""
+        emissions, chain = self.emissions(data), self.chain
+        own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
+        leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in own.items()), ())
+        found = []
+        for i in np.ndindex(leading):
+            at = {name: values[i] for name, values in own.items()}
+            found.append(function(chain.at(at), emissions.log_density(at, data["y"])))
+        return np.reshape(found, (*leading, *np.shape(found[0])))
+
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Approximation:
+        """Draw a path at one point; return the posterior given it, where a state and a transition count so much."""
+        emissions = self.emissions(data)
+        chain = *self.chain.at(params), emissions.log_density(params, data["y"]), starts(data["sequence"])
+        path = state_paths.sample_paths(*chain, rng=rng)[0]
+        initial, transition = path_counts(path[None], chain[-1], self.K)
+        emitted = emissions.moments(count * np.eye(self.K)[path], data["y"])
+        return self.vb_m_step(PathStatistics(count * initial[0], count * transition[0], emitted, emissions))
+
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log likelihood at each draw."""
+        first = starts(data["sequence"])
+
+        def value(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            return np.asarray(hidden_markov.log_likelihood(tables[0], tables[1], log_b, first))
+
+        return self._of_draws(value, params, data)
+
+    # Sums over paths
+
+    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+        """Return log p(y, z), parameters integrated out, of shape (M,) for paths of states of shape (M, T)."""
+        counts = path_counts(assignments, starts(data["sequence"]), self.K)
+        of_states = [table.log_evidence(n) for table, n in zip(self.chain.tables, counts, strict=True)]
+        return of_states[0] + of_states[1] + self.emissions(data).log_evidence(assignments, data["y"])
+
+    def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
+        """Return log p(y, z | theta) at one point, of shape (M,) for paths of states of shape (M, T)."""
+        first, log_b = starts(data["sequence"]), self.emissions(data).log_density(params, data["y"])
+        with np.errstate(divide="ignore"):
+            log_initial, log_transition = map(np.log, self.chain.at(params))
+        terms = log_b[np.arange(len(log_b)), assignments]
+        steps = log_transition[assignments[:, :-1], assignments[:, 1:]]
+        inside = np.setdiff1d(np.arange(1, len(log_b)), first)
+        return terms.sum(axis=1) + log_initial[assignments[:, first]].sum(axis=1) + steps[:, inside - 1].sum(axis=1)
+
+    def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
+        """Return the posterior of the parameters given the state of each row."""
+        return self.vb_posterior(self.vb_m_step(self.path_statistics(assignment, data)))
+
+    # Labels
+
+    def exchangeable(self) -> str | None:
+        """Return the axis whose labels mean nothing; with a known table they mean something."""
+        return "state" if self.K > 1 and all(getattr(self, name) is None for name in self.known) else None
+
+    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+        """Return quantities that do not depend on the labels; leading axes are draws.
+
+        ``log_likelihood`` (...), ``together`` (..., up to 20 pairs of rows): how alike the probabilities of their
+        states are, ``sorted_occupancy`` (..., K): shares of the rows, ``sorted_stay`` (..., K): probabilities of
+        staying, ``next`` the mean of the row after the last, and the emissions' own parameters in order.
+        """
+        log_likelihood, each = self._smoothed(params, data)
+        transition, emissions, rows = self.chain.transition.of(params), self.emissions(data), each.shape[-2]
+        first = spread_out(rows, 20)
+        second = (first + max(1, rows // 3)) % rows
+        ahead = np.sum(each[..., -1, :, None] * transition, axis=-2)
+        return {
+            "log_likelihood": log_likelihood,
+            "together": np.sum(each[..., first, :] * each[..., second, :], axis=-1),
+            "sorted_occupancy": np.sort(each.mean(axis=-2), axis=-1),
+            "sorted_stay": np.sort(np.broadcast_to(np.diagonal(transition, axis1=-2, axis2=-1), ahead.shape), axis=-1),
+            "next": emissions.next_mean(params, ahead),
+            **emissions.ordered(params),
+        }
+
+
+def _expectation(found: Sums, emissions: Emissions) -> Expectation:
+    return Expectation(PathStatistics(found.initial, found.transition, found.emitted, emissions), found.value)

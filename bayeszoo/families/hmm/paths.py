@@ -1,0 +1,113 @@
+"""Paths of the states of a hidden Markov chain given all rows: the most probable one, and draws.
+
+The arguments are those of `hidden_markov`. Sources: Rabiner (1989), section III.B (Viterbi); Scott (2002), Bayesian
+methods for hidden Markov models (forward filtering, backward sampling).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from bayeszoo.families.hmm.hidden_chain import Chain
+
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+def viterbi(
+    initial: Any, transition: Any, log_b: Any, starts: Any = None, missing: Any = None
+) -> tuple[np.ndarray, float]:
+    """Return the most probable path of states, shape (T,), and its log joint density with the rows.
+
+    Of equally probable last states the lowest is taken, and so on backwards.
+
+    Raises
+    ------
+    NumericalError
+        Where no path of states can give the rows.
+    """
+    chain = Chain.checked(initial, transition, log_b, starts, missing)
+    (log_initial, log_transition), path = chain.tables.logs, np.zeros(len(chain.log_b), dtype=np.int64)
+    _best_path(log_initial, log_transition, chain.log_b, chain.opens, path)
+    steps = np.where(chain.opens, log_initial[path], log_transition[np.roll(path, 1), path])
+    value = float(np.sum(steps + np.take_along_axis(chain.log_b, path[:, None], axis=1)[:, 0]))
+    if value == -np.inf:
+        chain.log_predicted()  # says which row is impossible
+    return path, value
+
+
+def sample_paths(
+    initial: Any,
+    transition: Any,
+    log_b: Any,
+    starts: Any = None,
+    missing: Any = None,
+    *,
+    rng: np.random.Generator,
+    size: int = 1,
+) -> np.ndarray:
+    """Draw paths of states given all rows, shape (size, T): forward filtering, backward sampling.
+
+    Raises
+    ------
+    NumericalError
+        Where no path of states can give the rows.
+    """
+    chain = Chain.checked(initial, transition, log_b, starts, missing)
+    log_filtered = chain.log_predicted()[0] + chain.log_b
+    ends, paths = np.append(chain.opens[1:], True), np.empty((size, len(chain.log_b)), dtype=np.int64)
+    for path in paths:
+        _draw(log_filtered, chain.tables.logs[1], ends, rng.random(len(path)), path)
+    return paths
+
+
+@_loops
+def _best_path(log_initial, log_transition, log_b, opens, path):  # type: ignore[no-untyped-def]
+    """Fill in the path; scores are kept relative to the best one, or a million rows would cost ten digits."""
+    size, states = log_b.shape
+    before, score, now = np.zeros((size, states), np.int32), np.zeros(states), np.zeros(states)
+    best = np.zeros(size, np.int32)
+    for t in range(size):
+        for j in range(states):
+            now[j] = log_initial[j]
+            if not opens[t]:
+                at = 0
+                for i in range(1, states):
+                    if score[i] + log_transition[i, j] > score[at] + log_transition[at, j]:
+                        at = i
+                before[t, j], now[j] = at, score[at] + log_transition[at, j]
+            now[j] += log_b[t, j]
+        for j in range(1, states):
+            best[t] = j if now[j] > now[best[t]] else best[t]
+        top = now[best[t]]
+        for j in range(states):
+            score[j] = now[j] - top if top > -np.inf else 0.0
+    state = 0
+    for t in range(size - 1, -1, -1):
+        state = best[t] if t == size - 1 or opens[t + 1] else before[t + 1, state]
+        path[t] = state
+
+
+@_loops
+def _draw(log_filtered, log_transition, ends, uniforms, path):  # type: ignore[no-untyped-def]
+    """Fill in one path, from its end, by inverting the distribution function at the uniforms."""
+    size, states = log_filtered.shape
+    weights = np.empty(states)
+    for t in range(size - 1, -1, -1):
+        largest = -np.inf
+        for i in range(states):
+            weights[i] = log_filtered[t, i] + (0.0 if ends[t] else log_transition[i, path[t + 1]])
+            largest = max(largest, weights[i])
+        total = 0.0
+        for i in range(states):
+            weights[i] = np.exp(weights[i] - largest)
+            total += weights[i]
+        left = uniforms[t] * total
+        for i in range(states):
+            if weights[i] > 0:  # rounding may leave something after the last state that can be
+                path[t] = i
+                if left < weights[i]:
+                    break
+            left -= weights[i]

@@ -1,0 +1,1 @@
+"""Linear models with Laplace weights: coordinate descent and exact posteriors."""

@@ -1,0 +1,178 @@
+"""Inference in linear models with Laplace weights: the mode, and where the columns are orthogonal everything."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.lasso.descent import LIMIT, kkt_violation
+from bayeszoo.families.lasso.posterior import (
+    Moved,
+    Orthogonal,
+    joint_modes,
+    mixture_prior,
+    mode,
+    noise_mode,
+    orthogonal,
+    together,
+)
+from bayeszoo.families.linear.least_squares import above_zero, solve
+from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.model.base import Values
+
+if TYPE_CHECKING:
+    from bayeszoo.families.linear.declaration import Whitened
+
+ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class LaplaceWeights(LinearModel):
+    """A linear model whose weights have independent Laplace priors, in standardized terms.
+
+    Subclasses have the fields ``sigma`` (known noise), ``a0`` and ``b0`` (inverse-gamma prior of an unknown variance),
+    ``learn_sigma`` (which of the two), ``scale_mixture``, and the method `prior_scales`.
+    """
+
+    if TYPE_CHECKING:
+        sigma: float = 1.0
+        a0: float = 1.0
+        b0: float = 1.0
+        learn_sigma: bool = False
+        scale_mixture: bool = False
+
+    @abstractmethod
+    def prior_scales(self, terms: int) -> np.ndarray:
+        """Return the scales of the priors of standardized weights, shape (T,)."""
+
+    def variance(self, params: Values) -> Any:
+        """Return the noise variance: known, or among the parameters."""
+        return np.asarray(params["sigma2"] if self.learn_sigma else self.sigma**2)
+
+    def laplace_prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Return location and scale of the priors of the weights in the user's units."""
+        units = self.units(stats)
+        return self.origin(len(units)), self.prior_scales(len(units)) / units
+
+    def whitened(self, stats: FactoredMoments) -> Whitened:
+        """Return coordinates in which the posterior is nearly standard normal."""
+        (design, outcome), b = self.equations(stats), self.prior_scales(len(self.units(stats)))
+        sigma = self.noise_sd(stats) if self.learn_sigma else self.sigma
+        found = solve(design / sigma, outcome / sigma, 0 * b, math.sqrt(2) * np.diag(b))
+        return cast("Whitened", ours.Whitened(self.in_units(stats, found)))
+
+    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
+        """Say which sums of weights the data identify, and that the mode is then not the only one."""
+        notes = super().remarks(stats, data)
+        alike = any("only the sum" in note for note in notes)
+        return (*notes, *(["a mode of such weights is one of several: Laplace priors do not share a sum out"] * alike))
+
+    def _prior(self, stats: FactoredMoments) -> Posterior:
+        origin, b = self.laplace_prior(stats)
+        weights = mixture_prior(origin, b) if self.scale_mixture else Posterior({"w": frozen.laplace(origin, b)})
+        if not self.learn_sigma:
+            return weights
+        return together(weights, Posterior({"sigma2": frozen.invgamma(self.a0, scale=self.b0)}))
+
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of the prior, with every constant, at draws of shape (..., own shape): shape (...)."""
+        origin, b = self.laplace_prior(self.nothing(data))
+        w = np.asarray(params["w"])
+        terms = scipy.stats.laplace.logpdf(w, origin, b)
+        if self.scale_mixture:
+            tau2 = np.asarray(params["tau2"])
+            of_scales = scipy.stats.expon.logpdf(tau2, scale=2 * np.square(b))
+            terms = of_scales + scipy.stats.norm.logpdf(w, origin, np.sqrt(tau2))
+        found = np.sum(terms, axis=-1)
+        if self.learn_sigma:
+            found = found + scipy.stats.invgamma.logpdf(params["sigma2"], self.a0, scale=self.b0)
+        return np.asarray(found)
+
+    def _orthogonal(self, stats: FactoredMoments) -> Orthogonal:
+        if self.learn_sigma:
+            raise NumericalError("no closed form: the noise is unknown")
+        design, outcome = self.equations(stats)
+        return orthogonal(design / self.sigma, outcome / self.sigma, self.prior_scales(len(self.units(stats))))
+
+    def posterior(self, stats: FactoredMoments) -> Posterior:
+        """Return the posterior of orthogonal columns and known noise, or the prior of no rows.
+
+        Raises
+        ------
+        NumericalError
+            When there is no closed form.
+        """
+        if stats.n == 0:
+            return self._prior(stats)
+        if self.scale_mixture:
+            raise NumericalError("no closed form of the scales: with scale_mixture=false the weights have one")
+        units = self.units(stats)
+        return Posterior({"w": Moved(self._orthogonal(stats).weights, self.origin(len(units)), units)})
+
+    def log_evidence(self, stats: FactoredMoments) -> float:
+        """Return the log density of the outcomes, of orthogonal columns and known noise.
+
+        Raises
+        ------
+        NumericalError
+            When there is no closed form.
+        """
+        if stats.n == 0:
+            return 0.0
+        return self._orthogonal(stats).log_ratio - stats.n * math.log(math.sqrt(2 * math.pi) * self.sigma)
+
+    def free_parameters(self, stats: FactoredMoments) -> int:
+        """Return the weights, their scales in a mixture, and the noise variance where it is unknown."""
+        return len(self.units(stats)) * (1 + self.scale_mixture) + self.learn_sigma
+
+    def map(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return the joint mode, by coordinate descent: some weights are exactly 0."""
+        if self.scale_mixture:
+            raise NumericalError("no mode: the density of a scale mixture is unbounded as w_j and tau2_j -> 0")
+        (design, outcome), units = self.equations(stats), self.units(stats)
+        b = self.prior_scales(len(units))
+        if not self.learn_sigma:
+            return {"w": self._from(mode(design, outcome, b, self.sigma**2).theta, units)}
+        best, *_ = joint_modes(design, outcome, b, self.a0 + stats.n / 2, self.b0)
+        return {"w": self._from(best.theta, units), "sigma2": best.sigma2}
+
+    def hazards(self, stats: FactoredMoments) -> list[Check]:
+        """Count the modes of weights and unknown noise: chains in one of several say nothing about the others."""
+        if not self.learn_sigma:
+            return []
+        scales = self.prior_scales(len(self.units(stats)))
+        found = joint_modes(*self.equations(stats), scales, self.a0 + stats.n / 2, self.b0)
+        return [at_most("modes of the density of weights and noise", len(found), 1)]
+
+    def _from(self, theta: np.ndarray, units: np.ndarray) -> np.ndarray:
+        return self.origin(len(units)) + theta / units
+
+    def certificate(self, stats: FactoredMoments, params: Values) -> list[Check]:
+        """Check that a point meets the conditions of a mode (Karush, Kuhn, Tucker), relative to the penalty."""
+        (design, outcome), units = self.equations(stats), self.units(stats)
+        theta, sigma2 = (np.asarray(params["w"]) - self.origin(len(units))) * units, float(self.variance(params))
+        gram, pull = design.T @ design / sigma2, design.T @ outcome / sigma2
+        violation = kkt_violation(gram, pull, 1 / self.prior_scales(len(units)), 0.0, 0.0, theta)
+        checks = [at_most("violation of the KKT conditions", violation, LIMIT)]
+        if not self.learn_sigma:
+            return checks
+        expected = noise_mode(design @ theta - outcome, self.a0 + stats.n / 2, self.b0)
+        return [*checks, at_most("distance of sigma2 from its mode, relative", abs(sigma2 / expected - 1), LIMIT)]
+
+    def mle(self, stats: FactoredMoments) -> dict[str, Any]:
+        """Return the least-squares estimate; there is none where the columns are linearly dependent."""
+        if self.scale_mixture:
+            raise NumericalError("no maximum-likelihood estimate: the likelihood does not depend on tau2")
+        w, squared_error = self.least_squares(stats)
+        return {"w": w} | ({"sigma2": above_zero(squared_error, "sigma2") / stats.n} if self.learn_sigma else {})

@@ -1,0 +1,1 @@
+"""Linear regressions: least squares, posteriors, evidence and densities."""

@@ -1,0 +1,145 @@
+"""Which weights of a linear model the data identify, and of the others which sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayeszoo.families.linear.model import LinearModel
+
+DEPENDENT = 1e-10
+"""A column of which the columns before it leave less than this share is a sum of them."""
+MOST_SUMS = 5
+"""Sums that a note lists, and weights in each."""
+
+
+@dataclass(frozen=True)
+class Identified:
+    """Sums of weights that the likelihood depends on.
+
+    Attributes
+    ----------
+    independent : ndarray of int, shape (R,)
+        Columns none of which is a sum of those before it.
+    coefficients : ndarray of shape (R, T)
+        The r-th sum is ``coefficients[r] @ w``; the likelihood depends on w through these alone.
+    """
+
+    independent: np.ndarray
+    coefficients: np.ndarray
+
+    @property
+    def complete(self) -> bool:
+        """Whether every weight is identified by itself."""
+        return len(self.independent) == self.coefficients.shape[1]
+
+    def texts(self, terms: list[str]) -> list[str]:
+        """Write the sums: ``w[x1] + 2 w[x3]``."""
+        return [_text(row, terms, first) for row, first in zip(self.coefficients, self.independent, strict=True)]
+
+    def note(self, terms: list[str]) -> str:
+        """Say in one line what is identified; nothing when every weight is."""
+        if self.complete:
+            return ""
+        count = f"the data identify {len(self.independent)} of {len(terms)} combinations of weights"
+        sums = [text for text, row in zip(self.texts(terms), self.coefficients, strict=True) if np.sum(row != 0) > 1]
+        free = [f"w[{terms[j]}]" for j in np.flatnonzero(~self.coefficients.any(axis=0))]
+        readable = len(sums) <= MOST_SUMS and np.max(np.sum(self.coefficients != 0, axis=1), initial=0) <= MOST_SUMS
+        if not readable:
+            return f"{count}: the prior alone says the rest"
+        only = [f"only the sum{'s' * (len(sums) > 1)} {', '.join(sums)}"] if sums else []
+        nothing = [f"nothing about {', '.join(free[:MOST_SUMS])}"] if free else []
+        return f"{count}: of some weights {' and '.join([*only, *nothing])}; the prior alone says the rest"
+
+
+def identify(design: np.ndarray, units: np.ndarray) -> Identified:
+    """Find the sums of weights that are identified.
+
+    Parameters
+    ----------
+    design : ndarray of shape (R, T)
+        Rows with the same sums of squares and products as the standardized design.
+    units : ndarray of shape (T,)
+        The unit of each column.
+
+    Notes
+    -----
+    Columns are taken in turn: one that is a sum of those before it, sum_i c_i x_i, adds c_i times its weight to that of
+    each x_i.
+    """
+    basis, independent, relations = np.zeros((len(design), 0)), [], {}
+    for j, column in enumerate(design.T):
+        rest = column - basis @ (basis.T @ column)
+        rest = rest - basis @ (basis.T @ rest)
+        if np.linalg.norm(rest) > DEPENDENT * np.linalg.norm(column):
+            independent.append(j)
+            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+        else:
+            relations[j] = scipy.linalg.lstsq(design[:, independent], column)[0] if independent else np.zeros(0)
+    coefficients = np.zeros((len(independent), design.shape[1]))
+    coefficients[np.arange(len(independent)), independent] = 1.0
+    for j, relation in relations.items():
+        found = relation * (units[j] / units[independent[: len(relation)]])
+        share = np.abs(relation) * np.linalg.norm(design[:, independent[: len(relation)]], axis=0)
+        coefficients[: len(relation), j] = np.where(share > 1e-8 * np.max(share, initial=0.0), found, 0.0)
+    return Identified(np.array(independent, dtype=int), coefficients)
+
+
+def identified(model: LinearModel, data: Any = None) -> pd.DataFrame:
+    """Return the sums of weights that the data identify.
+
+    Parameters
+    ----------
+    model : LinearModel
+        An instance: its terms are the columns.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a sum, named as ``w[x1] + 2 w[x3]``, and one column a term with its coefficients: with draws of ``w``
+        of shape (..., T), ``draws @ frame.T`` are draws of the sums.
+
+    Raises
+    ------
+    InputError
+        When the model is not linear, or the data do not suit it.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> rows = {"y": [1.0, 2.0, 4.0], "a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]}
+    >>> list(bz.identified(bz.find("ridge")(), rows).index)
+    ['w[(intercept)]', 'w[a] + 2 w[b]']
+    """
+    import pandas as pd
+
+    from bayeszoo.families.linear.model import LinearModel
+
+    if not isinstance(model, LinearModel):
+        raise InputError("identified needs a linear model, such as bz.find('ridge')()")
+    data = read(model, data)
+    terms = model.coords(data)["term"].tolist()
+    stats = model.statistics(data)
+    found = identify(model.equations(stats)[0], model.units(stats))
+    return pd.DataFrame(found.coefficients, index=found.texts(terms), columns=terms)
+
+
+def _text(row: np.ndarray, terms: list[str], first: int) -> str:
+    """Write one sum, its own column first."""
+    others = [j for j in np.flatnonzero(row) if j != first]
+    parts = [f"w[{terms[first]}]"]
+    for j in others:
+        size = "" if np.isclose(abs(row[j]), 1.0, rtol=1e-9) else f"{abs(row[j]):.6g} "
+        parts.append(f"{'+' if row[j] > 0 else '-'} {size}w[{terms[j]}]")
+    return " ".join(parts)

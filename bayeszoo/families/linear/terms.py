@@ -1,0 +1,138 @@
+"""Linear models with other terms: polynomials of several degrees, and subsets of the features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.read import read
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+from bayeszoo.families.linear.model import INTERCEPT, LinearModel
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import hyperparameters
+
+MAX_SUBSETS = 1024
+"""All subsets of ten features; each takes up to half a second, most of it leave-one-out."""
+
+
+def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearModel]:
+    """Make candidates for `select` of one linear model: polynomials of several degrees.
+
+    All are of the same data, and have the same prior for each power. CS725 lecture notes, section 2; Bishop, PRML,
+    section 1.1.
+
+    Parameters
+    ----------
+    model : LinearModel
+        An instance; its own degree does not matter.
+    degrees : iterable of int
+        From 0, an intercept only, to 30.
+
+    Returns
+    -------
+    dict of str to LinearModel
+        ``{"degree 0": ..., "degree 1": ..., ...}``
+
+    Raises
+    ------
+    InputError
+        When the model is not linear, has a prior with an entry for each term, or a degree is not one or given twice.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> list(bz.polynomials(bz.find("ridge")(), range(3)))
+    ['degree 0', 'degree 1', 'degree 2']
+    """
+    linear = _with_other_terms(model)
+    given = [degree.item() if isinstance(degree, np.generic) else degree for degree in degrees]
+    if not given:
+        raise InputError("there are no degrees", hint="give range(0, 10)")
+    made = {f"degree {degree}": replace(linear, degree=degree) for degree in given}
+    if len(made) < len(given):
+        raise InputError(f"degree {max(given, key=given.count)} is given twice")
+    return made
+
+
+def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[str, LinearModel]:
+    """Make candidates for `select` of one linear model: one for every subset of the features.
+
+    Parameters
+    ----------
+    model : LinearModel
+        An instance; where it names ``features``, the subsets are of these.
+    data : Data or anything that `read` takes, optional
+        The names of the features are taken from it; by default from the model's own first real data set.
+    at_most : int, optional
+        Of how many features a subset may be; all by default.
+
+    Returns
+    -------
+    dict of str to LinearModel
+        ``{"(intercept)": ..., "bmi": ..., "bmi, s5": ..., ...}``, small subsets first; without an intercept there is
+        no empty one.
+
+    Raises
+    ------
+    InputError
+        When the model is not linear or has a prior with an entry for each term, or there are more than `MAX_SUBSETS`.
+    """
+    linear = _with_other_terms(model)
+    if not linear.degree:
+        raise InputError("a polynomial of degree 0 has no features to choose from")
+    names = _features(linear, read(linear, data)["feature"].tolist())
+    sizes = range(0 if linear.intercept else 1, _largest(at_most, len(names)) + 1)
+    if not sizes:
+        raise InputError("a model without intercept needs a feature", hint="let at_most be 1 or more")
+    _require_few(names, sizes, at_most)
+    chosen = [subset for size in sizes for subset in combinations(names, size)]
+    return {_name(subset): replace(linear, features=subset) for subset in chosen}
+
+
+def _with_other_terms(model: Any) -> LinearModel:
+    """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
+    if not isinstance(model, LinearModel):
+        what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise InputError(f"only linear models have terms to choose, got {what}", hint="give bz.find('ridge')()")
+    for name, field in hyperparameters(model).items():
+        if {"term", "slope"} & set(field.axes) and np.ndim(getattr(model, name)):
+            problem = f"{field.label} has an entry for each term, which says nothing of other terms"
+            raise InputError(problem, hint="give one number")
+    return model
+
+
+def _features(model: LinearModel, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the features to choose from."""
+    lacking = next((name for name in model.features or () if name not in known), None)
+    if lacking is not None:
+        raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {', '.join(map(shown, known))}")
+    return tuple(known) if model.features is None else model.features
+
+
+def _largest(at_most: int | None, features: int) -> int:
+    if at_most is None:
+        return features
+    if isinstance(at_most, bool) or not isinstance(at_most, int | np.integer) or at_most < 0:
+        raise InputError(f"at_most must be a whole number >= 0, got {at_most!r}")
+    return min(int(at_most), features)
+
+
+def _require_few(names: Sequence[str], sizes: range, at_most: int | None) -> None:
+    total = sum(math.comb(len(names), size) for size in sizes)
+    if total > MAX_SUBSETS:
+        limited = "" if at_most is None else f" of at most {at_most}"
+        fit = [k for k in sizes if sum(math.comb(len(names), size) for size in sizes if size <= k) <= MAX_SUBSETS]
+        hint = f"let at_most be {max(fit)}, or choose features" if fit else "choose features"
+        raise InputError(f"{len(names)} features have {total} subsets{limited}; {MAX_SUBSETS} is the most", hint=hint)
+
+
+def _name(subset: Sequence[str]) -> str:
+    """Join the names; one that has a comma or is an intercept's is quoted, so that no two subsets are called alike."""
+    quoted = [repr(name) if "," in name or name == INTERCEPT else name for name in subset]
+    return ", ".join(quoted) or INTERCEPT

@@ -1,0 +1,145 @@
+"""The transitions of a text: how often each symbol follows each context, as Markov counted them by hand.
+
+Markov 1913, An example of statistical investigation of the text Eugene Onegin (translated in Science in Context 19,
+2006); Shannon 1948; W4400, Markov models.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+
+Unit = Literal["letter", "character", "word"]
+
+_MAX_ORDER = 5
+
+
+def ngrams(
+    text: str | Sequence[str],
+    order: int = 1,
+    *,
+    unit: Unit = "letter",
+    classes: Mapping[str, str] | Callable[[str], str] | None = None,
+) -> dict[str, list[Any]]:
+    """Count the transitions of a text.
+
+    Parameters
+    ----------
+    text : str or sequence of str
+        One document or several. No transition goes from one document to the next.
+    order : int
+        How many symbols make up the context, 1 to 5.
+    unit : {"letter", "character", "word"}
+        What a symbol is. ``letter``: a letter of any alphabet, case-folded; all else is skipped, as Markov did, so
+        that the last letter of a word is followed by the first of the next. ``character``: every character as it is,
+        but a run of white space is one space. ``word``: a run of letters and apostrophes, case-folded; apostrophes
+        around a word are taken for quotation marks and dropped, and all else parts words. Accents are composed (NFC)
+        first; an accent for which there is no composed letter belongs to its word, and is skipped among letters.
+    classes : mapping or callable, optional
+        The class of each symbol, text: transitions are then between classes. See `vowel_or_consonant`.
+
+    Returns
+    -------
+    dict of str to list
+        Columns ``source``, ``target`` and ``count``, one row for each pair that occurs, sorted. A source is a context:
+        letters, words and classes joined with spaces (``t h``, ``of the``), characters as they are. The counts sum to
+        the number of symbols less `order` for each document.
+
+    Raises
+    ------
+    InputError
+        When `order` or `unit` is not one of those, a document has no more than `order` symbols, or a symbol has no
+        class.
+
+    Examples
+    --------
+    >>> ngrams("Banana")
+    {'source': ['a', 'b', 'n'], 'target': ['n', 'a', 'a'], 'count': [2, 1, 2]}
+    """
+    _check_options(order, unit)
+    documents = [_symbols(document, unit) for document in _documents(text)]
+    _check_lengths(documents, order, unit)
+    if classes is not None:
+        documents = _classified(documents, classes)
+    between = "" if classes is None and unit == "character" else " "
+    runs: Counter[tuple[str, ...]] = Counter()
+    for symbols in documents:
+        runs.update(zip(*(symbols[k:] for k in range(order + 1)), strict=False))  # shorter by one each
+    found = sorted(runs)
+    sources = [between.join(run[:-1]) for run in found]
+    return {"source": sources, "target": [run[-1] for run in found], "count": [runs[run] for run in found]}
+
+
+def vowel_or_consonant(letter: str) -> str:
+    """Return ``vowel`` for a, e, i, o, u, with or without an accent, and ``consonant`` for the other Latin letters.
+
+    The letter y is a consonant, always.
+
+    Raises
+    ------
+    InputError
+        When it is not one of the letters a to z, but for accent and case.
+    """
+    parts = unicodedata.normalize("NFD", letter.lower())
+    base, accents = parts[:1], parts[1:]
+    if not "a" <= base <= "z" or not all(map(unicodedata.combining, accents)):
+        raise InputError(f"{shown(letter)} is not a letter from a to z", hint="give your own classes")
+    return "vowel" if base in "aeiou" else "consonant"
+
+
+def _check_options(order: Any, unit: Any) -> None:
+    if isinstance(order, float) or order not in range(1, _MAX_ORDER + 1):
+        raise InputError(f"order must be a whole number from 1 to {_MAX_ORDER}, got {shown(order)}")
+    if unit not in get_args(Unit):
+        raise InputError(f"unit must be one of {', '.join(get_args(Unit))}, got {shown(unit)}")
+
+
+def _documents(text: str | Sequence[str]) -> list[str]:
+    documents = [text] if isinstance(text, str) else text
+    if not isinstance(documents, list | tuple) or not all(isinstance(document, str) for document in documents):
+        raise InputError("text must be a str or a list of str", hint="one str for each document")
+    if not documents:
+        raise InputError("there are no documents")
+    return list(documents)
+
+
+def _symbols(document: str, unit: Unit) -> Sequence[str]:
+    composed = unicodedata.normalize("NFC", document)
+    if unit == "character":
+        return re.sub(r"\s+", " ", composed)
+    folded = unicodedata.normalize("NFC", composed.casefold())
+    if unit == "letter":
+        return [character for character in folded if character.isalpha()]
+    words = "".join(character if _in_word(character) else " " for character in folded.replace("\u2019", "'"))
+    return [word for word in (run.strip("'") for run in words.split()) if word]
+
+
+def _in_word(character: str) -> bool:
+    return character.isalpha() or character == "'" or unicodedata.category(character).startswith("M")
+
+
+def _check_lengths(documents: Sequence[Sequence[str]], order: int, unit: Unit) -> None:
+    for number, symbols in enumerate(documents, 1):
+        if len(symbols) <= order:
+            which = f"document {number}" if len(documents) > 1 else "the text"
+            has = f"{len(symbols) or 'no'} {unit}{'' if len(symbols) == 1 else 's'}"
+            raise InputError(f"{which} has {has}; order {order} needs at least {order + 1}")
+
+
+def _classified(
+    documents: Sequence[Sequence[str]], classes: Mapping[str, str] | Callable[[str], str]
+) -> list[Sequence[str]]:
+    symbols = dict.fromkeys(symbol for document in documents for symbol in document)
+    look_up = classes.get if isinstance(classes, Mapping) else classes
+    known = {symbol: look_up(symbol) for symbol in symbols}
+    for symbol, label in known.items():
+        if not isinstance(label, str) or not label or " " in label:
+            hint = "every symbol needs one, text without spaces"
+            raise InputError(f"the class of {shown(symbol)} is {shown(label)}", hint=hint)
+    return [[known[symbol] or "" for symbol in document] for document in documents]

@@ -1,0 +1,1 @@
+"""Finite mixtures: components, their priors, and scale mixtures."""

@@ -1,0 +1,222 @@
+"""Steps that all mixtures share: responsibilities, the weights' part, and what does not depend on labels."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, softmax
+
+from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Expectation
+
+
+class MixtureModel(Model):
+    """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
+
+    A subclass gives the log densities, their expectations, and the steps for the parameters of its components.
+    """
+
+    K: int
+    alpha: float
+
+    @abstractmethod
+    def log_terms(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
+
+    @abstractmethod
+    def expected_log_terms(self, q: Any, data: Values) -> np.ndarray:
+        """Return the expectation of `log_terms` under q(theta), of shape (rows, K)."""
+
+    @abstractmethod
+    def moments(self, each: np.ndarray, data: Values) -> Any:
+        """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
+
+    @abstractmethod
+    def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
+        """Return the parameters that maximize the expected log joint density, or with ``flat`` the log likelihood."""
+
+    @abstractmethod
+    def vb_m_step(self, stats: Any) -> Any:
+        """Return q(theta): the posterior given expected statistics."""
+
+    @abstractmethod
+    def vb_posterior(self, q: Any) -> Posterior:
+        """Return q(theta) as a distribution of the parameters."""
+
+    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Return responsibilities to start from: each row mostly of one component, at random."""
+        return rng.dirichlet(np.full(self.K, 0.5), self.inputs.size(data))
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters to climb from, at random."""
+        self.require_rows(data)
+        return self.m_step(self.moments(self.seeds(data, rng), data))
+
+    def vb_start(self, data: Values, rng: np.random.Generator) -> Any:
+        """Return q(theta) to climb from, at random; every other one leaves components empty, whose q is the prior."""
+        self.require_rows(data)
+        each = self.seeds(data, rng)
+        for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
+            one, other = rng.choice(self.K, 2, replace=False)
+            each[:, one], each[:, other] = each[:, one] + each[:, other], 0.0
+        return self.vb_m_step(self.moments(each, data))
+
+    def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
+        """Return the posterior of the parameters given the component of each row."""
+        return self.vb_posterior(self.vb_m_step(self.moments(np.eye(self.K)[assignment], data)))
+
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Any:
+        """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
+        ends = np.cumsum(self.assign(params, data), axis=-1)[:, :-1]
+        z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
+        return self.vb_m_step(self.moments(count * np.eye(self.K)[z], data))
+
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log likelihood at each draw."""
+        return np.asarray(self.row_terms(params, data).sum(axis=-1))
+
+    def occupied(self, q: Any) -> int:
+        """Return how many components hold a row or more, in expectation under q(z)."""
+        return int(np.sum(q["weights"] - self.alpha >= 1))
+
+    def require_rows(self, data: Values) -> None:
+        """Refuse more components than rows."""
+        if (rows := self.inputs.size(data)) < self.K:
+            raise InputError(f"K={self.K} components but only {rows} row{'s' * (rows != 1)}", hint="use a smaller K")
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return expected statistics and the log likelihood at the parameters."""
+        each, log_total = responsibilities(self.log_terms(params, data))
+        return Expectation(self.moments(each, data), math.fsum(log_total))
+
+    def vb_e_step(self, q: Any, data: Values) -> Expectation:
+        """Return expected statistics under the best q(z), and the sum of its log normalizers."""
+        each, log_normalizer = responsibilities(self.expected_log_terms(q, data))
+        return Expectation(self.moments(each, data), math.fsum(log_normalizer))
+
+    def row_terms(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
+        return responsibilities(self.log_terms(params, data))[1]
+
+    def vb_row_terms(self, q: Any, data: Values) -> np.ndarray:
+        """Return the log normalizer of each row under q(theta), which tells optima of the ELBO apart."""
+        return responsibilities(self.expected_log_terms(q, data))[1]
+
+    def assign(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
+        each, log_total = responsibilities(self.log_terms(params, data))
+        return np.where(np.isneginf(log_total)[..., None], np.nan, each)
+
+    def exchangeable(self) -> str | None:
+        """Return the axis whose labels mean nothing."""
+        return "component" if self.K > 1 else None
+
+    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+        """Return quantities that do not depend on the labels; leading axes are draws."""
+        return label_free(self.log_terms(params, data), np.asarray(params["weights"]))
+
+    def unbounded(self, data: Values) -> str:
+        """Say why the posterior density has no maximum; nothing where it has one."""
+        return "alpha < 1: it grows without bound as a weight goes to 0" if self.alpha < 1 and self.K > 1 else ""
+
+
+def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probability of each component for each row, and the log of what they were divided by.
+
+    Parameters
+    ----------
+    log_terms : ndarray of shape (..., rows, K)
+        Log of weight times density, or of variational Bayes its expectation.
+
+    Returns
+    -------
+    ndarray of shape (..., rows, K), ndarray of shape (..., rows)
+        Where no component is possible, the probabilities are alike and the log is -inf.
+    """
+    log_total = np.logaddexp.reduce(log_terms, axis=-1)
+    possible = np.isfinite(log_total)[..., None]
+    return softmax(np.where(possible, log_terms, 0.0), axis=-1), log_total
+
+
+def log_permanent(log_terms: np.ndarray) -> np.ndarray:
+    """Log of the sum over permutations of the product of exp(entries), one of each row and column.
+
+    Parameters
+    ----------
+    log_terms : ndarray of shape (..., K, K)
+
+    Notes
+    -----
+    Row by row over subsets of columns: 2^K K terms instead of K! K, all positive, so that nothing cancels.
+    """
+    size = log_terms.shape[-1]
+    found = {0: np.zeros(log_terms.shape[:-2])}
+    for row in range(size):
+        longer: dict[int, list[np.ndarray]] = {}
+        for used, value in found.items():
+            for column in range(size):
+                if not used >> column & 1:
+                    longer.setdefault(used | 1 << column, []).append(value + log_terms[..., row, column])
+        found = {used: np.logaddexp.reduce(values, axis=0) for used, values in longer.items()}
+    return np.asarray(found[2**size - 1])
+
+
+def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.ndarray) -> np.ndarray:
+    """Log density of weights and components, averaged over the orders of the labels.
+
+    Parameters
+    ----------
+    q_weights : ndarray of shape (K,)
+        Concentration of the Dirichlet distribution of the weights.
+    weights : ndarray of shape (..., K)
+        Where.
+    log_pairwise : ndarray of shape (..., K, K)
+        Log density of the parameters in place k under component j, at [..., j, k].
+    """
+    constant = gammaln(q_weights.sum()) - gammaln(q_weights).sum()
+    terms = (q_weights[:, None] - 1) * np.log(weights)[..., None, :] + log_pairwise
+    return constant + log_permanent(terms) - math.lgamma(len(q_weights) + 1)
+
+
+def log_count_probability(assignments: np.ndarray, K: int, alpha: float) -> np.ndarray:
+    """Log probability of each assignment, its weights integrated out: of shape (M,) for assignments (M, rows)."""
+    counts = np.stack([np.sum(assignments == k, axis=1) for k in range(K)], axis=1)
+    return log_dirichlet_ratio(np.full(K, alpha), counts)
+
+
+def spread_out(size: int, most: int) -> np.ndarray:
+    """Return at most so many indices below ``size``, evenly spread."""
+    return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(np.int64))
+
+
+def label_free(log_terms: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """Return quantities that do not depend on the labels: weights in order, likelihoods, and who is with whom.
+
+    Parameters
+    ----------
+    log_terms : ndarray of shape (..., rows, K)
+        Log of weight times density.
+    weights : ndarray of shape (..., K)
+
+    Returns
+    -------
+    dict
+        ``sorted_weights`` (..., K), ``log_likelihood`` (...), ``log_density`` (..., up to 10 rows) and ``together``
+        (..., up to 20 pairs of rows): the probability that both are of one component.
+    """
+    each, log_total = responsibilities(log_terms)
+    rows = log_total.shape[-1]
+    first = spread_out(rows, 20)
+    second = (first + max(1, rows // 2)) % rows
+    return {
+        "sorted_weights": np.sort(weights, axis=-1),
+        "log_likelihood": log_total.sum(axis=-1),
+        "log_density": log_total[..., spread_out(rows, 10)],
+        "together": np.sum(each[..., first, :] * each[..., second, :], axis=-1),
+    }

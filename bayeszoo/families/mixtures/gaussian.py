@@ -1,0 +1,145 @@
+"""What all mixtures of Gaussian components share, however their covariances are written."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.distributions import simplex
+from bayeszoo.distributions.dirichlet import Dirichlet
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.families.mixtures import kmeans
+from bayeszoo.families.mixtures.base import MixtureModel, log_count_probability, symmetrized
+from bayeszoo.families.mixtures.component_moments import ComponentMoments
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
+from bayeszoo.families.mixtures.rows import MixtureRows, log_terms, piecewise
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.capabilities import Expectation
+
+AXES: dict[str, tuple[str, ...]] = {
+    "full": ("component", "column", "column_2"),
+    "tied": ("column", "column_2"),
+    "diagonal": ("component", "column"),
+    "spherical": ("component",),
+}
+"""The axes of covariances."""
+
+
+class GaussianMixtureModel(MixtureModel):
+    """A mixture of Gaussian rows; a subclass gives the prior of its components, and the steps of EM and VB.
+
+    Parameters are ``weights`` (K,), ``means`` (K, D) and ``covariances``; q(theta) is a mapping with ``weights``, the
+    concentrations of a Dirichlet distribution, and ``components``, a `Hyper`.
+    """
+
+    covariance: str
+
+    @property
+    def dims(self) -> Axes:  # type: ignore[override]
+        """The axes of the parameters, and of what follows from them."""
+        of_rows = dict.fromkeys(("mixture_mean", "mixture_sd"), ("column",))
+        means = ("component", "column")
+        return {"weights": ("component",), "means": means, "covariances": AXES[self.covariance], **of_rows}
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the names of the columns, for both axes of a matrix, and the numbers of the components."""
+        names = dict.fromkeys(("column", "column_2"), data["column"])
+        return {**names, "component": np.arange(1, self.K + 1)}
+
+    @abstractmethod
+    def components(self, columns: int) -> GaussianComponents:
+        """Return the prior of the components of rows with so many columns, which the fields must suit."""
+
+    def components_of(self, data: Values) -> GaussianComponents:
+        """Return the prior of the components of the data."""
+        return self.components(data["Y"].shape[1])
+
+    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
+        return np.eye(self.K)[kmeans.clusters(data["Y"], self.K, rng)]
+
+    def log_terms(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
+        return log_terms(self.components_of(data), params, data["Y"])
+
+    def expected_log_terms(self, q: Any, data: Values) -> np.ndarray:
+        """Return the expectation of `log_terms` under q(theta), of shape (rows, K)."""
+        expected = self.components_of(data).expected_log_density(q["components"], data["Y"])
+        return simplex.expected_log(q["weights"]) + expected
+
+    def moments(self, each: np.ndarray, data: Values) -> ComponentMoments:
+        """Return expected counts, means and scatters under responsibilities ``each``, of shape (rows, K)."""
+        return self.components_of(data).moments(each, data["Y"])
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return expected statistics and the log likelihood at the parameters."""
+        components = self.components_of(data)
+        value, stats = components.sums(params["weights"], params["means"], params["covariances"], data["Y"])
+        return Expectation(stats, value)
+
+    def vb_e_step(self, q: Any, data: Values) -> Expectation:
+        """Return expected statistics under the best q(z), and the sum of its log normalizers."""
+        components, hyper = self.components_of(data), q["components"]
+        covariances, constants = components.typical(hyper)
+        log_weights = simplex.expected_log(q["weights"]) + constants
+        largest = log_weights.max()  # of few rows all would underflow
+        value, stats = components.sums(np.exp(log_weights - largest), hyper.m, covariances, data["Y"])
+        return Expectation(stats, value + len(data["Y"]) * float(largest))
+
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Log density of weights, means and covariances; leading axes are draws."""
+        of_components = self.components_of(data).log_prior(params["means"], params["covariances"])
+        return simplex.log_density(params["weights"], np.full(self.K, self.alpha)) + of_components
+
+    def free_parameters(self, stats: Any) -> int:
+        """Return K - 1 weights, K D means and the entries of the covariances."""
+        return self.K - 1 + self.components_of(stats).free
+
+    def divergence(self, q: Any) -> float:
+        """Return KL(q(theta) || prior) in nats."""
+        components = self.components(q["components"].m.shape[1])
+        return simplex.divergence(q["weights"], self.alpha) + components.divergence(q["components"])
+
+    def vb_posterior(self, q: Any) -> Posterior:
+        """Return q(theta): weights Dirichlet, and independent of means and covariances."""
+        components = self.components(q["components"].m.shape[1])
+        return Posterior.product(Dirichlet(q["weights"]).posterior("weights"), components.posterior(q["components"]))
+
+    def vb_log_density(self, q: Any, params: Values) -> np.ndarray:
+        """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
+        components = self.components(q["components"].m.shape[1])
+        pairs = components.log_pairs(q["components"], params["means"], params["covariances"])
+        return symmetrized(q["weights"], np.asarray(params["weights"]), pairs)
+
+    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+        """Return log p(y, z), parameters integrated out, of shape (M,) for assignments of shape (M, rows)."""
+        of_rows = self.components_of(data).log_evidence(data["Y"], assignments)
+        return log_count_probability(assignments, self.K, self.alpha) + of_rows
+
+    def likelihood(self, params: Values, data: Values) -> MixtureRows:
+        """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
+        return MixtureRows(self.components_of(data), params, len(data["Y"]))
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
+        rows = MixtureRows(self.components(np.shape(params["means"])[-1]), params, 1)
+        effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
+        mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
+        return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
+
+    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+        """Return quantities that do not depend on the labels; leading axes are draws."""
+        of_some = super().invariants
+        found = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
+        return {**found, **self.derived(params)}
+
+    def degenerate(self, params: Values, data: Values) -> str:
+        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
+        return self.components_of(data).degenerate(params, data["Y"])
+
+    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+        """Say so where there are fewer different rows than components."""
+        distinct = len(np.unique(data["Y"], axis=0))
+        return (f"K={self.K} components but only {distinct} different rows",) if 0 < distinct < self.K else ()

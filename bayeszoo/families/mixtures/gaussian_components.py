@@ -1,0 +1,343 @@
+"""Gaussian components with conjugate priors: expected statistics, posteriors, modes, densities and divergences.
+
+Full, diagonal and spherical covariances (`component_priors`), one for each component, or one full matrix for all of
+them, "tied". Bishop, PRML, sections 9.2 and 10.2; Murphy 2012, section 4.6.3; Fraley and Raftery 2007.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.mixtures.component_moments import ComponentMoments, Hyper, along
+from bayeszoo.families.mixtures.structures import Matrices, Scalar, Structure, Variances
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.gaussian_mixture", suppress_warning=True)  # numba takes its time
+
+STRUCTURES: dict[str, type[Structure]] = {
+    "full": Matrices,
+    "tied": Matrices,
+    "diagonal": Variances,
+    "spherical": Scalar,
+}
+"""The choices of covariance."""
+
+Values = Mapping[str, Any]
+
+
+def _distinct(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different ones (M, N) among sets of rows (A, K, N), and which of them each is (A, K)."""
+    if not sets.shape[-1]:
+        return sets[:1, 0], np.zeros(sets.shape[:-1], dtype=int)
+    packed = np.packbits(sets, axis=-1)
+    keys = packed.view(np.dtype((np.void, packed.shape[-1])))[..., 0]
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return sets.reshape(-1, sets.shape[-1])[first], which.reshape(keys.shape)
+
+
+class GaussianComponents:
+    """The prior of the means and covariances of Gaussian components, and what follows from it.
+
+    Means have shape (..., K, D). Covariances have shape (..., K, D, D) if full, (..., D, D) if tied, (..., K, D) if
+    diagonal (variances), (..., K) if spherical; leading axes are draws.
+
+    Parameters
+    ----------
+    kind : str
+        ``"full"``, ``"tied"``, ``"diagonal"`` or ``"spherical"``.
+    count : int
+        K.
+    m : ndarray of shape (D,)
+        Prior mean of each mean.
+    kappa : float
+        How many rows it is worth, > 0.
+    nu : float
+        Degrees of freedom, > 0; of matrices > D - 1.
+    psi : ndarray of shape (D, D)
+        Scale matrix. Diagonal covariances use its diagonal, spherical ones the mean of that.
+
+    Raises
+    ------
+    InputError
+        When nu is too small.
+    """
+
+    def __init__(self, kind: str, count: int, m: np.ndarray, kappa: float, nu: float, psi: np.ndarray) -> None:
+        self.kind, self.count, self.columns, self.tied = kind, count, len(m), kind == "tied"
+        self.structure = STRUCTURES[kind](len(m))
+        self.m, self.kappa, self.nu, self.psi = m, float(kappa), float(nu), self.structure.reduced(psi)
+        if self.nu <= self.structure.block - 1:
+            raise InputError(
+                f"prior degrees of freedom nu0 must be > D - 1 = {self.structure.block - 1} of {len(m)} columns, "
+                f"got {nu:g}"
+            )
+
+    @property
+    def free(self) -> int:
+        """How many numbers means and covariances are."""
+        each = self.structure.blocks * self.structure.block * (self.structure.block + 1) // 2
+        return self.count * self.columns + (1 if self.tied else self.count) * each
+
+    @cached_property
+    def prior(self) -> Hyper:
+        """The prior of all components."""
+        of_all = () if self.tied else (self.count,)
+        psi = np.broadcast_to(self.psi, of_all + self.structure.shape)
+        kappa = np.full(self.count, self.kappa)
+        return Hyper(np.tile(self.m, (self.count, 1)), kappa, np.full(of_all, self.nu), psi)
+
+    def _each(self, covariances: Any) -> np.ndarray:
+        """Give covariances an axis of components, of length 1 where they are tied."""
+        values = np.asarray(covariances, dtype=np.float64)
+        return values[..., None, :, :] if self.tied else values
+
+    def factors(self, covariances: Any) -> np.ndarray:
+        """Return the factors of covariances, with an axis of components."""
+        return self.structure.factor(self._each(covariances))
+
+    def matrices(self, covariances: Any) -> np.ndarray:
+        """Return the covariance matrices (..., K, D, D)."""
+        each = self.structure.matrix(self._each(covariances))
+        return np.broadcast_to(each, (*each.shape[:-3], self.count, *each.shape[-2:]))
+
+    def variances(self, covariances: Any) -> np.ndarray:
+        """Return the variance of each column (..., K, D)."""
+        each = self.structure.variances(self._each(covariances))
+        return np.broadcast_to(each, (*each.shape[:-2], self.count, self.columns))
+
+    def moments(self, resp: np.ndarray, Y: np.ndarray) -> ComponentMoments:
+        """Return expected statistics of rows (N, D) with responsibilities (N, K).
+
+        Everything is measured from the centre of the rows: near 1e9 nothing of their spread is lost.
+        """
+        centre = Y.mean(axis=0) if len(Y) else self.m
+        rows, n = Y - centre, resp.sum(axis=0)
+        shift = resp.T @ rows / np.where(n > 0, n, 1.0)[:, None]
+        scatters = [self.structure.scatter(r, rows - s) for r, s in zip(resp.T, shift, strict=True)]
+        return ComponentMoments(n, centre + shift, np.array(scatters), self.structure)
+
+    def growth(self, stats: ComponentMoments) -> np.ndarray:
+        """Return what the rows of each component add to psi, of the shape of the scatters."""
+        shift, weight = stats.mean - self.m, self.kappa * stats.n / (self.kappa + stats.n)
+        return np.asarray(stats.scatter + along(weight, stats.scatter) * self.structure.outer(shift))
+
+    def updated(self, stats: ComponentMoments) -> Hyper:
+        """Return the posterior of the components given expected statistics."""
+        kappa, growth, n = self.kappa + stats.n, self.growth(stats), stats.n
+        m = stats.mean - (stats.mean - self.m) * (self.kappa / kappa)[:, None]
+        if self.tied:
+            growth, n = growth.sum(axis=0), n.sum()
+        return Hyper(m, kappa, self.nu + self.structure.repeat * n, self.psi + growth)
+
+    def mode(self, hyper: Hyper) -> dict[str, np.ndarray]:
+        """Return the means and covariances at which their joint density is highest."""
+        # each mean adds 1/2 to the power of the determinant of its covariance
+        sharing = self.structure.repeat * (self.count if self.tied else 1)
+        power = hyper.nu + self.structure.block + 1 + sharing
+        return {"means": hyper.m, "covariances": hyper.psi / along(power, hyper.psi)}
+
+    def flat_mode(self, stats: ComponentMoments) -> dict[str, np.ndarray]:
+        """Return the means and covariances at which the expected log likelihood is highest.
+
+        Raises
+        ------
+        NumericalError
+            When a component has no weight, or a covariance is singular: the likelihood is unbounded.
+        """
+        if np.any(stats.n <= 0):
+            raise NumericalError(f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty")
+        scatter, n = (stats.scatter.sum(axis=0), stats.n.sum()) if self.tied else (stats.scatter, stats.n)
+        covariances = scatter / along(self.structure.repeat * n, scatter)
+        spread = self.smallest(covariances, self.pooled(stats))
+        if not np.all(spread > 1e-12):
+            which = "" if self.tied else f" of component {np.argmin(spread) + 1}"
+            raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular")
+        return {"means": stats.mean, "covariances": covariances}
+
+    def pooled(self, stats: ComponentMoments) -> np.ndarray:
+        """Return the covariance of all rows together, of the structure's shape."""
+        share = stats.n / stats.n.sum()
+        shift = stats.mean - stats.mean[0]
+        between = self.structure.outer(shift - share @ shift)
+        total = stats.scatter + along(stats.n, between) * between
+        return np.asarray(total.sum(axis=0) / (self.structure.repeat * stats.n.sum()))
+
+    def smallest(self, covariances: Any, whole: np.ndarray) -> np.ndarray:
+        """Return the smallest eigenvalue of each covariance in units of that of all rows, whatever their units.
+
+        Raises
+        ------
+        NumericalError
+            When the rows do not fill all dimensions.
+        """
+        try:
+            factor = self.structure.factor(whole)
+        except NumericalError:
+            raise NumericalError(f"the rows do not fill {self.columns} dimensions") from None
+        return self.structure.smallest(factor, self._each(covariances))
+
+    def log_density(self, Y: np.ndarray, means: Any, covariances: Any) -> np.ndarray:
+        """Log density of rows (N, D) under each component, (..., N, K)."""
+        factor = self.factors(covariances)
+        squares = self.structure.scaled(factor, Y - np.asarray(means, dtype=np.float64)[..., None, :])
+        constant = self.columns * math.log(2 * math.pi) + self.structure.repeat * self.structure.log_det(factor)
+        return np.swapaxes(-(constant[..., None] + squares) / 2, -1, -2)
+
+    def typical(self, hyper: Hyper) -> tuple[np.ndarray, np.ndarray]:
+        """Return covariances, and constants (K,), by which `expected_log_density` is a log density plus a constant.
+
+        The covariances, of the same shape as others, are the inverses of the mean precisions.
+        """
+        nu = self._of_each(hyper.nu)
+        gap = self.structure.repeat * self.structure.expected_log_det_gap(nu)
+        return hyper.psi / along(hyper.nu, hyper.psi), -(gap + self.columns / hyper.kappa) / 2
+
+    def expected_log_density(self, hyper: Hyper, Y: np.ndarray) -> np.ndarray:
+        """Return the expectation of `log_density` when the parameters are random, (N, K); PRML, equation 10.64."""
+        covariances, constants = self.typical(hyper)
+        return self.log_density(Y, hyper.m, covariances) + constants
+
+    def sums(self, weights: np.ndarray, means: Any, covariances: Any, Y: np.ndarray) -> tuple[float, ComponentMoments]:
+        """Return the log likelihood of rows (N, D), and their expected statistics, in one compiled pass.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (K,)
+            Need not add up to 1.
+        """
+        means = np.asarray(means, dtype=np.float64)
+        found = loops.gaussian_e_step(weights, means, self.matrices(covariances), Y)
+        shift = found.shifts / np.where(found.counts > 0, found.counts, 1.0)[:, None]
+        about_mean = found.scatters - along(found.counts, found.scatters) * (shift[:, :, None] * shift[:, None, :])
+        scatter = self.structure.repeat * self.structure.reduced(about_mean)
+        return found.value, ComponentMoments(found.counts, means + shift, scatter, self.structure)
+
+    def _of_each(self, nu: np.ndarray) -> np.ndarray:
+        return np.asarray(nu)[..., None] if self.tied else np.asarray(nu)
+
+    def log_prior(self, means: Any, covariances: Any) -> np.ndarray:
+        """Log density of the prior, (...,)."""
+        return self.log_posterior(self.prior, means, covariances)
+
+    def log_posterior(self, hyper: Hyper, means: Any, covariances: Any) -> np.ndarray:
+        """Joint log density of all means and covariances, (...,), with every constant."""
+        factor = self.factors(covariances)
+        of_means = self._log_of_means(hyper, factor, np.asarray(means, dtype=np.float64))
+        return np.asarray(np.sum(of_means, axis=-1) + np.sum(self._log_of_covariances(hyper, factor), axis=-1))
+
+    def _log_of_covariances(self, hyper: Hyper, factor: np.ndarray) -> np.ndarray:
+        return self.structure.log_inverse_wishart(factor, self._of_each(hyper.nu), self._each(hyper.psi))
+
+    def _log_of_means(self, hyper: Hyper, factor: np.ndarray, means: np.ndarray) -> np.ndarray:
+        squares = self.structure.scaled(factor, (means - hyper.m)[..., None, :])[..., 0]
+        constant = self.columns * np.log(hyper.kappa / (2 * math.pi)) - self.structure.repeat * self.structure.log_det(
+            factor
+        )
+        return np.asarray((constant - hyper.kappa * squares) / 2)
+
+    def log_pairs(self, hyper: Hyper, means: Any, covariances: Any) -> np.ndarray:
+        """Log density of the parameters in place k under the distribution of component j, (..., K, K) as [j, k].
+
+        Summed over k at j = s(k) it is the joint log density with the distributions permuted by s. The density of a
+        tied covariance, which all share, is spread evenly over k.
+        """
+        factor = self.factors(covariances)
+        # a second axis of components, that of the distributions, goes after the first
+        paired = np.expand_dims(factor, factor.ndim - len(self.structure.shape))
+        of_covariances = self._log_of_covariances(hyper, paired) / (self.count if self.tied else 1)
+        of_means = self._log_of_means(hyper, paired, np.asarray(means, dtype=np.float64)[..., :, None, :])
+        return np.swapaxes(of_means + of_covariances, -1, -2)
+
+    def divergence(self, hyper: Hyper) -> float:
+        """Return KL(q || prior) in nats, of all means and covariances together."""
+        structure, d = self.structure, self.columns
+        factor, ratio = self.factors(hyper.psi), self.kappa / hyper.kappa
+        squares = self._of_each(hyper.nu) * structure.scaled(factor, (hyper.m - self.m)[:, None, :])[:, 0]
+        of_means = (d * (ratio - 1 - np.log(ratio)) + self.kappa * squares) / 2
+        return float(np.sum(of_means) + np.sum(structure.divergence(hyper.nu, hyper.psi, self.nu, self.psi)))
+
+    def log_marginal(self, n: np.ndarray, growth: np.ndarray) -> np.ndarray:
+        """Log density of the rows of each group, parameters integrated out, shape (...,).
+
+        Parameters
+        ----------
+        n : ndarray of shape (..., G)
+            How many rows each of G groups has. Tied: the density is that of all groups together.
+        growth : ndarray of shape (..., G, *shape)
+            What they add to psi, see `growth`.
+        """
+        together = growth.sum(axis=-1 - len(self.structure.shape)) if self.tied else growth
+        rows = n.sum(axis=-1) if self.tied else n
+        of_means = -self.columns / 2 * (n * math.log(math.pi) + np.log1p(n / self.kappa))
+        ratio = self.structure.log_ratio(self.nu, self.psi, rows, together)
+        return np.asarray(ratio + of_means.sum(axis=-1) if self.tied else np.sum(ratio + of_means, axis=-1))
+
+    def log_evidence(self, Y: np.ndarray, assignments: np.ndarray) -> np.ndarray:
+        """Log density of rows (N, D) given their components (A, N), parameters integrated out, shape (A,).
+
+        The statistics of each set of rows that occurs are computed once.
+        """
+        sets, which = _distinct(assignments[:, None, :] == np.arange(self.count)[:, None])
+        stats = self.moments(sets.T.astype(np.float64), Y)
+        growth = self.growth(stats)
+        if self.tied:
+            return self.log_marginal(stats.n[which], growth[which])
+        return self.log_marginal(stats.n[:, None], growth[:, None])[which].sum(axis=-1)
+
+    def posterior(self, hyper: Hyper) -> Posterior:
+        """Return the distribution of means and covariances."""
+
+        def log_density(params: Values) -> float:
+            return float(self.log_posterior(hyper, params["means"], params["covariances"]))
+
+        return Posterior(self.marginals(hyper), lambda size, rng: self.rvs(hyper, size, rng), log_density)
+
+    def rvs(self, hyper: Hyper, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw means (*size, K, D) and covariances (*size, ...) jointly.
+
+        Raises
+        ------
+        NumericalError
+            When nu is so small that draws are beyond the largest float.
+        """
+        covariances = self.structure.draw(hyper.nu, hyper.psi, size, rng)
+        if not np.all(np.isfinite(covariances)):
+            raise NumericalError("covariances cannot be drawn: their distribution has too few degrees of freedom")
+        z = rng.standard_normal((*size, self.count, self.columns)) / np.sqrt(hyper.kappa)[:, None]
+        return {"means": hyper.m + self.structure.coloured(self.factors(covariances), z), "covariances": covariances}
+
+    def marginals(self, hyper: Hyper) -> dict[str, Any]:
+        """Return the distributions of the means, Student t, and of the covariances, entry by entry."""
+        df = self._of_each(hyper.nu)[:, None] - self.structure.block + 1
+        scale = self.structure.variances(self._each(hyper.psi)) / hyper.kappa[:, None] / df
+        means = frozen.t(np.broadcast_to(df, hyper.m.shape), loc=hyper.m, scale=np.sqrt(scale))
+        return {"means": means, "covariances": self.structure.marginals(hyper.nu, hyper.psi)}
+
+    def degenerate(self, params: Values, Y: np.ndarray) -> str:
+        """Say why a fitted point is a degenerate maximum, or nothing.
+
+        The smallest eigenvalue of a covariance, in units of the covariance of all rows, is below 1e-5; or a component
+        holds less than D + 1 rows.
+        """
+        rows = np.atleast_1d(params["weights"]) * len(Y)
+        if np.any(rows < self.columns + 1):
+            k = int(np.argmin(rows))
+            needed = f"D + 1 = {self.columns + 1} are needed"
+            return f"component {k + 1} has collapsed: it holds {rows[k]:.6g} rows, and {needed}"
+        try:
+            spread = self.smallest(params["covariances"], self.pooled(self.moments(np.ones((len(Y), 1)), Y)))
+        except NumericalError:  # the rows do not fill all dimensions, so that none has a spread to compare with
+            return ""
+        if np.all(spread >= 1e-5):
+            return ""
+        k = int(np.argmin(spread))
+        which = "the covariance has" if self.tied else f"component {k + 1} has"
+        return f"{which} collapsed: in one direction its variance is {spread[k]:.1g} of that of all rows"

@@ -1,0 +1,188 @@
+"""Sufficient statistics of Gaussian rows of which some numbers are missing: moments by pattern of what was observed.
+
+Given which numbers were observed, those that were not are integrated out of a Gaussian row by leaving them out, so rows
+of one pattern are as good as their count, mean and scatter. Complete data are one pattern. Nothing is imputed: what is
+missing is taken to be missing at random (Little and Rubin 2002, section 11.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
+
+import numpy as np
+
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model.base import Stats
+
+MOST_NUMBERS = 10**8
+"""Entries of all scatter matrices together, at most: 0.8 GB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns(Stats):
+    """Count, mean and scatter of the rows of each pattern, the most complete patterns first.
+
+    Statistics of several data sets pool exactly, pattern by pattern, without cancellation (`Moments`).
+
+    Attributes
+    ----------
+    observed : ndarray of bool, shape (P, D)
+        Which numbers the rows of each pattern have.
+    n : ndarray of shape (P,)
+        How many rows.
+    mean : ndarray of shape (P, D)
+        Their mean, in the unit of the data; 0 where nothing was observed.
+    scatter : ndarray of shape (P, D, D)
+        Sum over the rows of the outer product of the deviation from their own mean with itself; 0 there, too.
+    """
+
+    observed: np.ndarray
+    n: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, Y: np.ndarray) -> Self:
+        """Return the statistics of rows of shape (N, D), NaN where a number is missing.
+
+        Raises
+        ------
+        InputError
+            When the patterns are so many that their scatter matrices would not fit into memory.
+        """
+        Y = np.asarray(Y, dtype=np.float64)
+        observed, which = _distinct(~np.isnan(Y))
+        if len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:
+            raise InputError(
+                f"{len(observed)} patterns of missing values in {Y.shape[1]} columns are too many to keep the scatter"
+                " of each"
+            )
+        order = np.argsort(which, kind="stable")
+        ends = np.searchsorted(which[order], np.arange(len(observed) + 1))
+        rows = (Y[order[ends[p] : ends[p + 1]]] if len(observed) > 1 else Y for p in range(len(observed)))
+        each = [_spread_out(seen, part) for seen, part in zip(observed, rows, strict=True)]
+        return cls._of_moments(observed, each)
+
+    @classmethod
+    def _of_moments(cls, observed: np.ndarray, each: list[Moments], log_coefficient: float = 0.0) -> Self:
+        size = observed.shape[1]
+        return cls(
+            observed,
+            np.array([one.n for one in each], dtype=np.float64),
+            np.reshape([one.mean for one in each], (len(each), size)),
+            np.reshape([one.scatter for one in each], (len(each), size, size)),
+            log_coefficient=log_coefficient,
+        )
+
+    def _moments(self) -> Iterator[tuple[bytes, Moments]]:
+        for seen, n, mean, scatter in zip(self.observed, self.n, self.mean, self.scatter, strict=True):
+            yield seen.tobytes(), Moments(float(n), mean, scatter)
+
+    def __add__(self, other: Self) -> Self:
+        pooled = dict(self._moments())
+        for pattern, moments in other._moments():
+            pooled[pattern] = pooled[pattern] + moments if pattern in pooled else moments
+        return self._rebuilt(pooled, self.log_coefficient + other.log_coefficient)
+
+    def __sub__(self, other: Self) -> Self:
+        left = dict(self._moments())
+        for pattern, moments in other._moments():
+            if pattern not in left:
+                raise NumericalError("rows cannot be taken away: none has the same numbers missing")
+            left[pattern] = left[pattern] - moments
+        kept = {pattern: moments for pattern, moments in left.items() if moments.n != 0}
+        return self._rebuilt(kept, self.log_coefficient - other.log_coefficient)
+
+    def _rebuilt(self, moments: dict[bytes, Moments], log_coefficient: float) -> Self:
+        """Put patterns in their order."""
+        keys = sorted(moments, reverse=True)
+        observed = np.array([np.frombuffer(key, dtype=bool) for key in keys]).reshape(len(keys), self.size)
+        return self._of_moments(observed, [moments[key] for key in keys], log_coefficient)
+
+    def discounted(self, factor: float) -> Self:
+        """Return the statistics of rows that count ``factor`` times."""
+        return replace(
+            self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=factor * self.log_coefficient
+        )
+
+    @property
+    def size(self) -> int:
+        """D, the number of columns."""
+        return int(self.observed.shape[1])
+
+    @property
+    def rows(self) -> float:
+        """How many rows there are, of all patterns."""
+        return float(self.n.sum())
+
+    @property
+    def numbers(self) -> float:
+        """How many numbers were observed."""
+        return float(self.n @ self.observed.sum(axis=1))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no number is missing."""
+        return bool(self.observed.all())
+
+    @property
+    def whole(self) -> Moments:
+        """Moments of complete data."""
+        if not self.is_complete:
+            raise NumericalError("rows with missing numbers have no scatter about their mean")
+        nothing = Moments.of(np.zeros((0, self.size)))
+        return next((moments for _, moments in self._moments()), nothing)
+
+    def each_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return count (D,), mean (D,) and sum of squared deviations (D,) of what was observed of each column."""
+        n, mean, squares = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
+        for seen, moments in zip(self.observed, dict(self._moments()).values(), strict=True):
+            total = n + moments.n * seen
+            share = np.divide(moments.n * seen, total, out=np.zeros(self.size), where=total > 0)
+            shift = np.where(seen, moments.mean - mean, 0.0)
+            squares = squares + np.where(seen, np.diag(moments.scatter), 0.0) + n * share * shift**2
+            n, mean = total, mean + share * shift
+        return n, mean, squares
+
+    def column_variances(self) -> np.ndarray:
+        """Return the variance of each column about its mean, divisor n - 1, shape (D,); NaN where there is none to see.
+
+        A spread that is all rounding, as of a constant column, is none.
+        """
+        n, mean, squares = self.each_column()
+        seen = (n > 1) & (squares > n * np.square(1e-14 * mean))
+        return np.where(seen, squares / np.maximum(n - 1, 1), np.nan)
+
+
+def _distinct(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows of a mask, in decreasing order, and which of them each row is."""
+    if observed.all():  # an array of no rows, too
+        return observed[:1], np.zeros(len(observed), dtype=np.int64)
+    packed = np.packbits(observed, axis=1)
+    _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    return observed[first[::-1]], len(first) - 1 - np.ravel(which)
+
+
+def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
+    """Return the moments of rows of one pattern, with zeros where nothing was observed."""
+    found = Moments.of(rows[:, seen])
+    mean, scatter = np.zeros(len(seen)), np.zeros((len(seen), len(seen)))
+    mean[seen] = found.mean
+    scatter[np.ix_(seen, seen)] = found.scatter
+    return Moments(found.n, mean, scatter)
+
+
+def pooled(parts: Iterable[Patterns]) -> Patterns:
+    """Pool the statistics of several parts of the data."""
+    total: Any = None
+    for part in parts:
+        total = part if total is None else total + part
+    return cast(Patterns, total)
+
+
+def as_patterns(data: Any) -> Patterns:
+    """Return statistics as they are, and those of the rows ``Y`` of data."""
+    return data if isinstance(data, Patterns) else Patterns.of(data["Y"])

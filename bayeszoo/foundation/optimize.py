@@ -1,0 +1,143 @@
+"""Maxima of a log density that comes with its gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import Check, at_most
+
+Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""A log density and its gradient at a flat point of shape (D,)."""
+
+MAX_DISTANCE = 1e-5
+"""How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
+MOST_COORDINATES = 2000
+"""Coordinates D up to which matrices of D x D are worked with."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A maximum found numerically.
+
+    Attributes
+    ----------
+    x : ndarray of shape (D,)
+        Where, in unconstrained coordinates.
+    value : float
+        The log density there.
+    precision : ndarray of shape (D, D)
+        The negative Hessian there.
+    gradient_norm : float
+        Largest absolute component of the gradient there.
+    distance : float
+        Newton decrement, sqrt(g' H^-1 g): how many standard deviations of the Gaussian with this curvature the next
+        Newton step would move; infinite where the curvature is not positive definite, as on a saddle.
+    trace : ndarray of shape (iterations,)
+        The log density after each iteration.
+    """
+
+    x: np.ndarray
+    value: float
+    precision: np.ndarray
+    gradient_norm: float
+    distance: float
+    trace: np.ndarray
+
+
+def require_few(size: int, method: str) -> None:
+    """Raise `NumericalError` where a method would need matrices that are too large.
+
+    Parameters
+    ----------
+    size : int
+        D, the number of unconstrained coordinates.
+    method : str
+        What asks for them.
+    """
+    if size > MOST_COORDINATES:
+        raise NumericalError(
+            f"{method} works with matrices of {size:,} x {size:,} numbers here, and {MOST_COORDINATES:,} is the most: "
+            "use vb, gibbs or nuts, as far as the model has them"
+        )
+
+
+def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
+    """Climb a log density from ``start`` by L-BFGS, then polish with Newton steps.
+
+    Raises
+    ------
+    NumericalError
+        When the density is not finite where the climb begins or ends.
+    """
+    trace: list[float] = []
+
+    def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = gradient(x)
+        return -value, -slope
+
+    def note(intermediate_result: Any) -> None:
+        trace.append(-float(intermediate_result.fun))
+
+    if not math.isfinite(descend(start)[0]):
+        raise NumericalError("the log density is not finite at the initial point")
+    options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
+    x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
+    mode = describe(gradient, x, trace)
+    for _ in range(5):
+        if mode.distance < 1e-3 * MAX_DISTANCE:
+            break
+        mode = _newton_step(gradient, mode)
+    return mode
+
+
+def _newton_step(gradient: Gradient, mode: Mode) -> Mode:
+    """Take a full Newton step where the curvature is positive definite and the slope gets smaller; else stay."""
+    try:
+        factor = scipy.linalg.cho_factor(mode.precision)
+    except np.linalg.LinAlgError:
+        return mode
+    x = mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1])
+    moved = describe(gradient, x, [*mode.trace, gradient(x)[0]])
+    climbed = moved.value >= mode.value - 1e-12 * abs(mode.value)
+    return moved if climbed and moved.gradient_norm < mode.gradient_norm else mode
+
+
+def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = ()) -> Mode:
+    """Measure how near ``x`` is to a maximum."""
+    value, slope = gradient(x)
+    precision = curvature(gradient, x)
+    try:
+        distance = float(np.linalg.norm(scipy.linalg.solve(np.linalg.cholesky(precision), slope)))
+    except np.linalg.LinAlgError:
+        distance = math.inf
+    return Mode(x, value, precision, float(np.max(np.abs(slope))), distance, np.array(trace))
+
+
+def curvature(gradient: Gradient, x: np.ndarray) -> np.ndarray:
+    """Return the negative Hessian of a log density at x, shape (D, D), by central differences of its gradient.
+
+    Raises
+    ------
+    NumericalError
+        When it is not finite.
+    """
+    steps = 6e-6 * np.maximum(1.0, np.abs(x))
+    rows = [
+        (gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in zip(np.diag(steps), steps, strict=True)
+    ]
+    hessian = np.array(rows)
+    if not np.isfinite(hessian).all():
+        raise NumericalError("the curvature of the log density at the mode is not finite")
+    return (hessian + hessian.T) / 2
+
+
+def distance_checks(mode: Mode) -> list[Check]:
+    """Check that a numerical maximum is one."""
+    return [at_most("distance to a stationary point in sd", mode.distance, MAX_DISTANCE)]

@@ -1,0 +1,1 @@
+"""Methods that fit a model, the engines that they share, and the labels of components."""

@@ -1,0 +1,180 @@
+"""A Gaussian approximation in unconstrained space, and how good it is: ELBO and Pareto k-hat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_most
+from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.inference.problem import Outcome, Problem
+
+DRAWS = 4000
+"""Draws for the ELBO and k-hat, to begin with."""
+GOOD_K_HAT = 0.5
+EQUAL = 0.01
+"""Nats within which importance weights are equal."""
+MAX_DRAWS = 64_000
+"""Draws at which a k-hat above its limit is believed.
+
+At the optimum of the ELBO the weights of a *good* fit have a local maximum where q is dense. Until the tail that is
+fitted lies beyond it, the Pareto shape describes two populations: a fit to 980 coin flips whose weights all lie within
+10% of each other has k-hat 3.5 with 4,000 draws and 0.2 with 64,000.
+"""
+
+_EVIDENCE = {"log_evidence", "elbo", "elbo_se"}
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """q(x) = N(mean, scale scale') over unconstrained coordinates.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (D,)
+    scale : ndarray of shape (D, D)
+        Lower triangular with a positive diagonal.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    def at(self, z: np.ndarray) -> np.ndarray:
+        """Map standard normal draws, shape (..., D), to points."""
+        return self.mean + z @ self.scale.T
+
+    @property
+    def log_volume(self) -> float:
+        """Log determinant of the scale."""
+        return float(np.sum(np.log(np.diag(self.scale))))
+
+    def log_density_at(self, z: np.ndarray) -> np.ndarray:
+        """Log q at the points that ``z`` maps to."""
+        return -0.5 * np.sum(z * z, axis=-1) - self.log_volume - 0.5 * len(self.mean) * math.log(2 * math.pi)
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Marginal standard deviations, shape (D,)."""
+        return np.sqrt(np.sum(np.square(self.scale), axis=1))
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well q covers the posterior.
+
+    Attributes
+    ----------
+    elbo, elbo_se : float
+        Evidence lower bound with every constant, of the ordered data, and its Monte Carlo standard error.
+    k_hat : float
+        Pareto shape of the importance weights p(y, x) / q(x); -inf when they are all equal, which is a perfect fit.
+    draws : int
+        How many draws these figures are from.
+    """
+
+    elbo: float
+    elbo_se: float
+    k_hat: float
+    draws: int
+
+
+def log_weights(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
+    """Return log p(y, x) - log q(x) at draws x of q."""
+    z = rng.standard_normal((draws, len(q.mean)))
+    return np.array([joint(x)[0] for x in q.at(z)]) - q.log_density_at(z)
+
+
+def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> Quality:
+    """Estimate the ELBO and k-hat of q, with more draws as long as k-hat is above its limit."""
+    found = log_weights(q, joint, rng)
+    k_hats = [pareto_k(found)]
+    while not _believed(k_hats) and len(found) < MAX_DRAWS:
+        found = np.concatenate([found, log_weights(q, joint, rng, 3 * len(found))])
+        k_hats.append(pareto_k(found))
+    return Quality(float(found.mean()), float(found.std() / math.sqrt(len(found))), k_hats[-1], len(found))
+
+
+def _believed(k_hats: list[float]) -> bool:
+    """Believe a good k-hat at once, a passable one when four times the draws confirm it, a bad one only at the end."""
+    return k_hats[-1] <= GOOD_K_HAT or (len(k_hats) > 1 and max(k_hats[-2:]) <= MAX_K_HAT)
+
+
+def pareto_k(log_weights: np.ndarray) -> float:
+    """Return the Pareto shape of importance weights; -inf when they are equal, NaN when one is not finite.
+
+    Notes
+    -----
+    Weights that lie within a hundredth of each other are equal: q is then the posterior at every draw, and the shape of
+    what little is left of a tail, which may be large, says nothing.
+
+    ``psislw`` wants log *likelihoods* and negates its argument, so it is given the negative of the log weights;
+    ``pareto_khat(log_weights=True)`` of arviz-stats 1.3.3 drops the flag and must not be used.
+    """
+    from arviz_stats.base import array_stats
+
+    if not np.isfinite(log_weights).all():
+        return math.nan
+    if np.ptp(log_weights) < EQUAL:
+        return -math.inf
+    if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
+        return -math.inf
+    return float(array_stats.psislw(-log_weights)[1])
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """A fitted Gaussian and how it was found.
+
+    Attributes
+    ----------
+    q : Gaussian
+        The approximation.
+    sampler : str
+        The engine that found it.
+    checks : list of Check
+        Whether it was found.
+    facts : mapping
+        Figures of the search.
+    trace : mapping of str to ndarray
+        The search by iteration.
+    """
+
+    q: Gaussian
+    sampler: str
+    checks: list[Check]
+    facts: Mapping[str, Any]
+    trace: Mapping[str, np.ndarray]
+
+    def outcome(self, problem: Problem, shape: tuple[int, int]) -> Outcome:
+        """Draw from q, map the draws to the model's parameters, and add how good q is.
+
+        Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
+        """
+        density = problem.density
+        quality = assess(self.q, density.joint, problem.rng)
+        found = {"elbo": quality.elbo, "elbo_se": quality.elbo_se, "k_hat": quality.k_hat, "k_hat_draws": quality.draws}
+        facts = _without_evidence({**found, **self.facts}, problem)
+        return Outcome(
+            density.constrain(self.q.at(problem.rng.standard_normal((*shape, density.size)))),
+            self.sampler,
+            [*self.checks, at_most("k_hat", quality.k_hat, MAX_K_HAT)],
+            facts,
+            optimization=self.trace,
+            dims=density.dims,
+            coords=density.coords,
+        )
+
+
+def _without_evidence(facts: dict[str, Any], problem: Problem) -> dict[str, Any]:
+    """Return the facts; where the model has no evidence, without it and its bound, and with the reason."""
+    from bayeszoo.inference.engine.density import no_evidence
+
+    undefined = no_evidence(problem.declared)
+    if undefined is None:
+        return facts
+    problem.reporter.say(undefined)
+    return {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}

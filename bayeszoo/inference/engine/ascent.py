@@ -1,0 +1,344 @@
+"""Climbing an objective by alternating steps, from many starts: what EM and variational Bayes have in common.
+
+The objective may not fall at any step, or the climb raises: a fall is a bug in the steps, and no tolerance hides it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.capabilities import Expectation, Values
+
+MAX_FALL = 1e-9
+"""Share of the objective's size by which rounding may make it fall."""
+GAIN_LEFT = 1e-9
+"""A climb has converged when the gain that it has left is less than this share of the objective's size."""
+SAME = 1e-5
+"""Nats within which two climbs have reached the same maximum."""
+ROUNDING = 1e-15
+"""Share of the objective's size below which a gain is that of rounding."""
+SAME_ROWS = 1e-3
+"""Nats within which each row is as likely at one maximum as at another, if they are the same but for labels."""
+NOISE = 1e-12
+"""Share below which a gain may be that of rounding, if another step gained nothing."""
+MAX_STEPS = 20_000
+RESTARTS = 20
+MOST_RESTARTS = 200
+LARGE = 100_000
+"""Cost of a step from which climbs stop before rounding."""
+COARSE = 1e-5
+"""A climb of so costly steps is stopped when the gain that it has left is less than this share of its size."""
+BUDGET = 1e9
+"""Cost of all steps of a search, half a minute or so, after which no further climb is begun once there are two."""
+OVERHEAD = 15_000
+"""Cost of a step that costs nothing."""
+
+Begin = Callable[[np.random.Generator], Any]
+Evaluate = Callable[[Any], tuple[float, Expectation]]
+Update = Callable[[Any], Any]
+Suspect = Callable[[Any], str]
+Fingerprint = Callable[[Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far to climb, and how often.
+
+    Attributes
+    ----------
+    gain_left : float
+        Share of the objective's size that a climb may have left.
+    steps : int
+        Of one climb, at most.
+    budget : float
+        Steps of all climbs after which no further one is begun.
+    """
+
+    gain_left: float = GAIN_LEFT
+    steps: int = field(default_factory=lambda: MAX_STEPS)
+    budget: float = math.inf
+
+    @classmethod
+    def of(cls, model: Any, data: Values) -> Effort:
+        """Return what the size of the data allows, where the model says what a step costs."""
+        if not hasattr(model, "cost"):
+            return cls()
+        cost = model.cost(data)
+        total = max(BUDGET / (cost + OVERHEAD), 400.0)
+        return cls(budget=total) if cost < LARGE else cls(COARSE, min(MAX_STEPS, int(total / 2)), total)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether climbs stop before rounding: whether two reached one maximum can then not be told."""
+        return self.gain_left > GAIN_LEFT
+
+    def is_level(self, trace: list[float]) -> bool:
+        """Say whether to stop: where nothing but rounding is gained, or there is little left to gain."""
+        if not self.is_coarse or len(trace) < 10:
+            return _is_level(trace)
+        size = max(1.0, abs(trace[-1]))
+        return trace[-1] - trace[-2] <= self.gain_left / 10 * size and _gain_left(trace[-12:]) <= self.gain_left
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """One climb.
+
+    Attributes
+    ----------
+    state : Any
+        Where it ended: the parameters of EM, q(theta) of variational Bayes.
+    objective : float
+        The height there.
+    expectation : Expectation
+        The E-step there.
+    trace : ndarray of shape (steps,)
+        The height at each step.
+    gain_left : float
+        What further steps would gain by Aitken's extrapolation, as a share of max(1, |objective|).
+    degenerate : str
+        Why it cannot be the answer, if it cannot.
+    may_stop : bool
+        Whether it may be the answer though it was stopped early.
+    """
+
+    state: Any = field(repr=False)
+    objective: float
+    expectation: Expectation = field(repr=False)
+    trace: np.ndarray = field(repr=False)
+    gain_left: float
+    degenerate: str = ""
+    may_stop: bool = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it converged, and to a point that may be the answer."""
+        return not self.degenerate and (self.may_stop or self.gain_left <= GAIN_LEFT)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """All climbs of one problem.
+
+    Attributes
+    ----------
+    climbs : list of Climb
+        The sound ones first, from the highest down.
+    collapsed : int
+        How many starts led to a point where the steps are not defined, as an empty component.
+    fingerprint : callable, optional
+        ``fingerprint(state) -> ndarray`` in nats, which does not depend on labels; it tells apart maxima that happen to
+        have one height, such as mirror images.
+    """
+
+    climbs: list[Climb]
+    collapsed: int
+    fingerprint: Fingerprint | None = None
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def sound(self) -> list[Climb]:
+        """Those that may be the answer, from the highest down."""
+        return [climb for climb in self.climbs if climb.is_sound]
+
+    @property
+    def best(self) -> Climb:
+        """The highest of the sound ones."""
+        return self.sound[0]
+
+    @property
+    def reached(self) -> int:
+        """How many climbs reached the best."""
+        return sum(self.best.objective - climb.objective <= SAME for climb in self.sound)
+
+    @property
+    def distinct(self) -> list[Climb]:
+        """The sound climbs, one for each maximum, from the highest down."""
+        kept: list[Climb] = []
+        for climb in self.sound:
+            if not any(self._are_same(climb, other) for other in kept):
+                kept.append(climb)
+        return kept
+
+    def _are_same(self, one: Climb, other: Climb) -> bool:
+        """Say whether two climbs ended at one maximum, under whatever labels."""
+        if abs(one.objective - other.objective) > SAME or self.fingerprint is None:
+            return abs(one.objective - other.objective) <= SAME
+        difference = self.fingerprint(one.state) - self.fingerprint(other.state)
+        return bool(np.max(np.abs(difference), initial=0.0) < SAME_ROWS)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Figures of the search."""
+        degenerate = [climb for climb in self.climbs if climb.degenerate]
+        found = {
+            "restarts": len(self.climbs) + self.collapsed,
+            "reached_the_best": self.reached,
+            "maxima": [climb.objective for climb in self.distinct[:5]],
+            "degenerate": len(degenerate) + self.collapsed,
+        }
+        if not degenerate:
+            return found
+        highest = max(degenerate, key=lambda climb: climb.objective)
+        return {**found, "highest_degenerate": highest.objective, "degenerate_because": highest.degenerate}
+
+    @property
+    def checks(self) -> list[Check]:
+        """Whether the best climb converged, and whether a second one found the same maximum."""
+        return [
+            at_most("gain left by Aitken's extrapolation", self.best.gain_left, self.effort.gain_left),
+            at_least("restarts that reached the best", self.reached, 2),
+        ]
+
+
+def climb(state: Any, evaluate: Evaluate, update: Update, effort: Effort | None = None) -> Climb:
+    """Alternate steps from ``state`` until nothing is left to gain.
+
+    Parameters
+    ----------
+    state : Any
+        The start.
+    evaluate : callable
+        ``evaluate(state) -> (objective, expectation)``: the E-step.
+    update : callable
+        ``update(expectation.stats) -> state``: the M-step.
+    effort : Effort
+        How far to climb.
+
+    Raises
+    ------
+    NumericalError
+        When the objective falls, which is a bug in the steps, or is not finite.
+    """
+    effort = effort or Effort()
+    height, expectation = evaluate(state)
+    trace = [height]
+    while math.isfinite(height) and len(trace) <= effort.steps and not effort.is_level(trace):
+        state = update(expectation.stats)
+        height, expectation = evaluate(state)
+        _require_no_fall(trace[-1], height, len(trace))
+        trace.append(height)
+    if not math.isfinite(height):
+        raise NumericalError(f"the objective is not finite ({height}) after {len(trace) - 1} steps")
+    return Climb(state, height, expectation, np.array(trace), _gain_left(trace), may_stop=effort.is_coarse)
+
+
+def _require_no_fall(before: float, after: float, step: int) -> None:
+    if after < before - MAX_FALL * max(1.0, abs(before)):
+        raise AscentError(f"the objective fell from {before:.12g} to {after:.12g} at step {step}: the steps are wrong")
+
+
+class AscentError(NumericalError):
+    """The objective fell: the model's steps do not climb it."""
+
+
+def _is_level(trace: list[float]) -> bool:
+    """Say whether the last steps gained nothing beyond rounding: the parameters are then right to half its digits.
+
+    Of many rows rounding is larger, and shows in a step that gains nothing or less.
+    """
+    if len(trace) < 4:
+        return False
+    gains, size = np.diff(trace[-4:]), max(1.0, abs(trace[-1]))
+    return bool(np.max(gains) <= (NOISE if np.min(gains) <= 0 else ROUNDING) * size)
+
+
+def _gain_left(trace: list[float]) -> float:
+    """Extrapolate the gains, which fall geometrically near a maximum (Aitken), as a share of the height."""
+    size = max(1.0, abs(trace[-1]))
+    gains = np.diff(trace)
+    sure = gains[gains > 10 * NOISE * size][-10:]  # the ratio of smaller ones is that of their errors
+    ratio = float((sure[-1] / sure[0]) ** (1 / (len(sure) - 1))) if len(sure) > 1 else 0.0
+    last = max(float(gains[-1]), ROUNDING * size) if len(gains) else math.inf
+    return max(last * ratio / (1 - ratio), ROUNDING * size) / size if ratio < 1 else math.inf
+
+
+def search(
+    begin: Begin,
+    evaluate: Evaluate,
+    update: Update,
+    rng: np.random.Generator,
+    reporter: Reporter,
+    suspect: Suspect = lambda state: "",
+    restarts: int = RESTARTS,
+    fingerprint: Fingerprint | None = None,
+    effort: Effort | None = None,
+) -> Search:
+    """Climb from many starts, and from more of them until two have reached the best.
+
+    Parameters
+    ----------
+    begin : callable
+        ``begin(rng) -> state``.
+    evaluate, update : callable
+        As of `climb`.
+    rng : numpy.random.Generator
+        Of the starts.
+    reporter : Reporter
+        Takes progress.
+    suspect : callable
+        ``suspect(state) -> str`` says why a maximum cannot be the answer.
+    restarts : int
+        How many starts at first; at most ``MOST_RESTARTS``, or as many as are asked for.
+    fingerprint : callable, optional
+        As of `Search`.
+    effort : Effort
+        How far to climb, and how often: where steps are costly two climbs are enough, unless more than 20 were asked
+        for, and no further ones are made in search of a second that reaches the best.
+
+    Raises
+    ------
+    NumericalError
+        When no climb gave an answer.
+    """
+    climbs: list[Climb] = []
+    collapsed, reason, effort = 0, "", effort or Effort()
+    while len(climbs) + collapsed < max(restarts, MOST_RESTARTS):
+        done = len(climbs) + collapsed
+        if (done >= restarts and (effort.is_coarse or _is_settled(climbs))) or _is_spent(climbs, restarts, effort):
+            break
+        reporter.progress("restarts", done, max(restarts, done))
+        try:
+            found = climb(begin(rng), evaluate, update, effort)
+        except AscentError:
+            raise
+        except NumericalError as error:
+            collapsed, reason = collapsed + 1, str(error)
+            continue
+        climbs.append(_marked(found, suspect(found.state)))
+    ordered = sorted(climbs, key=lambda one: (one.is_sound, one.objective), reverse=True)
+    if not any(one.is_sound for one in climbs):
+        raise NumericalError(_why_none(ordered, reason, done + 1))
+    return Search(ordered, collapsed, fingerprint, effort)
+
+
+def _is_spent(climbs: list[Climb], restarts: int, effort: Effort) -> bool:
+    """Say whether the budget has been used up, of two climbs at least and of all that were asked for by number."""
+    least = restarts if restarts > RESTARTS else 2
+    return len(climbs) >= least and sum(len(one.trace) for one in climbs) >= effort.budget
+
+
+def _is_settled(climbs: list[Climb]) -> bool:
+    """Say whether two climbs have reached the best."""
+    heights = sorted((one.objective for one in climbs if one.is_sound), reverse=True)
+    return len(heights) > 1 and heights[0] - heights[1] <= SAME
+
+
+def _marked(found: Climb, reason: str) -> Climb:
+    return replace(found, degenerate=reason)
+
+
+def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:
+    if climbs and climbs[0].degenerate:
+        reason = climbs[0].degenerate
+    elif climbs:
+        reason = f"no climb converged in {len(climbs[0].trace) - 1} steps"
+    return f"none of {starts} starts led to a maximum that can be the answer: {reason}"

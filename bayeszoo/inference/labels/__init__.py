@@ -1,0 +1,1 @@
+"""Components whose labels mean nothing: their symmetries, and draws brought to one labelling."""

@@ -1,0 +1,251 @@
+"""Label switching: draws keep the labels that the sampler gave them, and are put in one order afterwards, reversibly.
+
+Where the prior does not tell components apart, the posterior is the same under each permutation of their labels, and
+means of component parameters say nothing. The relabelling is by the responsibilities, so that it needs no parameter
+by which to order (Stephens, 2000, JRSS B 62, 795-809, algorithm 2: the Kullback-Leibler divergence to a classification
+is minimized over the permutation of each draw).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.answers.assign import flat, in_chunks
+from bayeszoo.data.inputs import Series
+from bayeszoo.errors import InputError
+from bayeszoo.model.capabilities import Values, rows_have_parameters
+
+MAX_ROWS = 1000
+"""Rows that are looked at; of more, as many are chosen."""
+_CELLS = 5000
+"""Responsibilities of one draw that are looked at: of many components, fewer rows."""
+_SMOOTH = 1e-6
+"""Share of the uniform distribution in each responsibility, so that no row is infinitely far from another draw's."""
+_STARTS = 10
+_START_DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """How the labels of each draw are permuted into one order.
+
+    Attributes
+    ----------
+    permutations : ndarray of int, shape (chain, draw, K)
+        Entry k is the draw's own component that becomes component k: what `permute` takes, and `inverse` undoes.
+        Components are numbered by decreasing mean weight.
+    responsibilities : ndarray of shape (rows, K)
+        Mean over the aligned draws, of the rows that were looked at: what `match` takes.
+    stability : ndarray of shape (K,)
+        How far the draws agree about what each component is, above chance: 1 where the component has the same
+        responsibilities in every draw, 0 where they are no more like the mean than those of a component taken at
+        random. Low numbers say that a component is not one thing, and that summaries of its parameters mean little;
+        overlap of components alone does not lower it. NaN of a component that no draw gives a row.
+
+    Notes
+    -----
+    A draw's responsibilities p and their mean q are compared by Jaccard's index, the sum over rows of min(p, q) over
+    that of max(p, q), averaged over draws, as Hennig (2007, Computational Statistics & Data Analysis 52, 258-271) does
+    with clusters. As Cohen's kappa does, stability takes off the likeness of components at random:
+    (likeness - chance) / (1 - chance).
+    """
+
+    permutations: np.ndarray
+    responsibilities: np.ndarray
+    stability: np.ndarray
+
+
+def align(model: Any, params: Values, data: Values) -> Alignment:
+    """Find the permutation of each draw's labels that makes the draws most alike.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Symmetric` and `Hidden`.
+    params : mapping of str to ndarray
+        Draws of shape (chain, draw, *parameter shape).
+    data : mapping of str to ndarray
+        The rows of the fit. Of more than 1000, 1000 are looked at, always the same.
+
+    Returns
+    -------
+    Alignment
+        Where the prior tells the labels apart, its permutations change nothing.
+
+    Notes
+    -----
+    The best permutations given the mean responsibilities (an assignment problem for each draw) and the mean given the
+    permutations are found in turn until neither gains. That ends in a local optimum; it is the best found from
+    several draws as starts.
+    """
+    p = _responsibilities(model, params, data)
+    T, K, _ = p.shape
+    permutations = np.tile(np.arange(K), (T, 1))
+    if K > 1 and model.exchangeable() is not None:
+        permutations = _climb(p, _start(p))[0]
+        permutations = permutations[:, np.argsort(-_mean(p, permutations).sum(axis=1), kind="stable")]
+    q = _mean(p, permutations)
+    shape = np.shape(next(iter(params.values())))[:2]
+    return Alignment(permutations.reshape(*shape, K), q.T, _stability(p, permutations, q))
+
+
+def permute(model: Any, params: Values, permutations: np.ndarray) -> dict[str, Any]:
+    """Relabel the components of each draw.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Symmetric`: the axis that it names, and the one with ``_2``, are permuted wherever ``dims`` has them.
+    params : mapping of str to ndarray
+        Of shape (*leading, *parameter shape).
+    permutations : ndarray of int, shape (*leading, K)
+        Entry k is the component that becomes component k.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The same numbers, bit for bit, in another order.
+
+    Raises
+    ------
+    InputError
+        When an axis has another length than the permutations.
+    """
+    axis = model.exchangeable()
+    if axis is None:
+        return dict(params)
+    return {name: _permuted(model, name, values, axis, np.asarray(permutations)) for name, values in params.items()}
+
+
+def inverse(permutations: np.ndarray) -> np.ndarray:
+    """Return the permutations that undo these, of the same shape."""
+    return np.argsort(permutations, axis=-1)
+
+
+def match(model: Any, params: Values, responsibilities: np.ndarray, data: Values) -> np.ndarray:
+    """Find the one permutation that brings the labels of a fit to those of another fit to the same data.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Symmetric` and `Hidden`.
+    params : mapping of str to ndarray
+        Draws of shape (chain, draw, *parameter shape), aligned.
+    responsibilities : ndarray of shape (rows, K)
+        `Alignment.responsibilities` of the other fit.
+    data : mapping of str to ndarray
+        The rows of both fits.
+
+    Returns
+    -------
+    ndarray of int, shape (K,)
+        Entry k is the component that is the other fit's component k. To be broadcast over the draws for `permute`.
+
+    Raises
+    ------
+    InputError
+        When the other fit has another number of components, or of rows.
+    """
+    p = _responsibilities(model, params, data).mean(axis=0, keepdims=True)
+    if p[0].T.shape != responsibilities.shape:
+        raise InputError("only fits with as many components and of the same rows can be matched")
+    if model.exchangeable() is None:
+        return np.arange(p.shape[1])
+    return _nearest(p, responsibilities.T)[0][0]
+
+
+def _permuted(model: Any, name: str, values: Any, axis: str, permutations: np.ndarray) -> np.ndarray:
+    leading, made = permutations.ndim - 1, np.asarray(values)
+    for i, own in enumerate(model.dims.get(name, ())):
+        if own in (axis, f"{axis}_2"):
+            at = leading + i
+            if made.shape[at] != permutations.shape[-1]:
+                raise InputError(f"{name} has {made.shape[at]} components, the permutations {permutations.shape[-1]}")
+            places = (1,) * i + (-1,) + (1,) * (made.ndim - at - 1)
+            made = np.take_along_axis(made, permutations.reshape(*permutations.shape[:-1], *places), axis=at)
+    return made
+
+
+# Stephens' algorithm, on responsibilities of shape (draws, K, rows)
+
+
+def _responsibilities(model: Any, params: Values, data: Values) -> np.ndarray:
+    """Return the responsibilities of the rows that are looked at, shape (draws, K, rows)."""
+    draws, inputs = flat(params), model.inputs
+    rows, total = max(min(MAX_ROWS, _CELLS // model.K), 1), inputs.size(data)
+    chosen = np.arange(total)
+    if total > rows:  # at random, as evenly spaced rows may all be of one component
+        chosen = np.sort(np.random.default_rng(0).choice(total, rows, replace=False, shuffle=False))
+    if not isinstance(inputs, Series) and not rows_have_parameters(model):  # else all are needed
+        data, chosen = inputs.reordered(data, chosen), np.arange(len(chosen))
+    made = np.empty((len(next(iter(draws.values()))), model.K, len(chosen)))
+    for some, values in in_chunks(model, draws, data):
+        made[some] = np.swapaxes(values[:, chosen], 1, 2)
+    return made
+
+
+def _start(p: np.ndarray) -> np.ndarray:
+    """Return the mean responsibilities, shape (K, rows), that are best among those found from several draws."""
+    few = p[:: max(len(p) // _START_DRAWS, 1)]
+    starts = np.unique(np.linspace(0, len(few) - 1, _STARTS).astype(int))
+    permutations, _ = min((_climb(few, few[i]) for i in starts), key=lambda found: found[1])
+    return _mean(few, permutations)
+
+
+def _climb(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """Improve permutations and their mean in turn, from a mean; return the permutations and the cost."""
+    permutations, cost = _nearest(p, q)
+    while True:
+        better, lower = _nearest(p, _mean(p, permutations))
+        if not lower < cost:
+            return permutations, cost
+        permutations, cost = better, lower
+
+
+def _nearest(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the permutation of each draw, shape (draws, K), that is nearest to ``q``, and their cost.
+
+    The cost is the cross entropy of smoothed responsibilities: it is the divergence of Stephens but for the entropy of
+    the draws, which no permutation changes.
+    """
+    costs = _costs(p, q)
+    permutations = np.array([scipy.optimize.linear_sum_assignment(cost)[1] for cost in costs])
+    return permutations, float(np.take_along_axis(costs, permutations[..., None], axis=2).sum())
+
+
+def _costs(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return what it costs to call component j of a draw k, shape (draws, k, j)."""
+    T, K, rows = p.shape
+    log_q = np.log(_smoothed(q))
+    own = (p.reshape(T * K, rows) @ log_q.T).reshape(T, K, K).swapaxes(1, 2)
+    return -(1 - _SMOOTH) * own - _SMOOTH / K * log_q.sum(axis=1)[:, None]
+
+
+def _smoothed(q: np.ndarray) -> np.ndarray:
+    return (1 - _SMOOTH) * q + _SMOOTH / len(q)
+
+
+def _mean(p: np.ndarray, permutations: np.ndarray) -> np.ndarray:
+    """Return the mean of the aligned responsibilities, shape (K, rows), without a copy of all of them."""
+    T, K, rows = p.shape
+    chosen = permutations.T[:, :, None] == np.arange(K)
+    return chosen.reshape(K, T * K).astype(np.float64) @ p.reshape(T * K, rows) / T
+
+
+def _stability(p: np.ndarray, permutations: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the likeness of each component to its mean above that of components at random, shape (K,)."""
+    K = p.shape[1]
+    if K == 1:
+        return np.ones(1)
+    likeness = np.zeros((K, K))  # of the mean's component k and a draw's component l, once aligned
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for draw, permutation in zip(p, permutations, strict=True):
+            aligned = draw[permutation]
+            shared = np.minimum(q[:, None], aligned).sum(axis=2)
+            likeness += shared / (q.sum(axis=1)[:, None] + aligned.sum(axis=1) - shared)
+    own, chance = np.diagonal(likeness) / len(p), likeness.mean(axis=1) / len(p)
+    return np.where(1 - chance > 1e-9, (own - chance) / np.maximum(1 - chance, 1e-9), 0.0 * own)

@@ -1,0 +1,127 @@
+"""Factors of draws put in one order and given one sign each, reversibly.
+
+A posterior of factors whose labels mean nothing is the same under each of the 2^q q! permutations with signs of its q
+factors. Of each draw the one is taken that brings its loadings nearest to their mean in least squares, which is found
+in turn with the mean: Procrustes' problem with permutations and signs in place of rotations (Poworoznek et al. 2021;
+Papastamoulis and Ntzoufras 2022). The draws are not rotated: their prior is not the same under rotations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.inference.labels.align import inverse, permute
+from bayeszoo.model.capabilities import Values
+
+_STARTS = 10
+_START_DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class FactorAlignment:
+    """How the factors of each draw are put in one order, longest first, and which of them change their signs.
+
+    Attributes
+    ----------
+    permutations : ndarray of int, shape (chain, draw, q)
+        Entry k is the draw's own factor that becomes factor k.
+    signs : ndarray of shape (chain, draw, q)
+        What it is multiplied by then: 1 or -1.
+    stability : ndarray of shape (q,)
+        Squared length of the mean loadings of each factor over their mean squared length: 1 where all draws have the
+        same, 0 where they have nothing in common.
+    """
+
+    permutations: np.ndarray
+    signs: np.ndarray
+    stability: np.ndarray
+
+
+def align(loadings: np.ndarray) -> FactorAlignment:
+    """Find the order and the signs of each draw's factors that make the draws most alike.
+
+    Parameters
+    ----------
+    loadings : ndarray of shape (chain, draw, D, q)
+
+    Notes
+    -----
+    The mean has the sign that makes its largest entry positive. The search ends in a local optimum; it is the best of
+    those found from several draws.
+    """
+    shape, q = loadings.shape[:2], loadings.shape[-1]
+    W = loadings.reshape(-1, *loadings.shape[2:])
+    few = W[:: max(len(W) // _START_DRAWS, 1)]
+    starts = np.unique(np.linspace(0, len(few) - 1, _STARTS).astype(int))
+    best = max((_climb(few, few[i]) for i in starts), key=lambda found: found[1])[0]
+    mean, _ = _climb(W, best)
+    mean = mean[:, np.argsort(-np.square(mean).sum(axis=0), kind="stable")]
+    permutations, signs = nearest(W, mean * _upright(mean))
+    aligned = np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None]
+    shared = np.square(aligned.mean(axis=0)).sum(axis=0)
+    lengths = np.maximum(np.square(aligned).sum(axis=1).mean(axis=0), np.finfo(np.float64).tiny)
+    return FactorAlignment(permutations.reshape(*shape, q), signs.reshape(*shape, q), shared / lengths)
+
+
+def in_one_order(loadings: np.ndarray) -> FactorAlignment:
+    """Order factors by their mean squared length and make their means upright, alike in all draws (chain, draw, D, q).
+
+    For draws of an approximation, which have their factors in one order already.
+    """
+    lengths = np.square(loadings).sum(axis=2).mean(axis=(0, 1))
+    order = np.argsort(-lengths, kind="stable")
+    signs = _upright(loadings.mean(axis=(0, 1))[:, order])
+    shape = (*loadings.shape[:2], len(order))
+    return FactorAlignment(np.broadcast_to(order, shape), np.broadcast_to(signs, shape), np.ones(len(order)))
+
+
+def nearest(loadings: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return permutations and signs, each (draws, q), that bring loadings (draws, D, q) nearest to one matrix."""
+    inner = reference.T @ loadings
+    permutations = np.array([scipy.optimize.linear_sum_assignment(-np.abs(one))[1] for one in inner])
+    chosen = np.take_along_axis(inner, permutations[..., None], axis=2)[..., 0]
+    return permutations, np.where(chosen < 0, -1.0, 1.0)
+
+
+def turned(model: Any, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
+    """Put the factors of each draw in another order, then give them other signs.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Symmetric`, with `signed`: the parameters that change sign, whose last axis is that of the factors.
+    params : mapping of str to ndarray
+        Of shape (*leading, *parameter shape).
+    permutations, signs : ndarray of shape (*leading, q)
+        As of `FactorAlignment`.
+    """
+    moved = permute(model, params, permutations)
+    return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}
+
+
+def undone(model: Any, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
+    """Undo `turned`: the same numbers, bit for bit."""
+    upright = {**params, **{name: params[name] * signs[..., None, :] for name in model.signed}}
+    return permute(model, upright, inverse(permutations))
+
+
+def _climb(W: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, float]:
+    """Improve the mean and the draws' orders and signs in turn; return the mean and its squared length."""
+    length = -1.0
+    while True:
+        permutations, signs = nearest(W, mean)
+        better = np.mean(np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None], axis=0)
+        higher = float(np.square(better).sum())  # what is as large as the squares about the mean are small
+        if not higher > length * (1 + 1e-12):
+            return mean, length
+        mean, length = better, higher
+
+
+def _upright(mean: np.ndarray) -> np.ndarray:
+    """Return the signs that make the largest entry of each column positive."""
+    largest = mean[np.argmax(np.abs(mean), axis=0), np.arange(mean.shape[1])]
+    return np.where(largest < 0, -1.0, 1.0)

@@ -1,0 +1,271 @@
+"""The exact posterior of few rows with latent components: a sum over every assignment of the rows.
+
+It needs no sampler and no labels, and is what the approximations for mixtures and hidden Markov models are held to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Enumerable, Symmetric, Values
+
+MOST = 2_000_000
+"""Assignments that are summed over."""
+MAX_ERROR = 1e-9
+"""Of probabilities that are known."""
+_CELLS = 2**18
+"""Rows times assignments that are looked at at a time."""
+
+
+def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
+    """Draw independently from the posterior, summed over every assignment of the rows, and compute the evidence.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its model must be `Enumerable`; of so few rows that there are at most 2 000 000 assignments.
+    draws, chains : int
+        The draws are independent; chains only give them ArviZ's shape. Their labels are as the posterior has them:
+        where components are exchangeable, each draw has an order of its own.
+    """
+    require_few(problem.model, problem.data)
+    with problem.clock.phase("run"):
+        found = Enumeration.of(problem.model, problem.data, problem.reporter)
+        sample = found.draw((chains, draws), problem.rng)
+    broken = sum(int((~np.isfinite(values)).sum()) for values in sample.values())
+    checks = [at_most("numbers not finite", broken, 0), *found.checks()]
+    facts = {"log_evidence": found.log_evidence, "assignments": len(found.log_joint)}
+    return Outcome(sample, f"sum over {len(found.log_joint)} assignments", checks, facts)
+
+
+def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> Enumeration:
+    """Sum over every assignment of few rows to the components of a model, its parameters integrated out.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Enumerable`.
+    data : Data or anything that `read` takes, optional
+        At most so many rows that K ** rows <= 2 000 000, where K is the number of components.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    Enumeration
+
+    Raises
+    ------
+    InputError
+        When the model cannot be enumerated, or has too many assignments of the rows; nothing was computed.
+    NumericalError
+        When the model gives some assignment no probability that is a number, or all of them probability 0.
+
+    Notes
+    -----
+    p(y, z) of each assignment z is in closed form (Bishop 2006, section 10.2, with the parameters integrated out
+    rather than approximated): no error but rounding is made, whatever the shape of the posterior.
+    """
+    if not isinstance(model, Model):
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+    return Enumeration.of(model, read(model, data, **options))
+
+
+def require_few(model: Any, data: Values) -> None:
+    """Raise `InputError` unless every assignment of the rows can be gone through."""
+    if not isinstance(model, Enumerable):
+        raise InputError(f"{getattr(model, 'name', model)} cannot be enumerated", hint="see `bayeszoo list`")
+    rows, K, what = latents(model, data), model.K, "word" if hasattr(model, "latents") else "row"  # type: ignore[attr-defined]
+    if K > 1 and rows > most_rows(K):
+        hint = f"give at most {most_rows(K)} {what}{'s' * (most_rows(K) != 1)}, or use another method"
+        raise InputError(f"{rows} {what}s have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
+
+
+def latents(model: Any, data: Values) -> int:
+    """Return how many latent variables the data have: one a row, unless the model says otherwise."""
+    return int(model.latents(data) if hasattr(model, "latents") else model.inputs.size(data))
+
+
+def most_rows(K: int) -> int:
+    """Return how many rows of a model of K > 1 components can be enumerated."""
+    return next(rows for rows in range(MOST) if K ** (rows + 1) > MOST)
+
+
+@dataclass(frozen=True, eq=False)
+class Enumeration:
+    """The posterior of the assignments of few rows.
+
+    Attributes
+    ----------
+    model : Model
+        The prior.
+    data : mapping of str to ndarray
+        The rows.
+    log_joint : ndarray of shape (K ** rows,)
+        log p(y, z) of each assignment, in the order of `assignments`, of the ordered rows and with every constant.
+    """
+
+    model: Any
+    data: Values
+    log_joint: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, data: Values, reporter: Reporter | None = None) -> Enumeration:
+        """Go through every assignment of the rows of canonical arrays, of which there may be none."""
+        require_few(model, data)
+        log_joint = _log_joint(model, data, reporter or Reporter())
+        if not math.isfinite(_log_sum(log_joint)):
+            raise NumericalError(f"{model.name} has probability 0 for every assignment of these rows")
+        return cls(model, data, log_joint)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows; of a model of words in documents, that of the words."""
+        return latents(self.model, self.data)
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """The log marginal likelihood of the ordered rows, with every constant, in nats."""
+        return _log_sum(self.log_joint)
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """p(z | y) of each assignment, shape (K ** rows,)."""
+        return np.exp(self.log_joint - self.log_evidence)
+
+    def assignments(self, numbers: np.ndarray | None = None) -> np.ndarray:
+        """Return assignments, shape (M, rows) of components counted from 0; by default all, in lexical order."""
+        every = np.arange(len(self.log_joint)) if numbers is None else numbers
+        return _digits(every, self.model.K, self.rows)
+
+    @cached_property
+    def component_probabilities(self) -> np.ndarray:
+        """P(z_n = k | y), shape (rows, K): all 1 / K where the components are exchangeable."""
+        made = np.zeros((self.rows, self.model.K))
+        for p, indicators in self._indicators():
+            made += np.einsum("m,kmn->nk", p, indicators)
+        return made
+
+    @cached_property
+    def coclustering(self) -> np.ndarray:
+        """The probability that two rows have the same component, shape (rows, rows); it does not depend on labels."""
+        made = np.zeros((self.rows, self.rows))
+        for p, indicators in self._indicators():
+            made += sum((p[:, None] * one).T @ one for one in indicators)
+        return made
+
+    @cached_property
+    def number_of_components(self) -> np.ndarray:
+        """The probability that exactly m components have a row, for m = 0..K, shape (K + 1,)."""
+        made = np.zeros(self.model.K + 1)
+        for p, indicators in self._indicators():
+            made += np.bincount(indicators.any(axis=2).sum(axis=0), p, minlength=len(made))
+        return made
+
+    def log_predictive(self, new_data: Any, **options: Any) -> np.ndarray:
+        """Return log p(y_new | y) of each new row by itself, shape (new rows,), in nats.
+
+        Parameters
+        ----------
+        new_data : Data or anything that `read` takes
+            Rows with their outcome. Each is appended to the data, so that K times as many assignments are summed over;
+            of observations in order it is the next one of the last sequence.
+        **options
+            Of `read`.
+
+        Raises
+        ------
+        InputError
+            When the new rows do not suit the data, have no outcome, or with one more row there are too many
+            assignments.
+        """
+        inputs = self.model.inputs
+        new = read(self.model, new_data, new=True, like=self.data, **options)
+        if not inputs.has_outcome(new):
+            raise InputError("the new rows have no outcome, and so no predictive density")
+        longer = (self._with(inputs.reordered(new, np.array([i]))) for i in range(inputs.size(new)))
+        return np.array([_log_sum(_log_joint(self.model, data, Reporter())) - self.log_evidence for data in longer])
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw parameters independently from their posterior, arrays of shape ``(*size, *parameter shape)``.
+
+        An assignment is drawn first, and the parameters given it.
+        """
+        total = math.prod(size)
+        numbers = np.sort(rng.choice(len(self.probabilities), total, p=self.probabilities))
+        distinct, times = np.unique(numbers, return_counts=True)
+        given = (self.model.posterior_given(z, self.data) for z in self.assignments(distinct))
+        parts = [posterior.rvs(int(count), rng) for posterior, count in zip(given, times, strict=True)]
+        order = rng.permutation(total)  # as equal assignments stand together
+        drawn = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+        return {name: values.reshape(*size, *values.shape[1:]) for name, values in drawn.items()}
+
+    def checks(self) -> list[Check]:
+        """Check that the probabilities add up, and where components are exchangeable that no label is preferred."""
+        K = self.model.K
+        made = [at_most("error of the sum of probabilities", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
+        if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable() is not None:
+            error = float(np.max(np.abs(self.component_probabilities - 1 / K)))
+            made.append(at_most("preference for a label", error, MAX_ERROR))
+        return made
+
+    def _indicators(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield probabilities of some assignments, shape (M,), and whether z = k, shape (K, M, rows)."""
+        components = np.arange(self.model.K)[:, None, None]
+        for some in _chunks(len(self.log_joint), self.rows):
+            yield self.probabilities[some], (self.assignments(some) == components).astype(np.float64)
+
+    def _with(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Append a row to the data; labels of the other axes are the same."""
+        inputs = self.model.inputs
+        row = inputs.following(self.data, row) if hasattr(inputs, "following") else row
+        labels, codes = [name for name in inputs.coords if name != inputs.row_names], inputs.coded
+        shifts = {name: inputs.size(self.data) for name in codes if codes[name] == inputs.row_names}
+        longer = {
+            name: values
+            if name in labels
+            else np.concatenate([values, row[name] + shifts[name] if name in shifts else row[name]])
+            for name, values in self.data.items()
+        }
+        require_few(self.model, longer)
+        return longer
+
+
+def _log_joint(model: Any, data: Values, reporter: Reporter) -> np.ndarray:
+    """Return log p(y, z) of every assignment; some may be impossible, but none undefined."""
+    rows = latents(model, data)
+    made = np.empty(model.K**rows)
+    for some in _chunks(len(made), rows):
+        made[some] = model.log_joint(_digits(some, model.K, rows), data)
+        reporter.progress("assignments", int(some[-1]) + 1, len(made))
+    if np.isnan(made).any() or np.isposinf(made).any():
+        raise NumericalError(f"{model.name}.log_joint is not a number, or infinite")
+    return made
+
+
+def _log_sum(log_joint: np.ndarray) -> float:
+    return float(scipy.special.logsumexp(log_joint))
+
+
+def _digits(numbers: np.ndarray, K: int, rows: int) -> np.ndarray:
+    """Write numbers in base K with as many digits as there are rows: shape (M, rows)."""
+    places = np.int64(K) ** np.arange(rows - 1, -1, -1)
+    return numbers[:, None] // places % K
+
+
+def _chunks(total: int, rows: int) -> Iterator[np.ndarray]:
+    """Go through the numbers of the assignments, so many at a time that little memory is needed."""
+    size = max(_CELLS // max(rows, 1), 1)
+    return (np.arange(first, min(first + size, total)) for first in range(0, total, size))

@@ -1,0 +1,369 @@
+"""The No-U-Turn sampler, with nutpie or PyMC's own, run again at greater length and care until the gate passes."""
+
+from __future__ import annotations
+
+import re
+import timeit
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import xarray as xr
+from threadpoolctl import threadpool_limits
+
+from bayeszoo.errors import InputError, Interrupted, NumericalError
+from bayeszoo.foundation import signals
+from bayeszoo.foundation.gate import STRUCTURAL, Check, at_least, check_draws, check_hmc, failures, passed
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.labels.symmetry import label_free
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.starts import Start, visits
+
+ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
+"""Length factor and least target acceptance of each attempt."""
+
+
+SLOW_GRADIENT = 2e-4
+"""Seconds from which nutpie compiles a density of its own: Python's lock lets the shared one run on one core only."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run of the sampler."""
+
+    draws: int
+    tune: int
+    chains: int
+    target_accept: float
+    density: str = "shared"
+
+    @property
+    def total(self) -> int:
+        """All iterations of all chains."""
+        return self.chains * (self.draws + self.tune)
+
+    def harder(self, factor: int, target_accept: float) -> Settings:
+        """Return settings for a longer and more careful run."""
+        accept = max(self.target_accept, target_accept)
+        return replace(self, draws=factor * self.draws, tune=factor * self.tune, target_accept=accept)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of a sampler gave: groups ``posterior`` and ``sample_stats``."""
+
+    tree: xr.DataTree
+    interrupted: bool = False
+
+
+def run(
+    problem: Problem,
+    *,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    target_accept: float = 0.8,
+    sampler: str = "nutpie",
+    extend: bool = True,
+    density: str = "auto",
+) -> Outcome:
+    """Sample the posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+        Free variables must be continuous.
+    draws, tune, chains : int
+        Kept draws and warmup draws of each chain, and the number of chains.
+    target_accept : float
+        Target acceptance statistic of the first attempt.
+    sampler : {"nutpie", "pymc"}
+        Asked for by name, because the two differ in what they check.
+    extend : bool
+        Whether a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and 0.99.
+    density : {"auto", "shared", "nutpie"}
+        Which compiled density nutpie calls: the one that all methods share, ready at once but on one core; or one that
+        it compiles itself. ``auto`` goes by the time of a gradient, and the choice is recorded.
+
+    Raises
+    ------
+    Interrupted
+        When the run was stopped before every chain had a draw.
+    NumericalError
+        When the density is not finite anywhere near the initial point.
+    """
+    if sampler not in SAMPLERS:
+        raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
+    if density not in ("auto", "shared", "nutpie"):
+        raise InputError(f"there is no density {density!r}", hint="use auto, shared or nutpie")
+    if sampler == "nutpie" and density == "auto":
+        density = "nutpie" if _seconds_a_gradient(problem) > SLOW_GRADIENT else "shared"
+    first = Settings(draws, tune, chains, target_accept, density)
+    for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
+        settings = first.harder(factor, accept)
+        try:
+            found = SAMPLERS[sampler](problem, settings)
+        except RuntimeError as error:
+            if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
+                raise
+            raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
+        checks = _judged(problem, found.tree)
+        if found.interrupted or passed(checks) or not _longer_may_help(checks):
+            break
+        problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
+    return _outcome(problem, found, checks, settings, attempt, sampler)
+
+
+def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
+    """Check the chains; where labels mean nothing, what does not depend on them."""
+    draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
+    free = label_free(problem.model, draws, problem.given)
+    known = _of_known_modes(problem, draws) if free is None else []
+    moving = problem.density.moving(tree["posterior"].to_dataset()) if free is None else free
+    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *known]
+
+
+def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
+    """Check that chains have stayed in every mode that EM had found; where there is one, there is nothing to check."""
+    if len(problem.starts) < 2 or any(start.scale is None for start in problem.starts):
+        return []
+    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
+    size, every = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
+    points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, every)]
+    return [at_least("least share of a mode beside what its mass asks", visits(problem.starts, np.array(points)), 0.25)]
+
+
+def _longer_may_help(checks: list[Check]) -> bool:
+    return all(check.passed for check in checks if check.name in STRUCTURAL)
+
+
+def _outcome(
+    problem: Problem, found: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
+) -> Outcome:
+    posterior, stats = found.tree["posterior"].to_dataset(), found.tree["sample_stats"].to_dataset()
+    kept = {str(name): stat.to_numpy() for name, stat in stats.data_vars.items() if stat.dtype.kind in "biuf"}
+    return Outcome(
+        {name: posterior[name].to_numpy() for name in problem.density.names},
+        f"{sampler} {version(sampler)}",
+        checks,
+        {
+            "attempts": attempts,
+            "tune": settings.tune,
+            "target_accept": settings.target_accept,
+            "density": settings.density if sampler == "nutpie" else "pymc",
+        },
+        sample_stats={name: stat for name, stat in kept.items() if stat.ndim == 2},
+        dims=problem.density.dims,
+        coords=problem.density.coords,
+        interrupted=found.interrupted,
+    )
+
+
+def _with_nutpie(problem: Problem, settings: Settings) -> Run:
+    """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
+    runs: list[Run] = []
+    for start, chains in _shared_out(problem.starts, settings.chains):
+        runs.append(_from(start, problem, replace(settings, chains=chains), sum(map(_chains_of, runs))))
+        if runs[-1].interrupted:
+            break
+    return Run(_joined([run.tree for run in runs]), runs[-1].interrupted)
+
+
+def _shared_out(starts: list[Start], chains: int) -> list[tuple[Start, int]]:
+    """Give each start as many chains as the others, the first ones one more where they do not divide."""
+    used = starts[:chains]
+    return [(start, chains // len(used) + (i < chains % len(used))) for i, start in enumerate(used)]
+
+
+def _chains_of(run: Run) -> int:
+    return int(run.tree["posterior"].sizes["chain"])
+
+
+def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
+    """Put runs side by side as chains of one, cut to the shortest."""
+    if len(trees) == 1:
+        return trees[0]
+    length = min(tree["posterior"].sizes["draw"] for tree in trees)
+    groups = {
+        name: xr.concat([tree[name].to_dataset().isel(draw=slice(length)) for tree in trees], "chain")
+        for name in ("posterior", "sample_stats")
+    }
+    count = groups["posterior"].sizes["chain"]
+    return xr.DataTree.from_dict({name: group.assign_coords(chain=np.arange(count)) for name, group in groups.items()})
+
+
+def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
+    """Run chains that begin near one start; ``done`` chains were run before."""
+    import nutpie
+
+    with problem.clock.phase("compile"):
+        shared = settings.density == "shared"
+        compiled = (_shared_function if shared else _compiled_by_nutpie)(problem, start)
+    # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
+    chains = {"chains": settings.chains, "cores": settings.chains}
+    before, total = done * (settings.draws + settings.tune), settings.total + done * (settings.draws + settings.tune)
+
+    def progress(chains: list[Any]) -> None:
+        problem.reporter.progress("sampling", before + sum(chain.finished_draws for chain in chains), total)
+
+    # chains run in threads: a BLAS that threads too would fight them (3 to 5 times slower)
+    with problem.clock.phase("run"), threadpool_limits(1):
+        background = nutpie.sample(
+            compiled,
+            **chains,
+            draws=settings.draws,
+            tune=settings.tune,
+            seed=problem.seed(),
+            target_accept=settings.target_accept,
+            progress_bar=False,
+            progress_callback=progress,
+            save_warmup=False,
+            blocking=False,
+        )
+        return _wait(background)
+
+
+def _wait(background: Any) -> Run:
+    """Wait for nutpie's threads; on Ctrl-C keep what every chain has."""
+    with signals.keeping(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Found chain dimension to be longer")  # so few draws fail the gate anyway
+        try:
+            return Run(background.wait())
+        except KeyboardInterrupt:
+            return Run(_trim(_abort(background)), interrupted=True)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
+                raise
+            raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}") from error
+
+
+def _abort(background: Any) -> xr.DataTree:
+    try:
+        return background.abort()
+    except ValueError:  # its threads had finished and their draws were being converted
+        raise Interrupted("stopped while the draws were collected; nothing was kept") from None
+
+
+def _trim(tree: xr.DataTree) -> xr.DataTree:
+    """Cut all chains to the shortest: nutpie pads unfinished ones with NaN."""
+    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats") if name in tree.children}
+    stats = groups.get("sample_stats", xr.Dataset())
+    length = int(np.isfinite(stats["energy"].to_numpy()).sum(axis=1).min()) if "energy" in stats else 0
+    if length == 0:
+        raise Interrupted("stopped before every chain had a draw; nothing was kept")
+    return xr.DataTree.from_dict({name: group.isel(draw=slice(length)) for name, group in groups.items()})
+
+
+def _seconds_a_gradient(problem: Problem) -> float:
+    density = problem.density
+    with problem.clock.phase("compile"):
+        joint, x = density.joint, density.start
+    return min(timeit.repeat(lambda: joint(x), number=1, repeat=5))
+
+
+_COMPILED: WeakKeyDictionary[Problem, Any] = WeakKeyDictionary()
+"""What nutpie compiled, so that a second attempt does not wait for it again."""
+
+
+def _compiled_by_nutpie(problem: Problem, start: Start) -> Any:
+    import nutpie
+
+    if problem not in _COMPILED:
+        _COMPILED[problem] = nutpie.compile_pymc_model(problem.declared)
+    return replace(_COMPILED[problem], initial_point_func=_beginning(problem.density, start))
+
+
+def _shared_function(problem: Problem, start: Start) -> Any:
+    """Let nutpie call the compiled density as a Python function: 0.4 s for a fit instead of 3.5 s of compilation."""
+    from nutpie.compiled_pyfunc import from_pyfunc
+
+    density = problem.density
+    joint, shapes = density.joint, {k: v.shape for k, v in density.constrain(density.start).items()}
+    return from_pyfunc(
+        density.size,
+        lambda: joint,
+        lambda *_: density.constrain,
+        [np.dtype(np.float64)] * len(shapes),
+        list(shapes.values()),
+        list(shapes),
+        make_initial_point_fn=_beginning(density, start),
+    )
+
+
+def _beginning(density: Density, start: Start) -> Callable[[int], np.ndarray]:
+    """Return a function of a seed that gives a point near the start.
+
+    It runs in nutpie's threads and so must not compile anything: PyTensor's settings are global, and a compilation
+    there can leave the whole process in its slow mode.
+    """
+    joint = density.joint
+    return lambda seed: start.near(seed, joint)
+
+
+def _with_pymc(problem: Problem, settings: Settings) -> Run:
+    import pymc as pm
+
+    declared, watch = problem.declared, _Watch(problem, settings)
+    with problem.clock.phase("run"), threadpool_limits(1), signals.keeping():
+        try:
+            tree = pm.sample(
+                draws=settings.draws,
+                tune=settings.tune,
+                chains=settings.chains,
+                cores=1,
+                target_accept=settings.target_accept,
+                random_seed=problem.seed(),
+                nuts_sampler="pymc",
+                **_initial_points(problem, settings.chains),
+                model=declared,
+                progressbar=False,
+                quiet=True,
+                compute_convergence_checks=False,
+                callback=watch,
+            )
+        except ValueError:
+            if watch.interrupted:  # no chain has a draw
+                raise Interrupted("stopped before any chain had a draw; nothing was kept") from None
+            raise
+    return Run(tree, watch.interrupted)
+
+
+def _initial_points(problem: Problem, chains: int) -> dict[str, Any]:
+    """Return PyMC's options for chains that begin at known modes; without any PyMC jitters its own initial point."""
+    if all(start.scale is None for start in problem.starts):
+        return {}
+    density, names = problem.density, [variable.name for variable in problem.declared.free_RVs]
+    each = [start for start, count in _shared_out(problem.starts, chains) for _ in range(count)]
+    points = (density.constrain(start.near(problem.seed(), density.joint)) for start in each)
+    return {"initvals": [{name: point[name] for name in names} for point in points], "init": "adapt_diag"}
+
+
+class _Watch:
+    """Counts the draws of PyMC's chains: on Ctrl-C it ends the one that runs, says nothing, and starts the next."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self._reporter, self._settings = problem.reporter, settings
+        self._done = [0] * settings.chains
+
+    def __call__(self, trace: Any, draw: Any) -> None:
+        """Count a draw, or end the chain when an earlier one was cut short or a signal was lost."""
+        if signals.received or self._cut_short(self._done[: draw.chain]):
+            raise KeyboardInterrupt
+        self._done[draw.chain] += 1
+        if sum(self._done) % 100 == 0:
+            self._reporter.progress("sampling", sum(self._done), self._settings.total)
+
+    def _cut_short(self, done: list[int]) -> bool:
+        return any(count < self._settings.draws + self._settings.tune for count in done)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether any chain is shorter than was asked for."""
+        return self._cut_short(self._done)
+
+
+SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": _with_pymc}

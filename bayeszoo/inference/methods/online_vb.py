@@ -1,0 +1,137 @@
+"""Variational Bayes by minibatches (Hoffman, Blei and Bach 2010): q of what rows share is learned from some at a time.
+
+Of each minibatch the rows' own q is found with the rest held; the shared q then moves towards what it would be if all
+rows were like these, by steps that fall as (t + delay) ** -forgetting (Robbins and Monro 1951). In the end every row's
+own q is found, and the ELBO is complete and of all rows, as of `vb`; a step of that tells how far an optimum is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.gate import MAX_K_HAT, at_least, at_most
+from bayeszoo.inference.engine.ascent import COARSE, SAME
+from bayeszoo.inference.methods.vb import described
+from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.model.capabilities import Values
+
+RESTARTS = 3
+
+Step = Callable[[int], float]
+
+
+def run(
+    problem: Problem,
+    *,
+    draws: int = 1000,
+    chains: int = 4,
+    batch: int = 64,
+    passes: int = 20,
+    restarts: int = RESTARTS,
+    delay: int = 1,
+    forgetting: float = 0.7,
+) -> Outcome:
+    """Fit q(z) q(theta) by minibatches, and draw from q(theta).
+
+    Parameters
+    ----------
+    problem : Problem
+        Its model must be `Stochastic`.
+    draws, chains : int
+        The draws are independent; chains only give them ArviZ's shape.
+    batch : int
+        Rows of a minibatch.
+    passes : int
+        How many times all rows are gone through, each time in another order.
+    restarts : int
+        Random starts.
+    delay : int
+        Slows the first steps.
+    forgetting : float
+        How fast steps fall, above 0.5 and below 1.
+    """
+    if not forgetting > 0.5:
+        raise InputError(f"forgetting must be above 0.5 and below 1, got {forgetting:g}")
+    model, data, rng = problem.model, problem.data, problem.rng
+
+    def step(t: int) -> float:
+        return float((t + delay) ** -forgetting)
+
+    with problem.clock.phase("run"):
+        found = [climbed(model, data, rng, batch, passes, step, problem.reporter) for _ in range(restarts)]
+        heights = [elbo(model, q, data) for q in found]
+        q, best = found[int(np.argmax(heights))], max(heights)
+        gain = (elbo(model, swept(model, q, data), data) - best) / max(1.0, abs(best))
+        sample, about = described(problem, q, (chains, draws))
+    reached = sum(best - height <= SAME for height in heights)
+    checks = [
+        at_most("gain of a sweep over all rows, relative", gain, COARSE),
+        at_least("restarts that reached the best", reached, 2),
+        at_most("k_hat", about["k_hat"], MAX_K_HAT),
+    ]
+    facts: dict[str, Any] = {
+        "elbo": best,
+        "elbo_se": 0.0,
+        "restarts": restarts,
+        "reached_the_best": reached,
+        "degenerate": 0,
+    }
+    facts |= {"maxima": sorted(heights, reverse=True)[:5], **about}
+    return Outcome(sample, "coordinate ascent by minibatches", checks, facts)
+
+
+def climbed(
+    model: Any,
+    data: Values,
+    rng: np.random.Generator,
+    batch: int,
+    passes: int,
+    step: Step,
+    reporter: Reporter | None = None,
+) -> Any:
+    """Return q of all rows after so many passes, from a random start.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Stochastic`.
+    data : mapping of str to ndarray
+    rng : numpy.random.Generator
+        Of the start and of the order of the rows.
+    batch, passes : int
+        As of `run`.
+    step : callable
+        ``step(t)``: how far the shared q moves at minibatch t = 0, 1, ..., from 0 to 1.
+    reporter : Reporter, optional
+        Takes progress.
+    """
+    inputs, q, t = model.inputs, model.vb_start(data, rng), 0
+    size = inputs.size(data)
+    for done in range(passes):
+        (reporter or Reporter()).progress("passes", done, passes)
+        order = rng.permutation(size)
+        for first in range(0, size, batch):
+            rows = np.sort(order[first : first + batch])
+            q = model.vb_mixed(q, _target(model, q, inputs.reordered(data, rows), size / len(rows)), step(t))
+            t += 1
+    return model.vb_local(q, data)
+
+
+def _target(model: Any, q: Any, part: Values, factor: float) -> Any:
+    """Return what q would be if all rows were like these."""
+    stats = model.vb_e_step(model.vb_local(q, part), part).stats
+    return model.vb_m_step(model.vb_scaled(stats, factor))
+
+
+def elbo(model: Any, q: Any, data: Values) -> float:
+    """Return the ELBO of all rows, with every constant."""
+    return float(model.vb_e_step(q, data).value - model.divergence(q))
+
+
+def swept(model: Any, q: Any, data: Values) -> Any:
+    """Return q after one step of batch variational Bayes."""
+    return model.vb_m_step(model.vb_e_step(q, data).stats)

@@ -1,0 +1,169 @@
+"""What a method is given (`Problem`) and what it hands back (`Outcome`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.data.read import Data
+from bayeszoo.foundation.gate import Check
+from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
+from bayeszoo.model.base import Model, Sufficient
+from bayeszoo.model.capabilities import Compiled
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+    from bayeszoo.inference.engine.density import Density
+    from bayeszoo.inference.starts import Start
+
+
+class Reporter:
+    """Takes progress; this one is silent, the command line's is not."""
+
+    def say(self, line: str) -> None:
+        """Take one line about what is going on."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Take how much of a long piece of work is done."""
+
+
+class Clock:
+    """Seconds by phase: ``build`` (declaring the model), ``compile`` and ``run``."""
+
+    def __init__(self) -> None:
+        self.seconds = {"build": 0.0, "compile": 0.0, "run": 0.0}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time spent in the block to ``name``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - start
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model, its data and a source of randomness.
+
+    Attributes
+    ----------
+    model : Model
+        The prior.
+    given : Data or Accumulated
+        The validated data; or their statistics, when the rows were not kept.
+    rng : numpy.random.Generator
+        All randomness of the fit comes from here.
+    reporter : Reporter
+        Takes progress.
+    clock : Clock
+        Times the phases.
+    """
+
+    model: Model
+    given: Data | Accumulated
+    rng: np.random.Generator
+    reporter: Reporter = field(default_factory=Reporter)
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def data(self) -> Data:
+        """The rows; an `InputError` says so when they were not kept."""
+        return rows_of(self.given)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows were kept."""
+        return isinstance(self.given, Data)
+
+    @property
+    def like(self) -> Data:
+        """The data, or when their rows were not kept none of them: names, types and labels are the same."""
+        return like_of(self.given)
+
+    @cached_property
+    def stats(self) -> Any:
+        """Sufficient statistics of the data, or None when the model has none."""
+        return stats_of(self.model, self.given) if isinstance(self.model, Sufficient) else None
+
+    @property
+    def sample(self) -> Any:
+        """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
+        return self.stats if isinstance(self.model, Sufficient) else self.data
+
+    @cached_property
+    def declared(self) -> pm.Model:
+        """The PyMC model that is sampled: on sufficient statistics where there are any, else on the rows."""
+        with self.clock.phase("build"):
+            if isinstance(self.model, Sufficient):
+                return self.model.compressed(self.stats)
+            return self.model.compiled(self.data) if isinstance(self.model, Compiled) else self.model.declare(self.data)
+
+    @cached_property
+    def density(self) -> Density:
+        """The compiled log density of ``declared``."""
+        declared = self.declared
+        with self.clock.phase("compile"):
+            from bayeszoo.inference.engine.density import Density
+
+            return Density(declared)
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """Where to begin, in unconstrained coordinates; the first is where the most of the posterior is known to be."""
+        with self.clock.phase("compile"):
+            from bayeszoo.inference.starts import starts
+
+            return starts(self)
+
+    @property
+    def declared_from(self) -> str:
+        """What the sampled density is computed from."""
+        if isinstance(self.model, Sufficient):
+            return "sufficient statistics"
+        return "rows, compiled" if isinstance(self.model, Compiled) else "rows"
+
+    def seed(self) -> int:
+        """Draw a seed for a library that wants an integer."""
+        return int(self.rng.integers(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found.
+
+    Attributes
+    ----------
+    draws : mapping of str to ndarray
+        Shape (chain, draw, *parameter shape); a point estimate has one chain of one draw.
+    sampler : str
+        The engine that did the work, with what was special about it.
+    checks : sequence of Check
+        The gate.
+    facts : mapping
+        Numbers about the fit as a whole, stored as attributes: ``log_evidence``, ``elbo``, ``k_hat``, ...
+    sample_stats, optimization : mapping of str to ndarray
+        Per draw, shape (chain, draw), and per iteration, shape (iteration,).
+    dims, coords : mapping
+        Names and labels of the parameters' axes.
+    interrupted : bool
+        Whether the run was stopped from outside.
+    """
+
+    draws: Mapping[str, np.ndarray]
+    sampler: str
+    checks: list[Check]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
+    optimization: Mapping[str, np.ndarray] = field(default_factory=dict)
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, Any] = field(default_factory=dict)
+    interrupted: bool = False

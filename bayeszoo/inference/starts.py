@@ -1,0 +1,155 @@
+"""Where samplers and optimizers begin, in unconstrained coordinates.
+
+A model with latent variables has modes that no fixed initial point is near: where all components are alike the gradient
+is zero between them. EM with restarts finds the modes first. Chains begin at every one that can hold a share of the
+posterior that matters, so that a posterior with several modes is seen as chains that disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.optimize import Gradient, maximize
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods.laplace import gaussian
+from bayeszoo.inference.problem import Problem
+from bayeszoo.model.capabilities import Latent, Variational
+
+MOST = 5
+"""Maxima of EM that are looked at."""
+SHARE = math.log(1000)
+"""A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
+SAME = 1e-4
+"""Nats by which places differ if they are not one: a hundredth of a standard deviation apart."""
+EDGE = 1e-6
+"""Least probability to begin from."""
+LEAST_SHARE = 0.005
+"""Modes with less of the mass may be missed by so few draws."""
+MOST_COORDINATES = 1000
+"""Coordinates from which the curvature is not computed; then modes are judged by their heights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A place to begin.
+
+    Attributes
+    ----------
+    x : ndarray of shape (D,)
+        Where, in unconstrained coordinates.
+    scale : ndarray of shape (D, D) or None
+        Lower triangular: how far a chain may begin from it, in the directions of the posterior. None where it is not
+        known; a chain then begins within one unit of each coordinate.
+    log_mass : float
+        Log of the mass of the posterior about it, up to a constant.
+    """
+
+    x: np.ndarray
+    scale: np.ndarray | None = None
+    log_mass: float = 0.0
+
+    def log_density(self, points: np.ndarray) -> np.ndarray:
+        """Log density of the Laplace approximation at points of shape (draws, D), up to a constant of all starts."""
+        scale = cast(np.ndarray, self.scale)
+        z = scipy.linalg.solve_triangular(scale, (points - self.x).T, lower=True)
+        return -np.sum(z * z, axis=0) / 2 - np.sum(np.log(np.diag(scale)))
+
+    @property
+    def height(self) -> float:
+        """What `log_density` is at the place itself."""
+        return -float(np.sum(np.log(np.diag(cast(np.ndarray, self.scale)))))
+
+    def near(self, seed: int, joint: Gradient) -> np.ndarray:
+        """Return a point nearby at which the density is finite, as long as a hundred trials find one."""
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            if self.scale is None:
+                x = self.x + rng.uniform(-1, 1, len(self.x))
+            else:
+                x = self.x + self.scale @ rng.standard_normal(len(self.x))
+            if np.isfinite(joint(x)[0]):
+                break
+        return x
+
+
+def visits(starts: list[Start], points: np.ndarray) -> float:
+    """Return the least share of points that are of a known mode, relative to the share that its mass should have.
+
+    Parameters
+    ----------
+    starts : list of Start
+        Modes with their Laplace approximations.
+    points : ndarray of shape (draws, D)
+        In unconstrained coordinates.
+
+    Notes
+    -----
+    Chains that begin at a mode may leave it while they warm up, and agree with each other ever after.
+    """
+    masses = np.exp([one.log_mass - starts[0].log_mass for one in starts])
+    shares = masses / masses.sum()
+    heights = np.array([one.log_density(points) for one in starts])
+    nearest = np.argmax(heights + np.log(shares)[:, None], axis=0)
+    return min(float(np.mean(nearest == i)) / share for i, share in enumerate(shares) if share >= LEAST_SHARE)
+
+
+def starts(problem: Problem) -> list[Start]:
+    """Return the places to begin from, the one with the largest mass first."""
+    density = problem.density
+    if not isinstance(problem.model, Latent):
+        return [Start(density.start)]
+    points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
+    found = [_described(density.joint, x) for x in points]
+    if any(one.scale is None for one in found):  # of which only the height is known
+        found = [replace(one, log_mass=density.joint(one.x)[0]) for one in found]
+    found = _distinct(sorted(found, key=lambda one: -one.log_mass))
+    return [one for one in found if one.log_mass >= found[0].log_mass - SHARE]
+
+
+def _distinct(found: list[Start]) -> list[Start]:
+    """Leave out places that another climb has reached as well, as from an edge that is no mode inside."""
+    kept: list[Start] = []
+    for one in found:
+        if all(other.scale is None or other.log_density(one.x[None])[0] < other.height - SAME for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _modes(problem: Problem) -> list[Any]:
+    """Return parameters at the distinct maxima of EM; where the density has none, means at the optima of the ELBO."""
+    model: Any = problem.model
+    if isinstance(model, Variational) and hasattr(model, "unbounded") and model.unbounded(problem.data):
+        found = vb.climbs(model, problem.data, problem.rng, reporter=problem.reporter)
+        each = (model.vb_posterior(climb.state) for climb in found.distinct[:MOST])
+        return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in each]
+    found = em.climbs(model, problem.sample, problem.rng, flat=False, reporter=problem.reporter)
+    return [climb.state for climb in found.distinct[:MOST]]
+
+
+def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
+    """Move probabilities and rates of 0, where a mode in the constrained space may be, to where they have a logarithm.
+
+    The mode of the unconstrained density, which is climbed to from there, is inside.
+    """
+    transforms = {v.name: getattr(density.model.rvs_to_transforms[v], "name", "") for v in density.model.free_RVs}
+    return {
+        name: np.maximum(values, EDGE) if transforms.get(name) == "simplex" else np.where(values == 0, EDGE, values)
+        for name, values in state.items()
+    }
+
+
+def _described(joint: Gradient, x: np.ndarray) -> Start:
+    """Move to the mode of the unconstrained density nearby, and measure it by its Laplace approximation."""
+    if len(x) > MOST_COORDINATES:
+        return Start(x, None, joint(x)[0])
+    try:
+        q = gaussian(maximize(joint, x))
+    except NumericalError:
+        return Start(x, None, joint(x)[0])
+    return Start(q.mean, q.scale, joint(q.mean)[0] + q.log_volume + len(x) / 2 * math.log(2 * math.pi))

@@ -1,0 +1,1 @@
+"""Compiled loops over NumPy arrays; PyTensor is not needed here."""

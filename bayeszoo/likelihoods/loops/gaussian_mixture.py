@@ -1,0 +1,213 @@
+"""One pass over the rows of a Gaussian mixture: log likelihood and expected statistics. Numba; no PyTensor.
+
+The E-step of EM and the gradient in `mixture` are a few small matrix products away from these statistics, so
+responsibilities are never held for more than a block of rows. Cost O(N K D^2). Save this file when
+`vectors` has changed: numba's cache of compiled code looks at the time of one file.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.likelihoods.loops.vectors import exponentials
+
+BLOCK = 256
+"""Rows at a time: few enough for the first-level cache, enough for the processor's vector instructions."""
+
+_NATS = math.log(2 * math.pi)
+
+# Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+
+
+@_loops
+def _inverse_factor(sigma: np.ndarray, factor: np.ndarray, inverse: np.ndarray) -> float:
+    """Fill in the Cholesky factor and its inverse; return log det L, or NaN where sigma is not positive definite."""
+    size, log_det = len(sigma), 0.0
+    for j in range(size):
+        for i in range(j, size):
+            total = sigma[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j and not total > 0:
+                return np.nan
+            factor[i, j] = math.sqrt(total) if i == j else total / factor[j, j]
+        log_det += math.log(factor[j, j])
+    for j in range(size):
+        inverse[j, j] = 1 / factor[j, j]
+        for i in range(j + 1, size):
+            total = 0.0
+            for k in range(j, i):
+                total -= factor[i, k] * inverse[k, j]
+            inverse[i, j] = total / factor[i, i]
+    return log_det
+
+
+@_loops
+def _whiten(rows: int, block: np.ndarray, mean: np.ndarray, inverse: np.ndarray, z: np.ndarray) -> None:
+    """Fill in z = L^-1 (y - mean), of shape (D, rows)."""
+    for i in range(len(mean)):
+        for n in range(rows):
+            z[i, n] = inverse[i, 0] * (block[0, n] - mean[0])
+        for j in range(1, i + 1):
+            for n in range(rows):
+                z[i, n] += inverse[i, j] * (block[j, n] - mean[j])
+
+
+@_loops
+def _log_densities(rows: int, constant: float, z: np.ndarray, out: np.ndarray) -> None:
+    """Fill in constant - z'z / 2."""
+    for n in range(rows):
+        out[n] = constant
+    for i in range(len(z)):
+        for n in range(rows):
+            out[n] -= 0.5 * z[i, n] * z[i, n]
+
+
+@_loops
+def _responsibilities(rows: int, p: np.ndarray, work: np.ndarray) -> float:
+    """Replace log w_k N(y | k), of shape (K, rows), by responsibilities; return the sum of the rows' log densities.
+
+    A row that no component can give has log density -inf, and counts for none.
+    """
+    largest, total = work[0], work[1]
+    for n in range(rows):
+        total[n], largest[n] = 0.0, p[0, n]
+    for k in range(1, len(p)):
+        for n in range(rows):
+            largest[n] = p[k, n] if p[k, n] > largest[n] else largest[n]
+    for n in range(rows):
+        largest[n] = 0.0 if largest[n] == -np.inf else largest[n]
+    for k in range(len(p)):
+        for n in range(rows):
+            p[k, n] -= largest[n]
+        exponentials(p[k, :rows], work[2, :rows])
+        for n in range(rows):
+            total[n] += p[k, n]
+    value = _sum_of_logs(rows, total)
+    for n in range(rows):
+        value += largest[n]
+        total[n] = 0.0 if total[n] == 0.0 else 1 / total[n]
+    for k in range(len(p)):
+        for n in range(rows):
+            p[k, n] *= total[n]
+    return value
+
+
+@_loops
+def _sum_of_logs(rows: int, x: np.ndarray) -> float:
+    """Sum log(x) by one logarithm of each product of 16: each x is from 1 to K, or 0."""
+    value, product = 0.0, 1.0
+    for n in range(rows):
+        product *= x[n]
+        if n % 16 == 15:
+            value += math.log(product)
+            product = 1.0
+    return value + math.log(product)
+
+
+@_loops
+def _add(rows: int, r: np.ndarray, z: np.ndarray, shift: np.ndarray, scatter: np.ndarray) -> float:
+    """Add sum r z and sum r z z' to what is there; return sum r."""
+    count = 0.0
+    for n in range(rows):
+        count += r[n]
+    for i in range(len(z)):
+        total = 0.0
+        for n in range(rows):
+            total += r[n] * z[i, n]
+        shift[i] += total
+        for j in range(i + 1):
+            total = 0.0
+            for n in range(rows):
+                total += r[n] * z[i, n] * z[j, n]
+            scatter[i, j] += total
+            scatter[j, i] = scatter[i, j]
+    return count
+
+
+@_loops
+def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, Y: np.ndarray) -> Any:
+    """Return log likelihood, N_k, sums of r z and of r z z', Cholesky factors L and their inverses; z = L^-1 (y - mu).
+
+    All is NaN where a covariance is not positive definite.
+    """
+    K, D = means.shape
+    if weights.shape != (K,) or covariances.shape != (K, D, D) or Y.shape[1] != D:
+        raise ValueError("weights, means, covariances and rows differ in K or D")
+    factors, inverses, constants, start = np.zeros((K, D, D)), np.zeros((K, D, D)), np.empty(K), 0.0
+    for k in range(K):
+        constants[k] = math.log(weights[k]) - 0.5 * D * _NATS
+        constants[k] -= _inverse_factor(covariances[k], factors[k], inverses[k])
+        if np.isnan(constants[k]):
+            start = np.nan
+    value, counts, shifts, scatters = start, np.full(K, start), np.full((K, D), start), np.full((K, D, D), start)
+    block, z, p, work = np.empty((D, BLOCK)), np.empty((K, D, BLOCK)), np.empty((K, BLOCK)), np.empty((3, BLOCK))
+    for first in range(0, len(Y), BLOCK):
+        rows = min(BLOCK, len(Y) - first)
+        for n in range(rows):
+            for j in range(D):
+                block[j, n] = Y[first + n, j]
+        for k in range(K):
+            _whiten(rows, block, means[k], inverses[k], z[k])
+            _log_densities(rows, constants[k], z[k], p[k])
+        value += _responsibilities(rows, p, work)
+        for k in range(K):
+            counts[k] += _add(rows, p[k], z[k], shifts[k], scatters[k])
+    return value, counts, shifts, scatters, factors, inverses
+
+
+class GaussianSums(NamedTuple):
+    """Expected sufficient statistics of a Gaussian mixture, with responsibilities r of shape (N, K).
+
+    Attributes
+    ----------
+    value : float
+        Log likelihood of the ordered rows.
+    counts : ndarray of shape (K,)
+        N_k = sum of r.
+    shifts : ndarray of shape (K, D)
+        Sum of r (y - mu_k), about the means that were given.
+    scatters : ndarray of shape (K, D, D)
+        Sum of r (y - mu_k) (y - mu_k)'.
+    """
+
+    value: float
+    counts: np.ndarray
+    shifts: np.ndarray
+    scatters: np.ndarray
+
+
+def gaussian_e_step(weights: Any, means: Any, covariances: Any, Y: Any) -> GaussianSums:
+    """Return log likelihood and expected statistics of rows of a Gaussian mixture, in one pass.
+
+    Parameters
+    ----------
+    weights : array_like of shape (K,)
+        >= 0. Their sum need not be 1: the E-step of variational Bayes passes exp(E[log w]) and its other constants in.
+    means, covariances : array_like of shapes (K, D) and (K, D, D)
+        Of the components; covariances symmetric and positive definite.
+    Y : array_like of shape (N, D)
+        The rows.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not agree.
+    NumericalError
+        When the log likelihood is NaN: a covariance is not positive definite, or a number is not finite.
+
+    Notes
+    -----
+    A row that no component can give makes the log likelihood -inf, and is in no count.
+    """
+    arrays = (np.ascontiguousarray(a, dtype=np.float64) for a in (weights, means, covariances, Y))
+    value, counts, shifts, scatters, factors, _ = whitened_statistics(*arrays)
+    if np.isnan(value):
+        raise NumericalError("no log likelihood: a covariance is not positive definite, or a number is not finite")
+    return GaussianSums(value, counts, (factors @ shifts[..., None])[..., 0], factors @ scatters @ factors.mT)

@@ -1,0 +1,1 @@
+"""PyTensor operations with analytic gradients, on the compiled loops."""

@@ -1,0 +1,87 @@
+"""Marginal log likelihood of probabilistic PCA as one PyTensor operation, which has its gradient as well.
+
+The latent factors are integrated out, and so are numbers that are missing: rows are N(mean, W W' + sigma2 I), and of a
+row that is not whole the entries that were observed. Statistics by pattern of what was observed stand for the rows, so
+a gradient costs the same for a thousand rows and for a million. Tipping and Bishop 1999, section 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+
+from bayeszoo.likelihoods.loops import factors as ppca_loops
+from bayeszoo.likelihoods.loops.factors import ppca_value_and_gradient
+from bayeszoo.likelihoods.ops.operation import LogDensity
+
+__all__ = ["PpcaLikelihood", "ppca_log_likelihood", "ppca_value_and_gradient"]
+
+
+def _by_loops(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
+    """Return value and gradients by Woodbury's identity, as arrays."""
+    value, of_mean, of_loadings, of_variance = ppca_value_and_gradient(
+        mean, loadings, variance[0], observed, n, means, scatters
+    )
+    return np.asarray(value), of_mean, of_loadings, np.full(1, of_variance)
+
+
+def _by_covariances(
+    mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any
+) -> list[np.ndarray]:
+    """Return value and gradients from the D x D covariance: with P its inverse, d/dC = (P S P - n P) / 2."""
+    value, of_mean, of_loadings, of_variance = 0.0, np.zeros_like(mean), np.zeros_like(loadings), 0.0
+    covariance = loadings @ loadings.T + variance[0] * np.eye(len(mean))
+    if not variance[0] > 0:
+        return [np.asarray(np.nan), of_mean, of_loadings, np.full(1, np.nan)]
+    for p, seen in enumerate(observed != 0):
+        inverse = np.linalg.inv(covariance[np.ix_(seen, seen)])
+        shift, log_det = (means[p] - mean)[seen], np.linalg.slogdet(covariance[np.ix_(seen, seen)])[1]
+        scatter = scatters[p][np.ix_(seen, seen)] + n[p] * np.outer(shift, shift)
+        value -= (n[p] * (seen.sum() * math.log(2 * math.pi) + log_det) + np.sum(inverse * scatter)) / 2
+        of_covariance = (inverse @ scatter @ inverse - n[p] * inverse) / 2
+        of_mean[seen] += n[p] * inverse @ shift
+        of_loadings[seen] += 2 * of_covariance @ loadings[seen]
+        of_variance += np.trace(of_covariance)
+    return [np.asarray(value), of_mean, of_loadings, np.full(1, of_variance)]
+
+
+class PpcaLikelihood(LogDensity):
+    """Mean (D,), loadings (D, q), variance (1,) and statistics by pattern to log likelihood, and three gradients."""
+
+    parameters = (1, 2, 1)
+    data = ((2, "float64"), (1, "float64"), (2, "float64"), (3, "float64"))
+    sources = (ppca_loops,)
+    loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_covariances)
+
+
+def ppca_log_likelihood(
+    mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any
+) -> Any:
+    """Return the log density of rows N(mean, W W' + sigma2 I), missing numbers integrated out, as a PyTensor scalar.
+
+    Parameters
+    ----------
+    mean : variable of shape (D,)
+    loadings : variable of shape (D, q)
+        W. Its rotations W Q have the same density; q may be 0, or exceed D.
+    variance : variable of shape ()
+        sigma2 > 0, the variance of the noise of each number.
+    observed : variable of shape (P, D)
+        For each pattern 1 where a number was observed, else 0.
+    n : variable of shape (P,)
+        How many rows have it.
+    means : variable of shape (P, D)
+        Their mean; what it is where nothing was observed does not matter.
+    scatters : variable of shape (P, D, D)
+        Their scatter about that mean; here neither.
+
+    Notes
+    -----
+    The fields of `bayeszoo.patterns.Patterns`, as ``pm.Data``; they have no gradient. At a variance <= 0 the value is
+    NaN. Second derivatives raise NotImplementedError.
+    """
+    of_one = pt.shape_padleft(variance, 1)
+    return PpcaLikelihood()(mean, loadings, of_one, pt.cast(observed, "float64"), n, means, scatters)[0]

@@ -1,0 +1,145 @@
+"""Statistics of rows that were read in parts and not kept: what `chunks.accumulate` makes and `fit` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.read import Data, refuse_other_labels
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Model, Stats, Sufficient, fields_of
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulated:
+    """A model's statistics of a whole file, and what else a fit has to know of its rows.
+
+    Parameters
+    ----------
+    model : Model
+        Whose statistics they are. Another model's, or those with other fields, may be the same: `require` tells.
+    stats : Stats
+        The statistics of all rows.
+    like : Data
+        None of the rows: the names, types and labels of their arrays.
+    rows : int
+        How many rows were kept of those that were read.
+    digest : str
+        SHA-256 of the rows, whatever parts they were read in. It is not the digest of the same rows as `Data`.
+    source : str
+        The base name of the file.
+    columns : mapping of str to str
+        The user's column for each role.
+    notes : tuple of str
+        Everything that was done to the rows or is remarkable about them.
+    probe : Data, optional
+        A few of the rows, by which it is told whether another model has the same statistics.
+    reading : mapping of str to object, optional
+        What `accumulate` was asked with, as `Data.reading`, and ``rows``, how many were read at a time.
+    """
+
+    model: Model
+    stats: Any
+    like: Data
+    rows: int
+    digest: str
+    source: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    probe: Data | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Say what the statistics are of."""
+        return f"Accumulated({type(self.stats).__name__} of {self.rows} rows; from {self.source}; for {self.model})"
+
+    def require(self, model: Model) -> None:
+        """Raise `InputError` unless these are the statistics that ``model`` has of the rows.
+
+        They are when the models are equal; or when both have the same statistics of the first rows, to the last digit.
+        """
+        refuse_other_labels(model, self.like)
+        if not isinstance(model, Sufficient):
+            raise InputError(f"{model.name} has no sufficient statistics: it needs the rows", hint="use bz.read")
+        if type(model) is type(self.model) and fields_of(model) == fields_of(self.model):
+            return
+        if model.inputs != self.model.inputs or self.probe is None or not self._same_statistics(model, self.probe):
+            raise InputError(f"the statistics are those of {self.model}, not of {model}", hint="accumulate them again")
+
+    def _same_statistics(self, model: Any, probe: Data) -> bool:
+        mine, other = arrays_of(model.statistics(probe)), arrays_of(_sufficient(self.model).statistics(probe))
+        return mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
+
+
+def _sufficient(model: Any) -> Sufficient:
+    if not isinstance(model, Sufficient):
+        raise InputError(f"{model.name} has no sufficient statistics", hint="see `bayeszoo list`")
+    return model
+
+
+def rows_of(given: Data | Accumulated) -> Data:
+    """Return the rows, or raise the `InputError` that says that they were not kept."""
+    if isinstance(given, Accumulated):
+        raise InputError(f"only statistics of the {given.rows} rows were kept, and this needs the rows")
+    return given
+
+
+def like_of(given: Data | Accumulated) -> Data:
+    """Return the data, or where only statistics were kept none of the rows, with the same names, types and labels."""
+    return given.like if isinstance(given, Accumulated) else given
+
+
+def stats_of(model: Any, given: Data | Accumulated) -> Any:
+    """Return a model's statistics of the data."""
+    return given.stats if isinstance(given, Accumulated) else model.statistics(given)
+
+
+def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
+    """Return the fields of statistics as arrays of numbers.
+
+    Raises
+    ------
+    InputError
+        When one is not numbers: such statistics cannot be stored.
+    """
+    arrays = {f.name: np.asarray(getattr(stats, f.name)) for f in fields(stats)}
+    for name, values in arrays.items():
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"{type(stats).__name__}.{name} is {values.dtype}: only statistics of numbers are kept")
+    return arrays
+
+
+def rebuilt(model: Any, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
+    kind = type(model.statistics(like))
+    return kind(**{name: array if array.ndim else _number(array) for name, array in arrays.items()})
+
+
+def _number(array: np.ndarray) -> int | float:
+    """Return a float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end."""
+    return int(array) if array.dtype.kind in "biu" else np.float64(array)
+
+
+def digest_of(stats: Any) -> str:
+    """Return the SHA-256 of statistics."""
+    return Data(arrays_of(stats)).digest
+
+
+def described(like: Data, labels: tuple[str, ...]) -> dict[str, Any]:
+    """Return the names, types and shapes of the arrays of none of the rows, and their labels, ready for JSON."""
+    return {
+        name: {"labels": values.tolist()} if name in labels else {"type": values.dtype.str, "shape": values.shape[1:]}
+        for name, values in like.items()
+    }
+
+
+def none_of_the_rows(arrays: Mapping[str, Mapping[str, Any]], **more: Any) -> Data:
+    """Make the arrays again that `described` described."""
+    made = {
+        name: np.array(what["labels"], dtype=str) if "labels" in what else np.zeros((0, *what["shape"]), what["type"])
+        for name, what in arrays.items()
+    }
+    return Data(made, **more)

@@ -1,0 +1,362 @@
+"""Files larger than memory: read in chunks as strictly as at once, and added up as a model's statistics."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
+from bayeszoo.data.read import Data, HasInputs, reading_of, refuse_other_labels
+from bayeszoo.data.table.numbers import LARGEST_COUNT, Dropped
+from bayeszoo.data.table.read import read_parts
+from bayeszoo.data.table.table import Table, shown
+from bayeszoo.errors import InputError
+from bayeszoo.inference.problem import Reporter
+from bayeszoo.model.accumulated import Accumulated, arrays_of
+from bayeszoo.model.base import Model, Sufficient
+
+ROWS = 100_000
+_PROBE = 100
+_MOST_NOTES = 20
+
+
+def read_chunks(
+    model: HasInputs,
+    source: str | os.PathLike[str],
+    /,
+    rows: int = ROWS,
+    *,
+    missing: str = "refuse",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+    **options: Any,
+) -> Iterator[Data]:
+    """Read a file for a model in chunks of so many rows, as strictly as `read` does; no more is held in memory.
+
+    Messages and notes count the rows of the file. What only the whole file tells is found when the chunk that tells it
+    is read: until the last chunk has come, the file may still be refused.
+
+    Parameters
+    ----------
+    model : Model or class
+        The model, or its class.
+    source : path
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file.
+    rows : int
+        How many rows of the file a chunk has, >= 1; the last may have fewer.
+    missing, delimiter, decimal, encoding, header
+        Of `read`.
+    **options : str or list of str
+        Those of ``model.inputs.options``. Labels that are found in the data (categories, symbols) must be given.
+
+    Yields
+    ------
+    Data
+        The rows of a chunk; none of them, if all were dropped for lack of a value.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be used exactly as it is; or not in chunks, because a row alone does not say what it means
+        (``positive``, counts of labels, sequences of symbols or of other observations).
+    """
+    how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
+    return (chunk.data for chunk in _read(model, source, rows, how, missing, options))
+
+
+def accumulate(
+    model: Model,
+    source: str | os.PathLike[str],
+    /,
+    rows: int = ROWS,
+    *,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> Accumulated:
+    """Add up a model's statistics of a file of any size, chunk by chunk.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Sufficient`.
+    source : path
+        As `read_chunks` takes it.
+    rows : int
+        How many rows are read at a time; the result does not depend on it, but for rounding.
+    reporter : Reporter, optional
+        Takes a line a chunk; silent by default.
+    **options
+        Of `read_chunks`.
+
+    Returns
+    -------
+    Accumulated
+        To be given to `fit` in place of data.
+
+    Raises
+    ------
+    InputError
+        When the model has no sufficient statistics, or as `read_chunks`.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> total = bz.accumulate(bz.find("ridge")(), "large.csv", target="price")  # doctest: +SKIP
+    >>> tree = bz.fit(bz.find("ridge")(tau=2.0), total, "exact")  # doctest: +SKIP
+    """
+    if not isinstance(model, Model):
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+    if not isinstance(model, Sufficient):
+        raise InputError(f"{model.name} has no sufficient statistics: nothing to add up", hint="see `bayeszoo list`")
+    how, missing, given = _apart(options)
+    total = _added_up(model, _read(model, source, rows, how, missing, given), reporter or Reporter())
+    return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows)))
+
+
+def first_chunk(
+    model: HasInputs, source: str | os.PathLike[str], /, rows: int = ROWS, **options: Any
+) -> tuple[Data, str]:
+    """Return the first chunk of a file with any rows that are kept, and what to call it: ``"rows 1 to 1000"``."""
+    how, missing, options = _apart(options)
+    chunks = _read(model, source, rows, how, missing, options)
+    chunk = next(chunk for chunk in chunks if model.inputs.size(chunk.data))  # or reading has refused the file
+    return chunk.data, "the data" if chunk.is_whole else chunk.where
+
+
+def _apart(options: dict[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    """Take the options of a file from those of the inputs."""
+    how = {"delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
+    given = {name: value for name, value in options.items() if name not in how and name != "missing"}
+    return {name: options.get(name, value) for name, value in how.items()}, options.get("missing", "refuse"), given
+
+
+class _Chunk(NamedTuple):
+    """Some rows of a file: which, counted from 1, and whether they are all."""
+
+    data: Data
+    first: int
+    last: int
+    is_whole: bool
+
+    @property
+    def where(self) -> str:
+        return f"rows {self.first} to {self.last}"
+
+
+def _read(
+    model: HasInputs, source: Any, rows: int, how: Mapping[str, Any], missing: str, options: Mapping[str, Any]
+) -> Iterator[_Chunk]:
+    """Check what can be checked before the file is read, and return its chunks."""
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}")
+    if not isinstance(source, str | os.PathLike):
+        hint = "bz.read takes what is in memory"
+        raise InputError(f"chunks are of a file, got {type(source).__name__}", hint=hint)
+    return _checked(model, read_parts(source, int(rows), **how), missing, options)
+
+
+def _checked(model: HasInputs, tables: Iterator[Table], missing: str, options: Mapping[str, Any]) -> Iterator[_Chunk]:
+    """Parse tables, and hold them to the rules for all of them together."""
+    inputs, totals, observations = model.inputs, Counter[str](), 0
+    like: Data | None = None
+    for table in tables:
+        chunk = _parsed(inputs, table, missing, options)
+        refuse_other_labels(model, chunk.data)
+        like = none_of(inputs, chunk.data) if like is None else like
+        if not chunk.is_whole:
+            _refuse_other_arrays(inputs, like, chunk)
+        totals.update(_sums(inputs, chunk.data))
+        _refuse_large(totals)
+        observations += int(inputs.observations(chunk.data)[1].sum())
+        yield chunk
+    if not observations:
+        raise InputError("there are no observations: no row has a value in every column that is used, and counts")
+
+
+def _parsed(inputs: Inputs, table: Table, missing: str, options: Mapping[str, Any]) -> _Chunk:
+    before = next((column.before for column in table.columns.values()), None)
+    first, last = 1 + (before or 0), table.rows + (before or 0)
+    if before is None:
+        parsed = inputs.parse(table, missing=missing, **options)
+    else:
+        _refuse_what_needs_all_rows(inputs, table, options)
+        try:
+            parsed = inputs.parse(table, missing=missing, **options)
+        except InputError as error:
+            raise _of_part(error, last) from None
+    checked_for = (inputs, False) if inputs.size(parsed.arrays) else None
+    data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for)
+    return _Chunk(data, first, last, before is None)
+
+
+def _of_part(error: InputError, last: int) -> InputError:
+    """Say up to which row was looked: how many rows are wrong is of these, not of the file."""
+    if not error.rows:
+        return error
+    text = str(error).removesuffix(f"; {error.hint}")
+    return InputError(f"{text}, of the rows up to {last}", column=error.column, rows=error.rows, hint=error.hint)
+
+
+def none_of(inputs: Inputs, data: Data) -> Data:
+    """Return none of the rows, with the names, types and labels of their arrays."""
+    return Data(inputs.split(data, 0)[0], data.source, data.columns, (), data.checked_for)
+
+
+# Rules for all chunks together
+
+
+_OF_ALL_ROWS: dict[type[Inputs], frozenset[str]] = {
+    Binary: frozenset({"positive", "count"}),
+    Categories: frozenset({"count", "columns"}),
+    Transitions: frozenset({"column", "sequence"}),
+}
+"""Options that look at all rows together: what they make of a part of the rows is not a part of what they make."""
+_LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols"}
+"""The option that gives the labels, which are otherwise found in the rows."""
+
+
+def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> None:
+    """Refuse options, or their absence, with which a row alone does not say what it means."""
+    if isinstance(inputs, Series):
+        raise InputError("a sequence of observations cannot be cut into chunks", hint="read the file at once")
+    given = {name: value for name, value in options.items() if value is not None}
+    whole = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
+    for name in sorted(whole & given.keys()):
+        hint = "write 0 and 1" if name == "positive" else "read the file at once, or give it one observation a row"
+        raise InputError(f"--{name} looks at all rows together, and does not go with chunks", hint=hint)
+    if isinstance(inputs, Categories) and "column" not in given and len(table.columns) > 1:
+        raise InputError("the table may hold labels or counts, which all rows together tell", hint="use --column")
+    labels = next((name for kind, name in _LABELS.items() if isinstance(inputs, kind)), None)
+    if labels is not None and labels not in given:
+        raise InputError(f"the {labels} must be known before the first chunk", hint=f"name them with --{labels}")
+    ends = "source" in given or any(pair <= table.columns.keys() for pair in ({"from", "to"}, {"source", "target"}))
+    if isinstance(inputs, Transitions) and not ends:
+        hint = "give columns of transitions with --source and --target"
+        raise InputError("a sequence of symbols cannot be cut into chunks", hint=hint)
+    if isinstance(inputs, Transitions) and str(given.get("order")) != "1":
+        raise InputError("what the contexts are, all rows together tell", hint="use --order 1")
+
+
+def _refuse_other_arrays(inputs: Inputs, like: Data, chunk: _Chunk) -> None:
+    """Refuse labels or types that change from chunk to chunk, as those of somebody else's inputs might."""
+    here = none_of(inputs, chunk.data)
+    if here != like or here.columns != like.columns:
+        raise InputError(f"{chunk.where} have other labels, columns or types than those before them")
+
+
+def _sums(inputs: Inputs, data: Data) -> dict[str, int]:
+    """Add up the arrays of counts; each has a sum below 2**53."""
+    counts = {name: values for name, values in data.items() if name not in inputs.coded and values.dtype.kind == "i"}
+    return {name: int(values.sum()) for name, values in counts.items()}
+
+
+def _refuse_large(totals: Mapping[str, int]) -> None:
+    for name, total in totals.items():
+        if total > LARGEST_COUNT:
+            raise InputError(f"{shown(name)} has a sum above 2**53")
+
+
+# Adding up
+
+
+def _added_up(model: Any, chunks: Iterator[_Chunk], reporter: Reporter) -> Accumulated:
+    inputs, digest, notes = model.inputs, Digest(model.inputs), _Notes()
+    stats: Any = None
+    probe, like = None, None
+    for chunk in chunks:
+        found = model.statistics(chunk.data)
+        stats = found if stats is None else stats + found
+        digest.update(chunk.data)
+        notes.add(chunk)
+        if probe is None and inputs.size(chunk.data):
+            probe, like = Data(inputs.split(chunk.data, _PROBE)[0]), none_of(inputs, chunk.data)
+        reporter.say(f"{chunk.data.source}: {chunk.last} rows read, {digest.rows} kept")
+    arrays_of(stats)  # refuses what cannot be stored
+    none = cast(Data, like)  # a file without observations has been refused
+    said = (*notes.of_all(), *_not_looked_for(inputs, notes.chunks), *_kept(digest.rows, notes.chunks))
+    return Accumulated(model, stats, none, digest.rows, digest.hexdigest(), none.source, none.columns, said, probe)
+
+
+def _kept(rows: int, chunks: int) -> tuple[str, ...]:
+    return (f"{rows} rows in {chunks} chunk{'s' * (chunks > 1)}: their statistics were kept, the rows were not",)
+
+
+def _not_looked_for(inputs: Inputs, chunks: int) -> tuple[str, ...]:
+    if chunks == 1 or not isinstance(inputs, Regression):
+        return ()
+    return ("constant, identical or too many columns were not looked for, as the file was read in chunks",)
+
+
+class Digest:
+    """SHA-256 of canonical arrays that come in parts: the same whatever the parts.
+
+    Each array has a digest of its own, of the bytes of its rows one after the other; the digest of the data is of these
+    with the names, types and shapes.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs, self._types = inputs, dict[str, tuple[str, tuple[int, ...]]]()
+        self._states = dict[str, Any]()
+        self.rows = 0
+
+    def update(self, arrays: Arrays) -> None:
+        """Take some rows; labels are taken once."""
+        first = not self._states
+        for name, values in arrays.items():
+            is_label = name in self._inputs.coords
+            if first:
+                self._states[name] = hashlib.sha256()
+                self._types[name] = values.dtype.str, values.shape if is_label else values.shape[1:]
+            if first or not is_label:
+                self._states[name].update(np.ascontiguousarray(values))
+        self.rows += self._inputs.size(arrays)
+
+    def hexdigest(self) -> str:
+        """Return the digest of the rows so far."""
+        state = hashlib.sha256(f"rows in chunks\0{self.rows}\0".encode())
+        for name in sorted(self._states):
+            kind, shape = self._types[name]
+            state.update(f"{name}\0{kind}\0{shape}\0{self._states[name].hexdigest()}\0".encode())
+        return state.hexdigest()
+
+
+class _Notes:
+    """Notes on chunks as notes on the file: what was said of some chunks only is said to be so."""
+
+    def __init__(self) -> None:
+        self._times, self._where = Counter[str](), dict[str, str]()
+        self._dropped: list[int] = []
+        self._lost = self._more = self.chunks = 0
+
+    def add(self, chunk: _Chunk) -> None:
+        """Take the notes on one chunk."""
+        self.chunks += 1
+        for note in chunk.data.notes:
+            if isinstance(note, Dropped):
+                self._dropped = [*self._dropped, *note.first][:5]
+                self._lost += note.total
+            elif note in self._times or len(self._times) < _MOST_NOTES:
+                self._times[note] += 1
+                self._where.setdefault(note, chunk.where)
+            else:
+                self._more += 1
+
+    def of_all(self) -> tuple[str, ...]:
+        """Return the notes on the file."""
+        found = [self._said(note, times) for note, times in self._times.items()]
+        dropped = [str(Dropped.of(self._dropped, self._lost))] if self._lost else []
+        more = [f"{self._more} more notes on single chunks"] if self._more else []
+        return (*found, *dropped, *more)
+
+    def _said(self, note: str, times: int) -> str:
+        if times == self.chunks:
+            return note
+        return f"{self._where[note] if times == 1 else f'{times} of {self.chunks} chunks'}: {note}"

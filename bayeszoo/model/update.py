@@ -1,0 +1,114 @@
+"""Streaming: the posterior of one batch is the prior of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model.base import Conjugate, Model
+from bayeszoo.model.fields import hyperparameters
+
+
+def update(model: Model, batch: Any, **options: Any) -> Model:
+    """Return the model whose prior is this model's posterior given a batch.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Conjugate`.
+    batch : Data or anything that `read` takes
+        More rows.
+    **options
+        Of `read`.
+
+    Raises
+    ------
+    InputError
+        When the model is not conjugate, the batch does not suit it, or it has other labels than an earlier batch.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> coin = bz.find("beta_bernoulli")()
+    >>> print(bz.update(bz.update(coin, [1, 1]), [0]))
+    beta_bernoulli(a=3, b=2)
+    """
+    conjugate = _require_conjugate(model)
+    data = read(model, batch, **options)
+    return cast(Model, conjugate.updated(conjugate.statistics(data)).labelled(data))
+
+
+def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options: Any) -> Iterator[Model]:
+    """Yield, after each batch, the model whose prior is the posterior of all rows so far.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Conjugate`. Its own prior counts in full for ever.
+    batches : iterable of Data or anything that `read` takes
+        Taken one at a time, when the next model is asked for.
+    forget : float
+        How much each row still counts when another batch has come: after ``age`` batches, ``forget ** age`` times. In
+        (0, 1]; at 1 nothing is forgotten, and the order of the rows does not matter.
+    **options
+        Of `read`.
+
+    Raises
+    ------
+    InputError
+        When the model is not conjugate, ``forget`` is not in (0, 1], or a batch does not suit the model or has other
+        labels than the first.
+    NumericalError
+        When the model's statistics do not know what it means to count rows twice.
+
+    Notes
+    -----
+    The likelihood of a batch of that age is raised to the power ``forget ** age``, as in the power-prior filter of
+    Smith (1979): with equal batches the rows count as ``1 / (1 - forget)`` batches in the long run.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> coin = bz.find("beta_bernoulli")()
+    >>> [str(model) for model in bz.stream(coin, [[1, 1], [0]], forget=0.5)]
+    ['beta_bernoulli(a=3, b=1)', 'beta_bernoulli(a=2, b=2)']
+    """
+    _require_conjugate(model)
+    if not (isinstance(forget, int | float) and 0 < forget <= 1):
+        raise InputError(f"forget must be a number in (0, 1], got {forget!r}", hint="1 forgets nothing")
+    if isinstance(batches, str | PathLike | Mapping):
+        raise InputError("batches must be several, one after the other", hint="put a single one into a list")
+    return _stream(model, batches, float(forget), options)
+
+
+def _stream(model: Any, batches: Iterable[Any], forget: float, options: Mapping[str, Any]) -> Iterator[Model]:
+    accumulated = None
+    for batch in batches:
+        data = read(model, batch, **options)
+        stats = model.statistics(data)
+        if accumulated is None:
+            _require_weights(model, stats)
+            model = model.labelled(data)  # which the other batches must have too
+        accumulated = stats if accumulated is None else accumulated.discounted(forget) + stats
+        yield model.updated(accumulated).labelled(data)
+
+
+def _require_weights(model: Any, stats: Any) -> None:
+    """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
+    both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
+    pairs = zip(*([np.asarray(getattr(one, name)) for name in hyperparameters(model)] for one in both), strict=True)
+    if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
+        raise NumericalError(f"{type(stats).__name__}.discounted(2) is not the statistics of the same rows twice")
+
+
+def _require_conjugate(model: Any) -> Any:
+    if not isinstance(model, Model):
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+    if not isinstance(model, Conjugate):
+        raise InputError(f"{model.name} has no closed-form posterior to go on from", hint="see `bayeszoo list`")
+    return model

@@ -1,0 +1,132 @@
+"""Which fits may be drawn together, in which colours, and what may be drawn over them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from bayeszoo.comparison.compare import require_same_data
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.inference.labels.symmetry import matched
+from bayeszoo.model.base import fields_of
+from bayeszoo.plots import style as pictures
+from bayeszoo.results.assemble import dumps, model_of
+from bayeszoo.results.quantities import labels, varying
+from bayeszoo.results.summary import components_withheld, failures_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+COLOURS = {
+    "nuts": "#1f5a92",
+    "gibbs": "#1f5a92",
+    "smc": "#2a8f8a",
+    "exact": "#8a8f98",
+    "enumerate": "#8a8f98",
+    "advi": "#d9822b",
+    "fullrank_advi": "#b0562f",
+    "laplace": "#7a5ea8",
+    "vb": "#5b9a3c",
+}
+"""The colour of each method's draws, where no other fit has it; grey is what is exact."""
+EXACT, MODE = "#16181d", "#c0392b"
+"""The colours of the closed form and of the mode."""
+
+
+def withheld(tree: xr.DataTree) -> str:
+    """Say why no estimate of a fit may be drawn, if none may."""
+    if tree.attrs["status"] != "ok":
+        return "; ".join(failures_of(tree))
+    return "" if labels(tree) else components_withheld(tree)
+
+
+def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
+    """Return one or several fits as a list; `InputError` where there is something else among them."""
+    found = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
+    for one in found:  # a mapping gives its names
+        if not hasattr(one, "children"):
+            raise InputError(
+                f"fits are asked for, not {type(one).__name__}", hint="pass what bz.fit returned, or a list"
+            )
+    return found
+
+
+def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
+    """Return fits that may all be shown and are of the same data, their components numbered alike.
+
+    Raises
+    ------
+    Untrustworthy
+        When the estimates of a fit are withheld.
+    InputError
+        When the fits are of different data.
+    """
+    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
+    for tree in trees:
+        if why := withheld(tree):
+            raise Untrustworthy(f"{tree.attrs['method']}: {why}")
+    return matched(list(trees))
+
+
+def with_draws(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
+    """Return the fits that are more than a point."""
+    return [tree for tree in trees if tree.attrs["kind"] != "point estimate"]
+
+
+def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
+    """Return the fits that have draws and are not withheld, sampled ones first.
+
+    Independent draws of the exact posterior are left out beside others of the same model: they say nothing that its
+    density does not.
+    """
+    found = [one for one in with_draws(trees) if not withheld(one)]
+    others = [one for one in found if one.attrs["method"] != "exact"]
+    return sorted(others if others and same_model(found) else found, key=lambda one: one.attrs["kind"] != "sampled")
+
+
+def same_model(trees: Sequence[xr.DataTree]) -> bool:
+    """Say whether fits are of one model with one prior: a closed form or a mode of one is that of all."""
+    models = [model_of(tree) for tree in trees]
+    found = [(type(model), json.loads(dumps(fields_of(model)))) for model in models]
+    return all(one == found[0] for one in found)
+
+
+def that_have(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> list[xr.DataTree]:
+    """Return the fits that have all of the quantities."""
+    return [one for one in trees if set(quantities) <= set(labels(one))]
+
+
+def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
+    """Return the first entry of each parameter that is not a constant; of a single parameter its first entries."""
+    every = labels(tree)
+    firsts = varying(tree, list({label.partition("[")[0]: label for label in reversed(every)}.values())[::-1])
+    return (firsts if len(firsts) > 1 else every)[:most]
+
+
+def at_modes(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> list[xr.DataTree]:
+    """Return the fits by ``map`` that may be shown over those drawn: these must all be of one model, and they of it."""
+    found = [one for one in trees if one.attrs["method"] == "map" and not withheld(one)]
+    return [one for one in found if same_model([*drawn, one])]
+
+
+def lines(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> dict[str, bool]:
+    """Say whether closed form and mode may be drawn: not those of whose fit, by ``exact`` or ``map``, is withheld.
+
+    Returns
+    -------
+    dict of str to bool
+        ``exact`` and ``mode``, as `plots.posterior` takes them.
+    """
+    held = {one.attrs["method"] for one in trees if withheld(one) and same_model([*drawn[:1], one])}
+    return {"exact": "exact" not in held, "mode": "map" not in held}
+
+
+def colours(trees: Sequence[xr.DataTree]) -> list[str]:
+    """Return a colour for each fit, that of its method where no fit before it has it."""
+    own = [COLOURS.get(tree.attrs["method"], pictures.COLOURS[0]) for tree in trees]
+    others = [colour for colour in pictures.COLOURS if colour not in (*own, MODE)]
+    made: list[str] = []
+    for colour in own:
+        made.append(others.pop(0) if colour in made and others else colour)
+    return made

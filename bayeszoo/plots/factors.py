@@ -1,0 +1,249 @@
+"""Pictures of a fitted factor model: its eigenvalues, its rows and columns along the factors, and its relevances.
+
+None depends on how the factors of a draw are labelled or rotated. Figures are Matplotlib's, made without pyplot:
+``figure.savefig("scree.png")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.families.factors import ard_steps as ard
+from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
+from bayeszoo.model.accumulated import stats_of
+from bayeszoo.model.base import Values
+from bayeszoo.results.assemble import data_of, given_of, model_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BAND = (0.025, 0.975)
+"""Quantiles over draws between which intervals lie."""
+MOST_DRAWS = 400
+"""Draws that are looked at where each costs as much as a pass over the rows; an even selection."""
+MOST_BARS = 300
+"""Rows up to which each has its bars."""
+_DARK, _PALE, _DATA = "#1f4e79", "#9dbbd8", "#b5651d"
+
+
+class Biplot(NamedTuple):
+    """What `plot_biplot` draws, along principal axes of the mean covariance.
+
+    Attributes
+    ----------
+    scores, score_sd : ndarray of shape (rows, q)
+        Mean and standard deviation of the factors of each row, over the draws and given each.
+    loadings : ndarray of shape (draws, D, q)
+        Of each draw, rotated to the axes.
+    """
+
+    scores: np.ndarray
+    score_sd: np.ndarray
+    loadings: np.ndarray
+
+
+def plot_scree(tree: xr.DataTree) -> Figure:
+    """Draw the eigenvalues of the covariance of a row, W W' + variance I, beside those of the sample.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A fit of a model with ``loadings`` (D, q) and ``variance``. A point estimate has no intervals.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Posterior medians with 95% intervals; the sample's have divisor N, and where numbers are missing each entry of
+        its covariance is of the rows that have both. The dotted line is the median variance of the noise.
+
+    Raises
+    ------
+    InputError
+        When the fit has no loadings.
+    Untrustworthy
+        When it did not pass its gate.
+    """
+    params = _flat(tree, ("loadings", "variance"))
+    found, stats = eigenvalues(params), stats_of(model_of(tree), given_of(tree))
+    figure, axes = _figure(tree)
+    ranks = np.arange(1, found.shape[1] + 1)
+    sample = np.linalg.eigvalsh(ard.pairwise_covariance(stats))[::-1]
+    axes.plot(ranks + 0.12, sample, "D", color=_DATA, ms=4, mfc="none", label="of the sample")
+    _intervals(axes, ranks - 0.12, found, "of the fit")
+    axes.axhline(float(np.median(params["variance"])), color="0.5", lw=0.8, ls=":", label="variance of the noise")
+    if np.all(sample > 0):
+        axes.set_yscale("log")
+    axes.set(xlabel="rank", ylabel="eigenvalue of the covariance", xticks=ranks)
+    axes.legend(fontsize="small", frameon=False)
+    return figure
+
+
+def eigenvalues(params: Values) -> np.ndarray:
+    """Return the eigenvalues of W W' + variance I, shape (draws, D), largest first."""
+    W, variance = params["loadings"], params["variance"]
+    found = np.tile(variance[:, None], (1, W.shape[1]))
+    found[:, : W.shape[2]] += np.linalg.svd(W, compute_uv=False) ** 2
+    return found
+
+
+def plot_ard(tree: xr.DataTree) -> Figure:
+    """Draw the relevance precisions of Bayesian PCA, the smallest first: large ones switch factors off.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A fit of a model with ``alpha`` (q,). A point estimate has no intervals.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Of each draw alpha is sorted, because the labels of factors mean nothing; medians and 95% intervals of the k-th
+        smallest, in one over the squared unit of the data. Grey is the prior's median and interval for one factor.
+
+    Raises
+    ------
+    InputError
+        When the fit has no alpha.
+    Untrustworthy
+        When it did not pass its gate.
+    """
+    from scipy.stats import gamma
+
+    found, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), model_of(tree)
+    figure, axes = _figure(tree)
+    shape, rate = model.prior(len(given_of(tree)["column"])).relevance  # type: ignore[attr-defined, index]
+    low, median, high = gamma(shape, scale=1 / rate).ppf([BAND[0], 0.5, BAND[1]])
+    axes.axhspan(low, high, color="0.9", lw=0, label="prior")
+    axes.axhline(median, color="0.7", lw=0.8)
+    ranks = np.arange(1, found.shape[1] + 1)
+    _intervals(axes, ranks, found, "posterior")
+    axes.set(xlabel="rank", ylabel="relevance precision alpha", xticks=ranks, yscale="log")
+    axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Sequence[Any] | None = None) -> Figure:
+    """Draw rows as points and columns as arrows along two principal axes, with their uncertainty (Gabriel 1971).
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A fit of a model with ``mean``, ``loadings`` (D, q) and ``variance``, and q >= 2.
+    axes : tuple of int
+        Which two axes, counted from 1, the longest first.
+    groups : sequence of shape (rows,), optional
+        Labels by which the points are coloured.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The loadings of each draw are rotated to the principal axes of the mean covariance (Procrustes), and the factors
+        with them. Bars are one standard deviation of a row's factors; up to 300 rows have them. Pale points are the
+        arrow heads of single draws. Arrows are drawn at the scale that fits the points, which is on the right and top.
+
+    Raises
+    ------
+    InputError
+        When there are no such axes, or ``groups`` has not one entry a row.
+    Untrustworthy
+        When the fit did not pass its gate.
+    """
+    params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(data_of(tree)["Y"])
+    chosen = _chosen_axes(axes, params["loadings"].shape[2])
+    found = biplot(params, Y)
+    figure, panel = _figure(tree, 6.4, 6.0)
+    _draw_rows(panel, found, chosen, _checked(groups, len(Y)))
+    _draw_columns(panel, found.loadings[..., chosen], [str(name) for name in data_of(tree)["column"]])
+    panel.set(xlabel=f"factor along axis {axes[0]}", ylabel=f"factor along axis {axes[1]}")
+    return figure
+
+
+def biplot(params: Values, Y: np.ndarray) -> Biplot:
+    """Return scores of rows (rows, D) and loadings of all draws along the principal axes of the mean covariance."""
+    some = {name: values[:: -(-len(values) // MOST_DRAWS)] for name, values in params.items()}
+    turn = procrustes(some["loadings"], principal_axes(some["loadings"]))
+    given = latent_posterior(some, Y)
+    means = given.mean @ turn
+    own = turn[:, None].mT @ given.covariance @ turn[:, None]
+    variance = np.diagonal(own, axis1=-2, axis2=-1).mean(axis=0) + means.var(axis=0)
+    return Biplot(means.mean(axis=0), np.sqrt(variance), some["loadings"] @ turn)
+
+
+def _chosen_axes(axes: tuple[int, int], q: int) -> list[int]:
+    if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(one, int) and 1 <= one <= q for one in axes):
+        raise InputError(f"axes must be two different ones of 1 to {q}, got {axes}", hint="a biplot needs q >= 2")
+    return [one - 1 for one in axes]
+
+
+def _checked(groups: Sequence[Any] | None, rows: int) -> np.ndarray | None:
+    if groups is None:
+        return None
+    if len(groups) != rows:
+        raise InputError(f"groups has {len(groups)} entries, there are {rows} rows")
+    return np.asarray(groups).astype(str)
+
+
+def _draw_rows(panel: Axes, found: Biplot, chosen: list[int], groups: np.ndarray | None) -> None:
+    x, y = found.scores[:, chosen].T
+    if len(x) <= MOST_BARS:
+        dx, dy = found.score_sd[:, chosen].T
+        panel.errorbar(x, y, xerr=dx, yerr=dy, fmt="none", ecolor="0.88", lw=0.6, zorder=1)
+    for i, name in enumerate([None] if groups is None else np.unique(groups)):
+        some = slice(None) if name is None else groups == name
+        panel.plot(x[some], y[some], "o", ms=3, color=f"C{i}" if name else "0.45", label=name, zorder=2)
+    if groups is not None:
+        panel.legend(fontsize="small", frameon=False)
+
+
+def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
+    """Draw arrows of loadings (draws, D, 2) on the panel's points, with axes of their own."""
+    from matplotlib.patheffects import withStroke
+
+    mean = loadings.mean(axis=0)
+    reach = max(np.abs(panel.get_xlim()).max(), np.abs(panel.get_ylim()).max())
+    scale = 0.75 * reach / max(float(np.abs(mean).max()), np.finfo(float).tiny)
+    panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    if len(loadings) > 1:
+        heads = (loadings * scale).reshape(-1, 2)
+        panel.plot(heads[:, 0], heads[:, 1], ".", color=_PALE, ms=2, alpha=0.5, zorder=3)
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    for (x, y), name in zip(mean * scale, names, strict=True):
+        panel.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": _DARK, "lw": 1.3}, zorder=4)
+        words = panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize="small", parse_math=False, zorder=5)
+        words.set(ha="left" if x >= 0 else "right", va="bottom" if y >= 0 else "top", path_effects=halo)
+    both = (lambda v: v / scale, lambda v: v * scale)
+    for side in (panel.secondary_xaxis("top", functions=both), panel.secondary_yaxis("right", functions=both)):
+        side.tick_params(labelsize="small", colors=_DARK)
+
+
+def _intervals(axes: Axes, at: np.ndarray, draws: np.ndarray, label: str) -> None:
+    low, middle, high = np.quantile(draws, [BAND[0], 0.5, BAND[1]], axis=0)
+    bars = np.array([middle - low, high - middle]) if len(draws) > 1 else None
+    axes.errorbar(at, middle, yerr=bars, fmt="o", color=_DARK, ecolor=_PALE, elinewidth=2.5, ms=4, label=label)
+
+
+def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.tick_params(labelsize="small")
+    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
+    return figure, axes
+
+
+def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return draws of the named parameters with one leading axis."""
+    posterior = tree["posterior"].to_dataset()
+    if lacking := [name for name in names if name not in posterior]:
+        raise InputError(f"{tree.attrs['model']} has no {lacking[0]}", hint="give a fit of ppca or bayesian_pca")
+    if tree.attrs["status"] != "ok":
+        raise Untrustworthy(f"the fit is {tree.attrs['status']}: pictures of it are withheld")
+    found = {name: posterior[name].transpose("chain", "draw", ...).to_numpy() for name in names}
+    return {name: values.reshape(-1, *values.shape[2:]) for name, values in found.items()}

@@ -1,0 +1,396 @@
+"""Pictures of fits: thin functions over `arviz_plots`, each returning its `PlotCollection`.
+
+``bz.plots.posterior([nuts, advi, map]).savefig("posterior.png")``. Scalars are named as in the table of estimates, such
+as ``beta[age]``, and each has a panel.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.comparison.compare import names_of, require_same_data
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.inference.labels.symmetry import matched
+from bayeszoo.plots import style as pictures
+from bayeszoo.plots.drawable import (
+    EXACT,
+    MODE,
+    at_modes,
+    colours,
+    drawable,
+    lines,
+    listed,
+    one_of_each,
+    same_model,
+    that_have,
+    trusted,
+    with_draws,
+    withheld,
+)
+from bayeszoo.results.quantities import (
+    GROUPS,
+    draws_of,
+    exact_densities,
+    finite,
+    free_of_labels,
+    labels,
+    measurable,
+    modes,
+    varying,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from arviz_plots import PlotCollection
+    from matplotlib.figure import Figure
+
+    Entry = tuple[str, dict[str, Any]]
+else:
+    xr = lazy_loader.load("xarray")
+
+MOST = 12
+"""Scalars that have a panel, where none are named."""
+_CHAINS = pictures.COLOURS[:4]
+
+
+def trace(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
+    """Draw each chain of each quantity in the order of its draws: `arviz_plots.plot_trace`.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, by a sampler.
+    quantities : sequence of str, optional
+        Labels of scalars; by default the first `MOST`, and where labels of components mean nothing the quantities that
+        do not depend on them.
+    **options
+        Of the ArviZ function.
+
+    Raises
+    ------
+    InputError
+        When the fit has no chains, or there is no such quantity.
+    """
+    visuals = {"trace": {"width": 0.5, "alpha": 0.85}} | options.pop("visuals", {})
+    return _arviz().plot_trace(_chains(tree, quantities), color=_CHAINS, visuals=visuals, **_panels(options))
+
+
+def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
+    """Draw how the ranks of each chain among all draws are spread, with its envelope: `arviz_plots.plot_rank`.
+
+    Parameters and errors are those of `trace`. Chains that explore the same posterior stay within the envelope.
+    """
+    return _arviz().plot_rank(_chains(tree, quantities), color=_CHAINS, **_panels(options))
+
+
+def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
+    """Draw how the effective sample size grows with the draws: `arviz_plots.plot_ess_evolution`.
+
+    Parameters and errors are those of `trace`.
+    """
+    return _arviz().plot_ess_evolution(_chains(tree, quantities), **_panels(options))
+
+
+def energy(tree: xr.DataTree, **options: Any) -> PlotCollection:
+    """Draw the energies of Hamiltonian Monte Carlo and their transitions: `arviz_plots.plot_energy`.
+
+    Raises
+    ------
+    InputError
+        When the sampler has no energy.
+    """
+    if "energy" not in tree.children.get("sample_stats", {}):
+        raise InputError(f"{tree.attrs['method']} has no energy", hint="energies are of NUTS")
+    from matplotlib.ticker import MaxNLocator
+
+    collection = _arviz().plot_energy(tree, **({"backend": "matplotlib"} | options))
+    for axes in collection.viz["figure"].item().axes:
+        if axes.get_ylabel() == "Chain":
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    return collection
+
+
+def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
+    """Draw quantities against each other, divergent transitions marked: `arviz_plots.plot_pair`.
+
+    Parameters and errors are those of `trace`; by default there are at most five quantities.
+    """
+    chosen = labels(tree, free_of_labels(tree))[:5] if quantities is None else quantities
+    visuals = {"divergence": {"color": MODE}, "scatter": {"alpha": 0.15}} | options.pop("visuals", {})
+    return _arviz().plot_pair(_chains(tree, chosen), visuals=visuals, **_named(options))
+
+
+def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
+    """Draw the Pareto k-hat of each row left out, as the leave-one-out score has it: `arviz_plots.plot_khat`.
+
+    Rows are counted from 1. Above the line, which is at 0.7 or with few draws lower, importance weights cannot be used.
+    What is infinite is not drawn: the label of the axis counts these rows.
+
+    Raises
+    ------
+    InputError
+        When the model does not say how one observation is distributed, there are no draws, or no k-hat is finite.
+    """
+    from bayeszoo.answers.leave_out import without
+    from bayeszoo.answers.pointwise import with_log_likelihood
+
+    log_p = with_log_likelihood(tree)["log_likelihood"]["y"].transpose("row", "chain", "draw").to_numpy()
+    found = np.array([without(row)[1] for row in log_p])
+    if not np.isfinite(found).any():
+        raise InputError("no row has a finite k-hat")
+    infinite = int(np.sum(~np.isfinite(found)))
+    axis = "row" + f" ({infinite} of {len(found)} have no finite k-hat)" * (infinite > 0)
+    visuals = {"hlines": {"color": MODE, "linestyle": "--"}, "xlabel": {"text": axis}} | options.pop("visuals", {})
+    from_1 = xr.DataArray([np.nan, *np.where(np.isfinite(found), found, np.nan)], dims="row")  # there is no row 0
+    settings = {"hline_values": [k_hat_limit(log_p[0].size)], "backend": "matplotlib", "visuals": visuals} | options
+    collection = _arviz().plot_khat(SimpleNamespace(pareto_k=from_1), **settings)
+    _laid_out(collection)
+    return collection
+
+
+def posterior(
+    fits: xr.DataTree | Sequence[xr.DataTree],
+    quantities: Sequence[str] | None = None,
+    *,
+    exact: bool = True,
+    mode: bool = True,
+    **options: Any,
+) -> PlotCollection:
+    """Draw marginal densities of one or several fits, the exact ones and the mode over them: `arviz_plots.plot_dist`.
+
+    Parameters
+    ----------
+    fits : DataTree or sequence of DataTree
+        Fits to the same data. Of point estimates only the mode of the posterior is drawn.
+    quantities : sequence of str, optional
+        Labels of scalars; by default the first `MOST` that are not the same in every draw.
+    exact, mode : bool
+        Whether to draw the closed form and the mode, where all fits are of one model with one prior; else neither is.
+    **options
+        Of the ArviZ function.
+
+    Returns
+    -------
+    PlotCollection
+        Draws are coloured by method; the closed-form density, where the model has one, is a dashed black line; the mode
+        of the joint posterior, in the constrained space, is a red dotted one. Where models or priors differ the fits
+        are named with these. Components whose labels mean nothing are numbered alike in all fits.
+
+    Raises
+    ------
+    Untrustworthy
+        When the estimates of a fit are withheld.
+    InputError
+        When the fits are of different data, or there is no such quantity.
+    """
+    trees = trusted(listed(fits))
+    drawn = with_draws(trees)
+    if not drawn:
+        raise InputError("none of the fits has draws", hint="a point estimate has no density")
+    named = dict(zip(map(id, trees), names_of(trees), strict=True))
+    chosen = varying(drawn[0], labels(drawn[0]))[:MOST] if quantities is None else list(quantities)
+    is_one = same_model(trees)
+    curves = exact_densities(drawn[0], chosen) if exact and is_one else None
+    entries: list[Entry] = []
+    collection: Any = None
+    for tree, colour in zip(drawn, colours(drawn), strict=True):
+        look = {"color": colour, "width": 2.0}
+        quiet = {"credible_interval": False, "point_estimate": False, "point_estimate_text": False}
+        quiet |= {} if collection is None else {"title": False}
+        collection = _arviz().plot_dist(
+            draws_of(tree, chosen), visuals={"dist": look, **quiet}, plot_collection=collection, **_panels(options)
+        )
+        of_exact = "draws of " * (tree.attrs["method"] == "exact" and curves is not None)
+        entries.append((f"{of_exact}{named[id(tree)]}", look))
+    _legend(collection, entries + _over(collection, curves, _mode(trees, chosen) if mode and is_one else None))
+    return collection
+
+
+def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Dataset | None) -> list[Entry]:
+    """Draw the closed form and the mode over densities; return their names and looks."""
+    from arviz_plots import visuals as marks
+
+    entries: list[Entry] = []
+    if curves is not None:
+        entries.append(("exact", {"color": EXACT, "linestyle": "--", "width": 1.4}))
+        collection.map(marks.line_xy, "exact", data=curves, ignore_aes="all", **entries[-1][1])
+    if mode is not None:
+        entries.append(("MAP", {"color": MODE, "linestyle": ":", "width": 1.6}))
+        collection.map(marks.vline, "mode", data=mode, ignore_aes="all", **entries[-1][1])
+    return entries
+
+
+def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset | None:
+    """Return the mode as a fit that was asked for it has it, else as the closed form."""
+    asked_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
+    return next((found for tree in asked_first if (found := modes(tree, quantities)) is not None), None)
+
+
+def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCollection:
+    """Draw the first entry of each parameter as `posterior` does, of those fits that have them and may be shown.
+
+    Closed form and mode are not drawn where the fit by ``exact`` or by ``map`` is withheld.
+
+    Raises
+    ------
+    InputError
+        When no fit has draws that may be shown.
+    """
+    fits = listed(fits)
+    shown = drawable(fits)
+    if not shown:
+        raise InputError("none of the fits has draws that may be shown")
+    chosen = one_of_each(shown[0])
+    shown = that_have(shown, chosen)
+    return posterior([*shown, *at_modes(fits, shown)], chosen, **lines(fits, shown) | options)
+
+
+def forest(
+    fits: xr.DataTree | Sequence[xr.DataTree], quantities: Sequence[str] | None = None, **options: Any
+) -> PlotCollection:
+    """Draw the intervals of quantities that are measured alike, of one or several fits: `arviz_plots.plot_forest`.
+
+    Parameters and errors are those of `posterior`; by default there are at most 36 quantities.
+    """
+    trees = with_draws(trusted(listed(fits)))
+    if not trees:
+        raise InputError("none of the fits has draws", hint="a point estimate has no interval")
+    chosen = labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
+    found = [draws_of(tree, chosen) for tree in trees]
+    return _forest(dict(zip(names_of(trees), found, strict=True)), trees, options)
+
+
+def shrinkage(
+    approximation: xr.DataTree, reference: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any
+) -> PlotCollection:
+    """Draw how much too narrow an approximation is, as ADVI against NUTS: `arviz_plots.plot_forest`.
+
+    Parameters
+    ----------
+    approximation, reference : xarray.DataTree
+        Fits of one model with one prior to the same data, such as by ``advi`` and by ``nuts``.
+    quantities, **options
+        As of `posterior`; by default there are at most 24 quantities. Those whose standard deviation is 0 or not finite
+        are left out.
+
+    Returns
+    -------
+    PlotCollection
+        Each quantity less the mean of the reference, over its standard deviation: the reference's intervals are all
+        alike, and what is shorter is too sure, what is beside them is off. The labels give the ratio of the standard
+        deviations.
+
+    Raises
+    ------
+    Untrustworthy
+        When the estimates of the reference are withheld; those of the approximation are drawn all the same, as what is
+        wrong with them is the point, and the legend says that they are withheld.
+    InputError
+        When the fits are of different data, models or priors, or no quantity can be compared.
+    """
+    trusted([reference])
+    trees = [reference, approximation]
+    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
+    if not same_model(trees):
+        raise InputError(f"{' and '.join(names_of(trees))} are fits of different models or priors")
+    trees = matched(trees)
+    wanted = labels(reference) if quantities is None else quantities
+    chosen = finite(trees[1], measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
+    if not chosen:
+        raise InputError("no quantity has a standard deviation that is finite and not 0")
+    names = [name + " (withheld)" * bool(withheld(tree)) for name, tree in zip(names_of(trees), trees, strict=True)]
+    found = {name: draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
+    first, second = found.values()
+    mean, sd = (getattr(first, name)(("chain", "draw")) for name in ("mean", "std"))
+    ratios = (second.std(("chain", "draw")) / sd)["value"].to_numpy()
+    rows = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
+    moved = {name: ((one - mean) / sd).assign_coords(quantity=rows) for name, one in found.items()}
+    return _forest(moved, trees, options)
+
+
+def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
+    several, chosen = len(found) > 1, colours(trees)
+    settings: dict[str, Any] = {
+        "combined": True,
+        "figure_kwargs": _forest_size(next(iter(found.values()))["quantity"].to_numpy(), len(found)),
+        "labels": ["quantity"],
+        "ci_probs": (0.5, 0.95),
+    }
+    settings["stats"] = {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")}  # of shorter fits
+    settings |= {"color": chosen} if several else {}
+    looks = {} if several else {name: {"color": chosen[0]} for name in ("trunk", "twig")}
+    together = xr.concat(list(found.values()), dim="model", join="outer").assign_coords(model=list(found))
+    drawn = together if several else together.isel(model=0, drop=True)
+    visuals = looks | options.pop("visuals", {})
+    collection = _arviz().plot_forest(drawn, visuals=visuals, **_named(settings | options))
+    if several:
+        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(found, chosen, strict=True)])
+    _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
+    return collection
+
+
+def _forest_size(names: np.ndarray, fits: int) -> dict[str, Any]:
+    """Return the size of the figure and the widths of its columns, in inches; ArviZ does not measure the names."""
+    rows = max(3.0, len(names) * (1.6 + fits) / 1.6)
+    beside = min(max(2.5, 0.085 * max(len(str(name)) for name in names)), 8.0)
+    height = 0.6 + 0.16 * rows + 0.3 * fits * (fits > 1)  # the last is for the legend
+    return {"figsize": (5 + beside, height), "width_ratios": [beside, 5.0]}
+
+
+# What is drawn
+
+
+def _arviz() -> Any:
+    """Import ArviZ's plots; they take datasets, which their annotations do not say."""
+    import arviz_plots
+
+    return arviz_plots
+
+
+def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
+    """Return the draws of a sampler, with what it says of them."""
+    if tree.attrs["kind"] != "sampled":
+        raise InputError(f"{tree.attrs['method']} has no chains", hint="draw this of a fit by nuts, gibbs or smc")
+    groups = free_of_labels(tree) if quantities is None else (*GROUPS, "invariants")
+    chosen = labels(tree, groups)[:MOST] if quantities is None else quantities
+    made = {"posterior": draws_of(tree, chosen, groups)}
+    if "diverging" in tree.children.get("sample_stats", {}):
+        made["sample_stats"] = tree["sample_stats"].to_dataset()[["diverging"]]
+    return xr.DataTree.from_dict(made)
+
+
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    """Label panels by the quantity alone."""
+    from arviz_base.labels import NoVarLabeller
+
+    return {"labeller": NoVarLabeller(), "backend": "matplotlib"} | options
+
+
+def _panels(options: dict[str, Any]) -> dict[str, Any]:
+    return _named({"col_wrap": 3} | options)
+
+
+def _legend(collection: PlotCollection, entries: Sequence[Entry]) -> None:
+    """Say below the figure which line is what, in as many columns as there is room for."""
+    from arviz_plots.backend.matplotlib import legend
+
+    room = int(14 * _laid_out(collection).get_figwidth())  # characters in a line
+    names = [textwrap.fill(name, max(20, room - 8)) for name, _ in entries]
+    longest = max(len(line) for name in names for line in name.splitlines())
+    across = max(1, min(len(names), 5, room // (longest + 6)))
+    legend(collection, [dict(look) for _, look in entries], names, loc="outside lower center", ncols=across)
+
+
+def _laid_out(collection: PlotCollection) -> Figure:
+    """Return the figure, with room for its legend where it has no layout of its own."""
+    figure: Figure = collection.viz["figure"].item()
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    return figure

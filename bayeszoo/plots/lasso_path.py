@@ -1,0 +1,141 @@
+"""The modes of a Bayesian lasso under tighter and wider priors: the lasso's path."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.lasso import descent as lasso
+from bayeszoo.families.lasso.model import LaplaceWeights
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+RATIO = 1e3
+"""The last prior scale of a path over the first."""
+
+
+def lasso_path(model: Any, data: Any = None, b: Any = None, points: int = 50) -> pd.DataFrame:
+    """Return the mode of a Bayesian lasso for each of several prior scales.
+
+    Parameters
+    ----------
+    model : BayesianLasso
+        An instance with known noise; its own ``b`` plays no part.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+    b : array_like of float, optional
+        Prior scales, > 0; by default ``points`` of them, geometrically from the smallest at which a weight leaves 0.
+    points : int
+        How many, where ``b`` is not given.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a prior scale, by rising ``b``, the index. ``alpha`` is the penalty in scikit-learn's terms,
+        sigma^2 / (n b) on standardized columns; ``violation`` by how much the conditions of a mode are missed, at most
+        `lasso.LIMIT`; then one column a term with its weight in the user's units, exactly 0 where it is.
+
+    Raises
+    ------
+    InputError
+        When the model is no lasso with known noise, or the scales are not positive numbers.
+    NumericalError
+        When a mode is not found, or all weights are 0 at any prior scale.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> Lasso = bz.find("bayesian_lasso")
+    >>> data = bz.example(Lasso)
+    >>> path = bz.lasso_path(Lasso.weak(data), data, b=[0.15, 0.3, 3.0])
+    >>> [int((row != 0).sum()) for row in path.drop(columns=["alpha", "violation"]).to_numpy()]
+    [2, 3, 8]
+    """
+    import pandas as pd
+
+    if not isinstance(model, LaplaceWeights) or model.learn_sigma or model.scale_mixture:
+        raise InputError("a path needs a bayesian_lasso with known noise", hint="set sigma, and scale_mixture=False")
+    data = read(model, data)
+    stats = model.statistics(data)
+    scales = _grid(model, stats, points) if b is None else _checked(b)
+    rows, start = [], None
+    for scale in scales:
+        found = _mode(cast(Any, replace)(model, b=scale), stats, start)
+        start = found.theta
+        alpha = float(model.sigma) ** 2 / (stats.n * scale)
+        rows.append([alpha, found.violation, *(model.origin(len(start)) + start / model.units(stats))])
+    columns = ["alpha", "violation", *model.coords(data)["term"].tolist()]
+    return pd.DataFrame(rows, columns=columns, index=pd.Index(scales, name="b"))
+
+
+def _mode(model: LaplaceWeights, stats: Any, start: np.ndarray | None) -> lasso.Solution:
+    gram, pull = _normal(model, stats)
+    found = lasso.coordinate_descent(gram, pull, 1 / model.prior_scales(len(pull)), start=start)
+    if found.violation > lasso.LIMIT:
+        raise NumericalError(f"no mode found: the conditions are missed by {found.violation:.2g}")
+    return found
+
+
+def _normal(model: LaplaceWeights, stats: Any) -> tuple[np.ndarray, np.ndarray]:
+    design, outcome = model.equations(stats)
+    return design.T @ design / model.sigma**2, design.T @ outcome / model.sigma**2
+
+
+def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
+    if isinstance(points, bool) or not isinstance(points, int) or points < 2:
+        raise InputError(f"points must be a whole number >= 2, got {points!r}")
+    gram, pull = _normal(model, stats)
+    pattern = np.ones(len(pull))
+    pattern[: int(model.intercept)] = 0.0
+    top = lasso.largest_penalty(gram, pull, pattern)
+    if top == 0:
+        raise NumericalError("all weights are 0 at any prior scale: the outcome does not vary with the features")
+    return np.geomspace(1 / top, RATIO / top, points)
+
+
+def _checked(b: Any) -> np.ndarray:
+    scales = np.sort(np.atleast_1d(np.asarray(b, dtype=np.float64)))
+    if scales.ndim != 1 or not len(scales) or not (np.isfinite(scales).all() and scales[0] > 0):
+        raise InputError("prior scales b must be positive numbers")
+    return scales
+
+
+_LINES = ("-", "--", ":", "-.")
+"""How lines are drawn once all colours are used."""
+
+
+def plot_lasso_path(path: pd.DataFrame) -> Figure:
+    """Draw the standardized share of each weight along a path: where it leaves 0, and what it grows to.
+
+    Parameters
+    ----------
+    path : pandas.DataFrame
+        What `lasso_path` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Each weight over its largest size on the path, which makes weights of different units comparable.
+    """
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    terms = [name for name in path.columns if name not in ("alpha", "violation", "(intercept)")]
+    colours = len(rcParams["axes.prop_cycle"])
+    for i, name in enumerate(terms):
+        size = float(path[name].abs().max())
+        share = path[name] / (size if size > 0 and math.isfinite(size) else 1.0)
+        axes.plot(path.index, share, _LINES[i // colours % len(_LINES)], label=name)
+    axes.set(xscale="log", xlabel="prior scale b", ylabel="weight over its largest on the path")
+    axes.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
+    return figure

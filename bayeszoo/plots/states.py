@@ -1,0 +1,159 @@
+"""The picture of a decoded sequence: the probability of a state over time, the Viterbi path, and what was observed.
+
+Figures are Matplotlib's, made without pyplot: ``figure.savefig("states.png")``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.assign import flat, in_chunks
+from bayeszoo.answers.decode import Decodable, decodable, decode, require_states
+from bayeszoo.data.inputs import starts
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bayeszoo.model.base import Model
+
+BAND = (0.05, 0.95)
+"""Quantiles over draws between which the band lies."""
+_HELD = 2**24
+"""Probabilities of which quantiles are taken at once; of more draws an even selection is."""
+_DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
+
+
+def plot_states(
+    source: xr.DataTree | Model, new_data: Any = None, *, truth: Any = None, state: Any = None, **options: Any
+) -> Figure:
+    """Draw the smoothed probability of a state over time, and the Viterbi path below it.
+
+    Parameters
+    ----------
+    source, new_data, **options
+        As of `decode`.
+    truth : array_like of shape (rows,), optional
+        The true state of each row, where it is known, by any names. Rows of the name that goes with `state` are shaded:
+        the one in whose rows the state is most probable on average. Of booleans, the rows that are True.
+    state : optional
+        The state, as it is called in the draws; by default the one with the smallest share of the rows.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The band is that of the probability given the parameters, between its 5% and 95% quantiles over the draws; a
+        point estimate has none. Numbers are drawn above, on the axis of the rows; dotted lines are where a sequence
+        starts.
+
+    Raises
+    ------
+    InputError
+        As `decode`; or there is no such state, or ``truth`` has not one entry a row.
+    Untrustworthy, NumericalError
+        As `decode`.
+    """
+    from matplotlib.figure import Figure
+
+    whole = decodable(source, new_data, options)
+    require_states(whole)
+    frame = decode(source, new_data, **options)
+    k = _chosen(whole, frame, state)
+    shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{whole.states[k]}]"].to_numpy())
+    numbers = "symbol" not in whole.data
+    heights = [2.2] * numbers + [2.4, 0.22 * whole.model.K + 0.1]
+    figure = Figure(figsize=(10, sum(heights) + 0.9), layout="constrained")
+    panels = list(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    if numbers:
+        _draw_numbers(panels[0], whole)
+    _draw_probability(panels[-2], whole, frame, k, shaded)
+    _draw_path(panels[-1], whole, frame)
+    for panel in panels:
+        for start in starts(whole.data["sequence"])[1:]:
+            panel.axvline(start + 0.5, color="0.4", lw=0.8, ls=":")
+        panel.tick_params(labelsize="small")
+    panels[-1].set(xlim=(0.5, len(frame) + 0.5), xlabel="row")
+    figure.suptitle(_title(source, whole), fontsize="medium")
+    return figure
+
+
+def _title(source: Any, whole: Decodable) -> str:
+    if whole.fitted is None:
+        return f"{whole.model.name}, known tables"
+    return f"{whole.model.name}, {source.attrs['method']} ({source.attrs['kind']})"
+
+
+def _chosen(whole: Decodable, frame: pd.DataFrame, state: Any) -> int:
+    if state is None:
+        return int(np.argmin([frame[f"smoothed[{label}]"].mean() for label in whole.states]))
+    named = [str(label) for label in whole.states]
+    if str(state) not in named:
+        raise InputError(f"there is no state {state!r}", hint=f"the states are {', '.join(named)}")
+    return named.index(str(state))
+
+
+def _shaded(truth: Any, probability: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return which rows are truly of the state, and what it is called there."""
+    names = np.asarray(truth)
+    if names.shape != probability.shape:
+        raise InputError(f"truth has shape {names.shape}, there are {len(probability)} rows")
+    if names.dtype == bool:
+        return names, "true"
+    text = names.astype(str)
+    name = max(np.unique(text), key=lambda one: probability[text == one].mean())
+    return text == name, f"true: {name}"
+
+
+def _band(whole: Decodable, k: int) -> np.ndarray:
+    """Return quantiles over draws of the probability of a state, shape (2, rows)."""
+    draws = flat(whole.draws)
+    size = len(next(iter(draws.values())))
+    step = -(-size * len(whole.data["y"]) // _HELD)
+    some = {name: values[::step] for name, values in draws.items()}
+    each = [values[:, :, k] for _, values in in_chunks(whole.model, some, whole.data)]
+    return np.asarray(np.quantile(np.concatenate(each), BAND, axis=0))
+
+
+def _draw_probability(
+    axes: Axes, whole: Decodable, frame: pd.DataFrame, k: int, shaded: tuple[np.ndarray, str] | None
+) -> None:
+    rows, label = frame.index.to_numpy(), whole.states[k]
+    if shaded is not None:
+        _shade(axes, *shaded)
+    if len(flat(whole.draws)[next(iter(whole.draws))]) > 1:
+        low, high = _band(whole, k)
+        axes.fill_between(rows, low, high, color=_PALE, lw=0, label="5% to 95% of the draws")
+    axes.plot(rows, frame[f"smoothed[{label}]"], color=_DARK, lw=1.2, label="given all rows")
+    axes.set(ylim=(-0.02, 1.02), ylabel=f"P(state {label})")
+    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.1)
+
+
+def _shade(axes: Axes, rows: np.ndarray, label: str) -> None:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], rows.astype(int), [0]])))
+    spans = [(first + 0.5, after - first) for first, after in edges.reshape(-1, 2)]
+    axes.broken_barh(spans, (-0.02, 1.04), color=_TRUE, lw=0, label=label)
+
+
+def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
+    """Draw a bar in the lane of each row's state."""
+    lanes = {label: lane for lane, label in enumerate(whole.states)}
+    path = frame["viterbi"].map(lanes).to_numpy()
+    ends = np.append(np.flatnonzero(np.diff(path)) + 1, len(path))
+    firsts = np.append(0, ends[:-1])
+    for lane in lanes.values():
+        spans = [(a + 0.5, b - a) for a, b in zip(firsts, ends, strict=True) if path[a] == lane]
+        axes.broken_barh(spans, (lane - 0.4, 0.8), color=_DARK, lw=0)
+    axes.set_yticks(list(lanes.values()), [str(label) for label in lanes])
+    axes.set(ylim=(len(lanes) - 0.5, -0.5), ylabel="Viterbi")
+
+
+def _draw_numbers(axes: Axes, whole: Decodable) -> None:
+    y = whole.data["y"]
+    seen = whole.model.emissions(whole.data).seen(y)
+    axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
+    axes.set_ylabel(whole.data.columns.get("y", "y"), parse_math=False)

@@ -1,0 +1,125 @@
+"""What a section of the report is made of. Everything is plain text here: the template escapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bayeszoo.cli.terminal import number
+from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.plots.style import data_uri
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph; ``tone`` is ``""``, ``"note"`` or ``"bad"``."""
+
+    kind: ClassVar[str] = "words"
+    text: str
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to be read as it stands, or to be run."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What is not here, and why."""
+
+    kind: ClassVar[str] = "skipped"
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as a data URI, with the words that stand for it where it cannot be seen."""
+
+    kind: ClassVar[str] = "picture"
+    source: str
+    alt: str
+    caption: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Pictures side by side where there is room."""
+
+    kind: ClassVar[str] = "grid"
+    blocks: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Alternatives of which a reader chooses one, at first ``first``; without script all are shown."""
+
+    kind: ClassVar[str] = "choice"
+    label: str
+    options: Mapping[str, Sequence[Any]]
+    first: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names the row; ``words`` are the other columns that hold text."""
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    words: Sequence[str] = ()
+    sortable: bool = True
+
+    @property
+    def text_columns(self) -> list[bool]:
+        """Whether each column holds text rather than numbers."""
+        return [i == 0 or name in self.words for i, name in enumerate(self.columns)]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with a heading."""
+
+    anchor: str
+    title: str
+    blocks: Sequence[Any]
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", words: Sequence[str] = (), **options: Any
+) -> Table:
+    """Make a table of text and numbers, formatted as on the terminal; blank columns of words are left out."""
+    cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    blank = {i for i, name in enumerate(columns) if name in words and cells and not any(row[i] for row in cells)}
+    kept = [i for i in range(len(columns)) if i not in blank]
+    return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
+
+
+def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
+    """Draw a picture, or say why it cannot be drawn."""
+    try:
+        return Picture(data_uri(make), alt, caption, wide)
+    except (InputError, NumericalError, Untrustworthy) as error:
+        return Skipped(alt, str(error))
+
+
+@contextmanager
+def skipping(what: str, into: list[Skipped]) -> Iterator[None]:
+    """Take what a model, its data or its fit do not allow for a reason to leave a section out, and keep the reason."""
+    try:
+        yield
+    except (InputError, NumericalError, Untrustworthy) as error:
+        into.append(Skipped(what, str(error)))

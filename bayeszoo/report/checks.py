@@ -1,0 +1,150 @@
+"""Does the model make data like these? Before seeing them, after, and each of them from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.predictive_check import Replicates, predictive_check, replicate
+from bayeszoo.answers.prior_predictive import prior_tree
+from bayeszoo.answers.residuals import WITHHELD, residuals
+from bayeszoo.cli.terminal import number
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.inference.engine.approximation import GOOD_K_HAT
+from bayeszoo.model.base import Observable
+from bayeszoo.plots import fits as plots
+from bayeszoo.plots.drawable import MODE
+from bayeszoo.plots.residuals import draw_replicates, plot_residuals
+from bayeszoo.report.blocks import Section, Skipped, Words, picture, table
+from bayeszoo.results.assemble import given_of, model_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+_ABOUT = (
+    "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
+    "data. The data were used to fit as well, so these lean towards one half."
+)
+
+
+def prior(tree: xr.DataTree) -> Section:
+    """Compare the data with what the model makes before it has seen any."""
+    found = replicate(prior_tree(tree))
+    lead = (
+        "Data sets drawn from the prior, beside the observed one. A weak prior allows almost anything, and is wide "
+        "here; one that leaves the observed outside says something else than the data."
+    )
+    caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
+    drawn = picture(partial(_draw_prior, found), "prior predictive checks", caption, wide=True)
+    return Section("prior", "Before the data: what the prior expects", [Words(lead), drawn])
+
+
+def _draw_prior(found: Replicates) -> Figure:
+    """Draw the middle of each quantity of the prior's data sets: its tails may reach very far."""
+    from matplotlib.figure import Figure
+
+    names = [name for name in _known(found).replicated if "residual" not in name]
+    figure = Figure(figsize=(2.6 * len(names), 2.4), layout="constrained")
+    for axes, name in zip(np.ravel(figure.subplots(1, len(names), squeeze=False)), names, strict=True):
+        values = found.replicated[name][np.isfinite(found.replicated[name])]
+        observed = float(found.observed[name][0])
+        if len(values):
+            low, high = np.quantile(values, [0.05, 0.95])
+            axes.hist(values[(values >= low) & (values <= high)], bins=30, color="#c9d8e6")
+        axes.axvline(observed, color=MODE)
+        axes.set(xlabel=name, yticks=[])
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def _known(found: Replicates) -> Replicates:
+    """Leave out quantities that the data do not have."""
+    known = [name for name, values in found.observed.items() if np.isfinite(values).all()]
+    return replace(
+        found, observed={k: found.observed[k] for k in known}, replicated={k: found.replicated[k] for k in known}
+    )
+
+
+def posterior(tree: xr.DataTree) -> Section:
+    """Compare the data with what the fitted model makes."""
+    draws = 1 if tree.attrs["kind"] == "point estimate" else tree["posterior"].sizes["draw"]
+    chains = tree["posterior"].sizes["chain"]
+    replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws * chains)
+    frame = predictive_check(tree, replicates=replicates)
+    columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
+    rows = [
+        [str(name), *(row[key] for key in ("observed", "mean", "q025", "q975", "p_value", "mcse")), row["withheld"]]
+        for name, row in frame.iterrows()
+    ]
+    drawn = picture(
+        lambda: draw_replicates(_known(replicate(tree, replicates=replicates))),
+        "posterior predictive checks",
+        f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed.",
+        wide=True,
+    )
+    made = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
+    return Section("predictive", "After the data: what the model would make again", made)
+
+
+def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
+    """Predict each observation from the others."""
+    model = model_of(next(iter(named.values()))[0])
+    if not isinstance(model, Observable):
+        raise InputError(f"{model.name} does not say how one observation is distributed given the parameters")
+    rows = [[name, *_score(tree)] for name, (tree, _) in named.items()]
+    columns = ["fit", "LOO score", "se", "MC error", "largest k-hat", "why not"]
+    lead = "The mean log predictive density of one observation given all others, in nats; larger is better."
+    blocks: list[Any] = [Words(lead), table(columns, rows, words=["why not"])]
+    ok = {name: tree for name, (tree, _) in named.items() if tree.attrs["status"] == "ok"}
+    sampled = next((name for name, tree in ok.items() if tree.attrs["kind"] == "sampled"), None)
+    if sampled is not None:
+        posterior = ok[sampled]["posterior"]
+        limit = k_hat_limit(posterior.sizes["chain"] * posterior.sizes["draw"])
+        caption = f"k-hat of each row left out of {sampled}: above {limit:.2g}, dashed, its weights cannot be used."
+        blocks.append(picture(partial(plots.khat, ok[sampled]), "k-hat of each observation", caption))
+    if ok:
+        blocks.append(_residuals(ok[sampled if sampled is not None else next(iter(ok))]))
+    return Section("loo", "Each from the others: leave-one-out", blocks)
+
+
+def _score(tree: xr.DataTree) -> list[Any]:
+    """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
+    if tree.attrs["status"] != "ok":
+        return [None, None, None, None, "the estimates are withheld"]
+    model, data, method = model_of(tree), given_of(tree), tree.attrs["method"]
+    try:
+        if method == "exact":
+            found = score.closed_form(model, data)
+        elif tree.attrs["kind"] == "point estimate":
+            refitted = score.plugged_in(model, data, method)
+            if refitted is None:
+                return [None, None, None, None, "the estimate is not refitted without each observation"]
+            found = refitted
+        else:
+            found = score.psis(model, data, tree["posterior"].to_dataset())
+    except score.NoScore as error:
+        return [None, None, None, None, str(error)]
+    return [number(found.mean, 9), found.se, found.mcse, found.k_hat, ""]
+
+
+def _residuals(tree: xr.DataTree) -> Any:
+    """Draw the residuals of a fit, and say of how many rows they are withheld, and why."""
+    try:
+        frame = residuals(tree)
+    except (InputError, NumericalError, Untrustworthy) as error:
+        return Skipped("residuals", str(error))
+    held = int((frame["basis"] == WITHHELD).sum())
+    why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
+    if held == len(frame):
+        return Skipped("residuals", f"withheld of all {held} rows: {why}")
+    caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
+    caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
+    return picture(partial(plot_residuals, frame), "residuals", caption, wide=True)

@@ -1,0 +1,236 @@
+"""ArviZ's pictures of a fit: each quantity by itself, intervals together, and what the sampler says of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.comparison.compare import names_of
+from bayeszoo.plots import fits as plots
+from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
+from bayeszoo.report.blocks import Choice, Grid, Section, Skipped, Words, picture
+from bayeszoo.results.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
+from bayeszoo.results.summary import best, components_withheld, not_listed
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MOST = 8
+"""Quantities that have pictures of their own."""
+MOST_DRAWS = 2000
+"""Draws of a chain that traces and ranks show: all of a long chain would be megabytes, and look the same."""
+_SMALL, _WIDE = (4.6, 2.7), (9.4, 3.0)
+_HERO = 5.4
+
+
+def hero(trees: Sequence[xr.DataTree]) -> Any:
+    """Return the picture of the first screen: densities of the first entry of each parameter."""
+    shown = drawable(trees)
+    if not shown:
+        return Skipped("densities", _why_none(trees))
+    chosen = one_of_each(shown[0])
+    size = (_HERO, 0.55 + 1.55 * len(chosen))
+    make = partial(plots.overlay, trees, col_wrap=1, figure_kwargs={"figsize": size})
+    return picture(make, f"densities of {', '.join(chosen)}", _densities(chosen, shown, trees))
+
+
+def _why_none(trees: Sequence[xr.DataTree]) -> str:
+    """Say why no fit has densities, with the name of each that withholds them."""
+    named = zip(names_of(trees), trees, strict=True)
+    reasons = [f"{name}: {why}" for name, tree in named if with_draws([tree]) and (why := withheld(tree))]
+    return "; ".join(reasons) or "no fit has draws"
+
+
+def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> str:
+    """Say what a picture of densities shows, and what it leaves out."""
+    drawn = that_have(shown, chosen)
+    said = ["Posterior densities.", *_of_which(drawn, shown, trees)]
+    if not same_model(drawn):
+        return " ".join([*said, "Models or priors differ: no exact density and no MAP is that of all."])
+    over, first = lines(trees, drawn), drawn[0]
+    closed: Any = first.children.get("exact", {})
+    if any(label.partition("[")[0] in closed for label in chosen):
+        said.append("Dashed: the exact density." if over["exact"] else "The exact density is withheld with its fit.")
+    if not over["mode"]:
+        said.append("The MAP is withheld with its fit.")
+    elif at_modes(trees, drawn) or modes(first, chosen) is not None:
+        said.append("Dotted red: the MAP.")
+    return " ".join(said)
+
+
+def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> list[str]:
+    """Say of which model the fits drawn are, where the page has several, and which do not have the quantities."""
+    names = dict(zip(map(id, trees), names_of(trees), strict=True))
+    lacking = [names[id(one)] for one in shown if not any(one is other for other in drawn)]
+    of = [names[id(one)] for one in trees if any(one is other for other in drawn)]
+    said = [f"Of {', '.join(of)}."] if same_model(drawn) and not same_model(trees) else []
+    return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
+
+
+def section(trees: Sequence[xr.DataTree]) -> Section:
+    """Draw each quantity by itself, and all of them together."""
+    shown, sampled = drawable(trees), [one for one in trees if one.attrs["kind"] == "sampled"]
+    main = best(sampled or shown or trees)
+    blocks: list[Any] = [*_remarks(main)]
+    chosen = _chosen(main, shown)
+    if chosen:
+        options = {label: [Grid(_passport(label, main, trees, shown))] for label in chosen}
+        blocks.append(Choice("quantity", options))
+    blocks += _together(main, trees, shown)
+    return Section("pictures", "Pictures", blocks)
+
+
+def _remarks(main: xr.DataTree) -> list[Any]:
+    """Say what is not drawn one by one, and why."""
+    made: list[Any] = []
+    if main.attrs["status"] != "ok":
+        words = "Estimates are withheld: these are pictures of what went wrong, not of the posterior."
+        made.append(Words(words, "bad"))
+    if why := components_withheld(main):
+        made.append(Skipped("pictures of single components", why))
+    large = [f"{name} ({' x '.join(map(str, shape))} numbers)" for name, shape in not_listed(main).items()]
+    if large:
+        made.append(Skipped("pictures of each entry", f"too many to be listed one by one: {', '.join(large)}"))
+    total = len(labels(main, free_of_labels(main)))
+    if total > MOST:
+        how = "those whose chains agree least" if main.attrs["kind"] == "sampled" else "the first"
+        made.append(Words(f"{MOST} of {total} quantities have pictures of their own, {how}.", "note"))
+    return made
+
+
+def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
+    """Return the quantities drawn one by one: of many those whose chains agree least, in the order of the table.
+
+    What is the same in every draw, such as a loading that is 0 by definition, has nothing to be seen.
+    """
+    if main.attrs["kind"] != "sampled" and not shown:
+        return []
+    groups = free_of_labels(main)
+    values = draws_of(main, None, groups)["value"].to_numpy()
+    every = labels(main, groups)
+    varies = np.flatnonzero(np.ptp(values, axis=(0, 1)) > 0)
+    if main.attrs["kind"] == "sampled" and len(varies) > MOST:
+        from arviz_stats.base import array_stats
+
+        with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+            r_hat = np.asarray(array_stats.rhat(values[:, :, varies], method="rank", chain_axis=0, draw_axis=1))
+        varies = varies[np.sort(np.argsort(-np.nan_to_num(r_hat, nan=np.inf), kind="stable")[:MOST])]
+    return [every[i] for i in varies[:MOST]]
+
+
+def _passport(label: str, main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
+    """Return the pictures of one quantity: its density, and of a sampler trace, ranks and effective sample size."""
+    size: dict[str, Any] = {"figure_kwargs": {"figsize": _SMALL}}
+    made = []
+    if fits := that_have(shown, [label]):
+        density = partial(plots.posterior, [*fits, *at_modes(trees, fits)], [label], **lines(trees, fits), **size)
+        made.append(picture(density, f"density of {label}", _densities([label], shown, trees)))
+    if main.attrs["kind"] == "sampled":
+        thin, some = _thinned(main)
+        about = {
+            "trace": (plots.trace, thin, f"Each chain in the order of its draws{some}."),
+            "ranks": (
+                plots.rank,
+                thin,
+                f"Ranks of each chain among all draws, less what is expected: near 0 where the chains agree{some}.",
+            ),
+            "effective sample size": (
+                plots.ess,
+                main,
+                "Growth with the draws: blue for a mean, orange for a tail; dashed: the least that is asked for.",
+            ),
+        }
+        for what, (draw, tree, caption) in about.items():
+            made.append(picture(partial(draw, tree, [label], **size), f"{what} of {label}", caption))
+    return made
+
+
+def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
+    """Return a fit with at most `MOST_DRAWS` draws a chain, evenly spaced, and the words that say so."""
+    draws = tree["posterior"].sizes["draw"]
+    if draws <= MOST_DRAWS:
+        return tree, ""
+    kept = np.linspace(0, draws - 1, MOST_DRAWS).round().astype(int)
+    return tree.isel(draw=kept), f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
+
+
+def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
+    """Return the pictures of several quantities, and of the sampler."""
+    made: list[Any] = []
+    if forests := _forests(shown, trees):
+        made.append(Choice("intervals of", {name: [drawn] for name, drawn in forests.items()}))
+    if against := _against(trees):
+        made.append(Choice("against nuts:", against))
+    if main.attrs["kind"] != "sampled":
+        return made
+    caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
+    size = {"figure_kwargs": {"figsize": _WIDE}}
+    made.append(picture(partial(plots.energy, main, **size), f"energy of {main.attrs['method']}", caption, wide=True))
+    if diverged(main):
+        alt = f"{diverged(main)} divergent transitions"
+        caption = f"{alt}, in red: where the sampler lost its way."
+        made.append(picture(partial(plots.pair, main), alt, caption, wide=True))
+    return made
+
+
+def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
+    """Compare each approximation with the draws by nuts of the same model and prior, where there are any."""
+    names = names_of(trees)
+    sampled = [(name, one) for name, one in zip(names, trees, strict=True) if one.attrs["method"] == "nuts"]
+    made = {}
+    for name, tree in zip(names, trees, strict=True):
+        if tree.attrs["kind"] == "approximate" and sampled:
+            same = [(other, one) for other, one in sampled if same_model([tree, one])]
+            made[name] = [_shrinkage(name, tree, same)]
+    return made
+
+
+def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Any:
+    """Draw an approximation against the first fit by nuts that may be shown."""
+    against, nuts = next(((other, one) for other, one in sampled if not withheld(one)), ("nuts", None))
+    what = f"{name} against {against}"
+    if nuts is None:
+        return Skipped(what, "the estimates of nuts are withheld" if sampled else "no nuts of this model and prior")
+    both = [label for label in labels(nuts) if label in labels(tree)]
+    if not both:
+        return Skipped(what, "they have no quantity in common that is shown")
+    can = finite(tree, measurable(nuts, both))
+    drawn, why = can[: 2 * plots.MOST], withheld(tree)
+    said = [
+        f"{what}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off.",
+        *([f"The first {len(drawn)} of {len(can)} quantities."] if len(drawn) < len(can) else []),
+        *([f"Without those whose sd is 0 or not finite: {_few(both, can)}."] if len(can) < len(both) else []),
+        *([f"It is withheld ({why})."] if why else []),
+    ]
+    return picture(partial(plots.shrinkage, tree, nuts, drawn), what, " ".join(said))
+
+
+def _few(every: Sequence[str], without: Sequence[str], most: int = 6) -> str:
+    """Name the first of those that are not among the others, and count the rest."""
+    found = [one for one in every if one not in without]
+    return ", ".join(found[:most]) + f" and {len(found) - most} more" * (len(found) > most)
+
+
+def diverged(tree: xr.DataTree) -> int:
+    """Count the divergent transitions."""
+    stats: Any = tree.children.get("sample_stats", {})
+    return int(stats["diverging"].sum()) if "diverging" in stats else 0
+
+
+def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict[str, Any]:
+    """Draw the intervals of each parameter that has several entries, of very many the first."""
+    families: dict[str, list[str]] = {}
+    for label in labels(shown[0]) if shown else []:
+        families.setdefault(label.partition("[")[0], []).append(label)
+    made = {}
+    for name, entries in families.items():
+        if len(entries) > 1:
+            drawn = entries[: 3 * plots.MOST]
+            fits = that_have(shown, drawn)
+            said = [f"{name}: 50% and 95% intervals.", *_of_which(fits, shown, trees)]
+            said += [f"The first {len(drawn)} of {len(entries)}."] if len(drawn) < len(entries) else []
+            made[name] = picture(partial(plots.forest, fits, drawn), f"intervals of {name}", " ".join(said))
+    return made

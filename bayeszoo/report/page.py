@@ -1,0 +1,207 @@
+"""One HTML file about one or several fits: everything in it, nothing fetched, everything of a user's escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.comparison.compare import Withheld, compare, names_of, require_same_data
+from bayeszoo.errors import InputError
+from bayeszoo.inference.labels.symmetry import matched
+from bayeszoo.report import asked, checks, families, numbers, one_by_one, provenance, verdict
+from bayeszoo.report.blocks import Section, Skipped, skipping
+from bayeszoo.results.assemble import dumps, model_of
+from bayeszoo.results.files import require_writable, write_text
+from bayeszoo.results.summary import best, document
+
+if TYPE_CHECKING:
+    import jinja2
+    import xarray as xr
+
+    from bayeszoo.inference.problem import Reporter
+
+
+def report(
+    fits: xr.DataTree | Iterable[xr.DataTree | Withheld],
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    reporter: Reporter | None = None,
+) -> Path:
+    """Write one self-contained HTML page about one or several fits of the same data.
+
+    Parameters
+    ----------
+    fits : DataTree, or iterable of DataTree
+        What `fit` returned; a method that gave no answer may stand as `Withheld`.
+    path : str or Path
+        A name that ends in ``.html``; written whole or not at all.
+    overwrite : bool
+        Whether an existing file may be replaced.
+    reporter : Reporter, optional
+        Takes progress; silent by default.
+
+    Returns
+    -------
+    Path
+        Where it was written.
+
+    Raises
+    ------
+    InputError
+        When there is no fit, they are of different data, or the file cannot be written; no work was done then.
+
+    Notes
+    -----
+    The same fits give the same bytes. The page asks no network for anything, and its security policy lets no script run
+    but its own, by its hash. What a fit withholds stays withheld, with its reason.
+    """
+    path = probe(Path(path), overwrite)
+    trees, refused = _sorted(fits)
+    write_text(page(trees, refused, reporter), path)
+    return path
+
+
+def probe(path: Path, overwrite: bool = False) -> Path:
+    """Check that a page can be written, before any work is done."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"reports are saved as HTML: {path.name!r} must end in .html")
+    require_writable(path, overwrite)
+    return path
+
+
+def _sorted(fits: Any) -> tuple[list[xr.DataTree], list[Withheld]]:
+    every = [fits] if hasattr(fits, "children") else list(fits)
+    trees = [one for one in every if not isinstance(one, Withheld)]
+    if not trees:
+        raise InputError("there is no fit to report", hint="give what bz.fit returned")
+    require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
+    return trees, [one for one in every if isinstance(one, Withheld)]
+
+
+def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporter: Reporter | None = None) -> str:
+    """Return the page as text.
+
+    Parameters
+    ----------
+    trees : sequence of DataTree
+        At least one; all of the same data.
+    refused : sequence of Withheld
+        Methods that gave no answer.
+    reporter : Reporter, optional
+        Takes progress.
+    """
+    trees = matched(list(trees))
+    names = names_of(trees)
+    named = {name: (tree, document(tree)) for name, tree in zip(names, trees, strict=True)}
+    said = [verdict.verdict(name, found) for name, (_, found) in named.items()]
+    said += [verdict.refusal(one.method, one.reason) for one in refused]
+    first = best(trees)
+    main = next(name for name, (tree, _) in named.items() if tree is first)
+    sections = [one for one in _sections(named, said, refused, reporter) if one.blocks]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            title=_title(trees),
+            about=asked.about(first),
+            data=_data_line(first),
+            verdicts=said,
+            main=main,
+            estimates=numbers.in_brief(*named[main]),
+            hero=one_by_one.hero(trees),
+            sections=sections,
+            numbers=_script_safe({name: found for name, (_, found) in named.items()}),
+            **_assets(),
+        )
+    )
+
+
+def _sections(
+    named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]],
+    said: Sequence[verdict.Verdict],
+    refused: Sequence[Withheld],
+    reporter: Reporter | None,
+) -> Iterable[Section]:
+    trees = [tree for tree, _ in named.values()]
+    first = best(trees)
+    main = next(name for name, (tree, _) in named.items() if tree is first)
+    makers = {
+        "what was asked": lambda: asked.section(first),
+        "the graph of the model": lambda: asked.graph(first),
+        "the gate": lambda: verdict.section(named, said, main),
+        "the estimates": lambda: numbers.section(named, main),
+        "the comparison": lambda: numbers.comparison(compare([*trees, *refused])),
+        "pictures": lambda: one_by_one.section(trees),
+        "prior predictive checks": lambda: checks.prior(first),
+        "posterior predictive checks": lambda: checks.posterior(first),
+        "leave-one-out": lambda: checks.leave_one_out(named),
+        **dict(families.sections(trees)),
+        "provenance": lambda: provenance.section({name: tree for name, (tree, _) in named.items()}),
+        "how to make it again": lambda: provenance.reproduce(trees),
+    }
+    if len(named) + len(refused) == 1:
+        del makers["the comparison"]
+    left_out: list[Skipped] = []
+    for i, (what, make) in enumerate(makers.items()):
+        if reporter is not None:
+            reporter.progress(f"report: {what}", i, len(makers))
+        with skipping(what, left_out):
+            yield make()
+    yield Section("not-here", "What is not here", left_out)
+
+
+def _title(trees: Sequence[xr.DataTree]) -> str:
+    return ", ".join(dict.fromkeys(model_of(tree).name for tree in trees))
+
+
+def _data_line(tree: xr.DataTree) -> str:
+    rows = int(tree.attrs["data_rows"])
+    return f"{tree.attrs['data_source'] or 'arrays'}, {rows:,} row{'s' * (rows != 1)}, {tree.attrs['data_digest'][:8]}"
+
+
+# The template
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("bayeszoo.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@lru_cache(maxsize=1)
+def _assets() -> dict[str, Any]:
+    """Return the style and the script as they stand in the page, and the policy that allows them alone."""
+    from markupsafe import Markup
+
+    folder = resources.files("bayeszoo.report") / "templates"
+    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:"
+    policy += "; base-uri 'none'; form-action 'none'"
+    return {"style": Markup(style), "script": Markup(script), "policy": policy}
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def _script_safe(value: Any) -> Any:
+    """Return JSON that may stand within a script element: nothing in it can end the element or open a comment."""
+    from markupsafe import Markup
+
+    text = dumps(value)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

@@ -1,1 +1,0 @@
-"""The parts of the HTML report, one section a file; `bayeszoo.report` puts them together."""

@@ -1,0 +1,280 @@
+"""The one currency: every fit as an ArviZ `DataTree` with its provenance in the attributes."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, cast
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, passed
+from bayeszoo.inference.labels.symmetry import Labelled, labelled
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of, none_of_the_rows, rebuilt, rows_of
+from bayeszoo.model.base import Derived, Exact, Model, fields_of
+from bayeszoo.results.files import FORMAT
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
+_PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "pymc", "pytensor", "scipy", "xarray")
+
+
+def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
+    """Put what a method found into the groups and attributes of DESIGN section 3."""
+    model = problem.model
+    found = labelled(model, outcome.draws, problem.given, how["kind"])
+    groups = {} if found is None else _of_labels(model, outcome.draws, problem.given, found)
+    outcome = outcome if found is None else _relabelled(outcome, found)
+    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
+    axes = dims
+    if found is not None:
+        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(cast(Any, model).exchangeable()),))}
+    groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in groups.items()}
+    groups = {
+        "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
+        "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
+        "optimization": _variables(outcome.optimization, ("iteration",)),
+        **_data_groups(model, problem.given),
+        **groups,
+    }
+    if isinstance(model, Exact):
+        with suppress(NumericalError):  # of some data there may be no closed form
+            groups["exact"] = _exact(model, problem.stats, dims, coords)
+    if isinstance(model, Derived):
+        try:
+            groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
+        except NumericalError as error:  # it need not exist at every point
+            outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
+    tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
+    checks = [*outcome.checks, *_hazards(problem, how["kind"]), *_checks_of_derived(tree, how["kind"])]
+    tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
+    return tree
+
+
+def _of_labels(model: Any, draws: Mapping[str, np.ndarray], data: Any, found: Labelled) -> dict[str, Any]:
+    """Return the groups of a model whose labels mean nothing: draws as they came, the permutations, what is free."""
+    return {
+        "unaligned": draws,
+        "labels": {"permutation": found.permutations, **({} if found.signs is None else {"sign": found.signs})},
+        "invariants": model.invariants(found.draws, data),
+    }
+
+
+def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
+    facts = {**outcome.facts, **({} if found.signs is None else {"labelled": "factors"})}
+    if found.stability is not None:
+        facts |= {"label_stability": found.stability.tolist(), "components_withheld": found.withheld}
+    return replace(outcome, draws=found.draws, facts=facts)
+
+
+def _hazards(problem: Problem, kind: str) -> list[Check]:
+    """Check what a model knows of its posterior that chains may not see."""
+    model: Any = problem.model
+    return model.hazards(problem.stats) if kind in ("sampled", "approximate") and hasattr(model, "hazards") else []
+
+
+def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
+    """Check that draws of derived quantities have mixed too, and that none of them is broken."""
+    if "derived" not in tree.children:
+        return []
+    names = MIXING if kind == "sampled" else ("non-finite draws",)
+    checks = check_draws(tree["derived"].to_dataset())
+    return [replace(check, name=f"derived: {check.name}") for check in checks if check.name in names]
+
+
+def _variables(
+    values: Mapping[str, np.ndarray],
+    leading: tuple[str, ...],
+    dims: Mapping[str, tuple[str, ...]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    dims = dims or {}
+    arrays = {}
+    for name, value in values.items():
+        own = dims.get(name) or tuple(f"{name}_dim_{i}" for i in range(np.ndim(value) - len(leading)))
+        arrays[name] = xr.DataArray(value, dims=(*leading, *own))
+    used = {dim for array in arrays.values() for dim in array.dims}
+    dataset = xr.Dataset(arrays, coords={name: list(labels) for name, labels in (coords or {}).items() if name in used})
+    counted = [dim for dim in leading if dim in dataset.sizes and dim != "row"]  # ten million labels say nothing
+    return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
+
+
+def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset]:
+    """Split the data into what was observed, and what was given with it; labels are coordinates of the second.
+
+    Of rows that were not kept there are the statistics.
+    """
+    if isinstance(data, Accumulated):
+        return {"statistics": _variables(arrays_of(data.stats), ())}
+    inputs = model.inputs
+    outcome, labels = inputs.outcome(data), {name: data[name] for name in inputs.coords}
+    observed = {name: values for name, values in data.items() if values is outcome}
+    given = {name: values for name, values in data.items() if values is not outcome and name not in labels}
+    constant = _variables(given, ("row",), inputs.dims, labels).assign_coords(labels)
+    return {"observed_data": _variables(observed, ("row",), inputs.dims, labels), "constant_data": constant}
+
+
+def _exact(model: Exact, stats: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
+    """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
+    derived = model.derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
+    marginals, arrays = {**model.posterior(stats), **derived}, {}
+    for name, marginal in marginals.items():
+        values = [marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in QUANTILES.values())]
+        arrays[name] = np.array(values, dtype=np.float64)
+    dataset = _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
+    dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
+    counted = getattr(model, "log_evidence_counts", None)
+    if counted and stats.log_coefficient:  # single observations have one order only
+        dataset.attrs["log_evidence_counts"] = float(counted(stats))
+    return dataset
+
+
+def _provenance(
+    problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, str | int | float]:
+    ok = "ok" if passed(outcome.checks) else "not converged"
+    given = problem.given
+    plain: dict[str, str | int | float] = {
+        "bayeszoo_format": FORMAT,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "model": problem.model.name,
+        **how,
+        "sampler": outcome.sampler,
+        "status": "interrupted" if outcome.interrupted else ok,
+        "data_digest": given.digest,
+        "data_source": given.source,
+        "data_rows": given.rows,
+        "data_from": "rows" if problem.has_rows else "statistics",
+        "declared_from": problem.declared_from,
+    }
+    nested = {
+        "fields": fields_of(problem.model),
+        "options": dict(options),
+        "versions": _versions(),
+        "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
+        "gate": as_dict(outcome.checks),
+        "facts": dict(outcome.facts),
+        "notes": [*given.notes, *_remarks(problem)],
+        "columns": dict(given.columns),
+        "reading": dict(given.reading),
+    }
+    if isinstance(given, Accumulated):
+        plain["statistics_digest"] = digest_of(given.stats)
+        nested["data_arrays"] = described(given.like, problem.model.inputs.coords)
+    return {**plain, **{name: dumps(value) for name, value in nested.items()}}
+
+
+def _remarks(problem: Problem) -> tuple[str, ...]:
+    """Return what a model has to say of these data."""
+    model: Any = problem.model
+    return tuple(model.remarks(problem.stats, problem.like)) if hasattr(model, "remarks") else ()
+
+
+def dumps(value: Any) -> str:
+    """Write JSON without the NaN and Infinity that JSON does not have: what is not finite becomes null or a word."""
+    return json.dumps(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def nested(tree: xr.DataTree, name: str) -> Any:
+    """Read back one of the attributes that are stored as JSON: fields, options, gate, facts, seconds, notes, ..."""
+    return json.loads(tree.attrs[name])
+
+
+def fact(tree: xr.DataTree, name: str) -> float | None:
+    """Return one number about the fit as a whole, or None when the method does not give it."""
+    value = nested(tree, "facts").get(name)
+    return float(value) if isinstance(value, int | float | str) else None
+
+
+def data_of(tree: xr.DataTree) -> Data:
+    """Return the data that a fit was made from.
+
+    Raises
+    ------
+    InputError
+        When they are not what the stored digest says, or only statistics of them were kept.
+    """
+    return rows_of(given_of(tree))
+
+
+def given_of(tree: xr.DataTree) -> Data | Accumulated:
+    """Return the data that a fit was made from, or their statistics where only those were kept.
+
+    Raises
+    ------
+    InputError
+        When they are not what the stored digest says.
+    """
+    if tree.attrs.get("data_from") == "statistics":
+        return _accumulated(tree)
+    groups = [tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children]
+    arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
+    labels = {str(name): values.to_numpy().astype(str) for group in groups for name, values in group.coords.items()}
+    arrays |= labels
+    about = {"source": tree.attrs["data_source"], "columns": nested(tree, "columns")}
+    checked = model_of(tree).inputs, False  # `fit` did, and the digest says that they are the same
+    data = Data(
+        arrays, **about, notes=tuple(nested(tree, "notes")), checked_for=checked, reading=reading_kept(tree) or {}
+    )
+    if data.digest != tree.attrs["data_digest"]:
+        raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
+    return data
+
+
+def _accumulated(tree: xr.DataTree) -> Accumulated:
+    model, attrs, group = model_of(tree), tree.attrs, tree["statistics"].to_dataset()
+    about = {"source": attrs["data_source"], "columns": nested(tree, "columns"), "notes": tuple(nested(tree, "notes"))}
+    like = none_of_the_rows(nested(tree, "data_arrays"), **about)
+    stats = rebuilt(model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
+    if digest_of(stats) != attrs["statistics_digest"]:
+        raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
+    kept = {**about, "reading": reading_kept(tree) or {}}
+    return Accumulated(model, stats, like, int(attrs["data_rows"]), attrs["data_digest"], **kept)
+
+
+def reading_kept(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Return what the data were read with, as `Data.reading`; None of a fit that was saved before this was kept."""
+    return dict(nested(tree, "reading")) if "reading" in tree.attrs else None
+
+
+def model_of(tree: xr.DataTree) -> Model:
+    """Rebuild the model, with its hyperparameters, that a fit was made with."""
+    from bayeszoo.model.find import find
+
+    return find(tree.attrs["model"])(**nested(tree, "fields"))
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,196 @@
+"""The scalars of a fit that can be shown one by one: their labels, draws, closed-form densities and point estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model.accumulated import stats_of
+from bayeszoo.model.base import Derived, Exact, PointEstimates, Sufficient
+from bayeszoo.results.assemble import given_of, model_of
+from bayeszoo.results.summary import components_withheld, elements, is_of_components, listed
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+GROUPS = ("posterior", "derived")
+POINTS = 241
+"""Points at which a density is computed."""
+_TAILS = (0.001, 0.999)
+
+
+def labels(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> list[str]:
+    """Name the scalars that are listed one by one, in the order of the table of estimates: ``mu``, ``beta[age]``.
+
+    Where single components are withheld, so are their scalars.
+    """
+    return [label for _, _, _, label in _scalars(tree, groups)]
+
+
+def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
+    """Return the groups whose scalars mean something whatever the order of the components.
+
+    Of a fit that is withheld they are those by which its chains were judged, and that show what is wrong with them.
+    """
+    held = tree.attrs["status"] != "ok" or components_withheld(tree)
+    return ("invariants",) if "invariants" in tree.children and held else GROUPS
+
+
+def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
+    """Return draws of some scalars as one variable, which every function of ArviZ takes.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+    quantities : sequence of str, optional
+        Their labels; all that are listed by default.
+    groups : sequence of str
+        Groups of the tree to look in.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``value`` with dims ``chain``, ``draw`` and ``quantity``, whose coordinate is the labels.
+
+    Raises
+    ------
+    InputError
+        When there is no such scalar.
+    """
+    found = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
+    chosen = list(found) if quantities is None else list(quantities)
+    if unknown := [label for label in chosen if label not in found]:
+        raise InputError(f"the fit has no quantity {unknown[0]!r}", hint=f"it has {', '.join(list(found)[:20])}")
+    columns = [_draws(tree, *found[label]) for label in chosen]
+    if not columns:
+        raise InputError("the fit has no quantity that is shown by itself")
+    return _dataset(np.stack(columns, axis=-1), ("chain", "draw"), chosen)
+
+
+def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[str], **more: Any) -> xr.Dataset:
+    """Make a dataset of one variable with a last axis of labels."""
+    counted = {name: np.arange(size) for name, size in zip(leading, values.shape, strict=False)}
+    array = xr.DataArray(values, dims=(*leading, "quantity"), coords={**counted, "quantity": list(quantities), **more})
+    return array.to_dataset(name="value")
+
+
+def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, tuple[int, ...], str]]:
+    """Return group, name, index and label of each scalar."""
+    return [
+        (group, name, index, label)
+        for group in groups
+        if group in tree.children
+        for name in listed(tree, group)
+        if not is_of_components(tree, group, name)
+        for index, label in elements(tree[group].to_dataset()[name])
+    ]
+
+
+def measurable(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+    """Return those of the scalars whose sd is finite in the closed form, where there is one, and not 0 in the draws."""
+    closed = tree["exact"].to_dataset() if "exact" in tree.children else {}
+    infinite = {
+        label
+        for _, name, index, label in _scalars(tree, GROUPS)
+        if name in closed and not np.isfinite(closed[name].sel(statistic="sd").to_numpy()[index])
+    }
+    return [label for label in varying(tree, finite(tree, quantities)) if label not in infinite]
+
+
+def varying(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+    """Return those of the scalars that are not the same in every draw."""
+    do: Any = np.ptp(draws_of(tree, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
+    return [label for label, one in zip(quantities, do, strict=True) if one]
+
+
+def finite(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+    """Return those of the scalars whose draws are all finite."""
+    are: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
+    return [label for label, one in zip(quantities, are, strict=True) if one]
+
+
+def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> np.ndarray:
+    """Return the draws of one entry, shape (chain, draw)."""
+    values = tree[group].to_dataset()[name].transpose(..., "chain", "draw").to_numpy()
+    return np.asarray(values[index])
+
+
+def closed_forms(tree: xr.DataTree) -> dict[str, Any]:
+    """Return the closed-form marginals by parameter, elementwise; nothing where the model has none for these data."""
+    model: Any = model_of(tree)
+    if not isinstance(model, Exact):
+        return {}
+    with suppress(NumericalError):
+        stats = stats_of(model, given_of(tree))
+        derived = model.derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
+        return {**model.posterior(stats), **derived}
+    return {}
+
+
+def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
+    """Return the closed-form marginal density of each scalar that has one, or None where none has.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, by any method.
+    quantities : sequence of str
+        Labels of scalars.
+
+    Returns
+    -------
+    xarray.Dataset or None
+        ``value`` with dims ``plot_axis`` (``x``, ``y``), ``point`` and ``quantity``: the form that ArviZ draws. The
+        density is the difference of the distribution function, between the quantiles 0.001 and 0.999.
+    """
+    marginals, curves = closed_forms(tree), {}
+    for _, name, index, label in _scalars(tree, GROUPS):
+        if label in quantities and name in marginals:
+            curves[label] = _density(marginals[name], index)
+    if not curves:
+        return None
+    values = np.stack(list(curves.values()), axis=-1)
+    return _dataset(values, ("plot_axis", "point"), list(curves), plot_axis=["x", "y"])
+
+
+def _density(marginal: Any, index: tuple[int, ...]) -> np.ndarray:
+    """Return x and density of one entry, shape (2, POINTS)."""
+    shape = np.shape(marginal.mean())
+    low, high = (np.asarray(marginal.ppf(q), dtype=np.float64)[index] for q in _TAILS)
+    edges = np.linspace(low, high, POINTS + 1)
+    below = np.asarray(marginal.cdf(np.broadcast_to(edges.reshape(-1, *[1] * len(shape)), (len(edges), *shape))))
+    mass = np.diff(np.moveaxis(below, 0, -1)[index])
+    return np.stack([(edges[1:] + edges[:-1]) / 2, mass / np.diff(edges)])
+
+
+def modes(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
+    """Return the mode of the posterior, in the constrained space, of each scalar; None where it is not known.
+
+    It is the estimate itself of a fit by ``map``, else that of the closed form, where the model has one.
+    """
+    if tree.attrs["method"] == "map":
+        values = dict(zip(labels(tree), draws_of(tree)["value"].to_numpy()[0, 0].tolist(), strict=True))
+    else:
+        values = _closed_mode(tree)
+    known = [label for label in quantities if label in values]
+    return _dataset(np.array([values[label] for label in known]), (), known) if known else None
+
+
+def _closed_mode(tree: xr.DataTree) -> dict[str, float]:
+    model = model_of(tree)
+    if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient)):
+        return {}
+    try:
+        point = model.map(stats_of(model, given_of(tree)))
+        point |= model.derived(point) if isinstance(model, Derived) else {}
+    except NumericalError:
+        return {}
+    return {label: float(np.asarray(point[name])[index]) for _, name, index, label in _scalars(tree, GROUPS)}

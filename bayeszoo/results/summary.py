@@ -1,0 +1,282 @@
+"""What a fit says about each parameter, as plain numbers; withheld when the gate did not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.results.assemble import QUANTILES, fact, nested
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
+MCSE = ("mcse_mean", "mcse_sd", *(f"mcse_{name}" for name in QUANTILES))
+MEASURED = ("error_sd", "sd_ratio", "error_mcse")
+DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
+_EMPTY: dict[str, np.ndarray | None] = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
+MOST_LISTED = 2000
+"""Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
+FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
+"""Numbers about a fit as a whole, withheld together with its estimates."""
+
+
+def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[str, dict[str, np.ndarray | None]]:
+    """Summarize each parameter of a fit.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+    names : collection of str, optional
+        Of which parameters; all by default. Errors and diagnostics of ten thousand entries take some ten seconds.
+
+    Returns
+    -------
+    dict
+        By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, the Monte Carlo standard error of each
+        (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), ``ess_bulk``, ``ess_tail`` and ``r_hat``, each an array of
+        the parameter's shape, or None where it does not apply. The exact method gives
+        closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
+        headline numbers are withheld (None) and the diagnostics remain.
+    """
+    return _summarized(tree, "posterior", names)
+
+
+def summarize_derived(
+    tree: xr.DataTree, names: Collection[str] | None = None
+) -> dict[str, dict[str, np.ndarray | None]]:
+    """Summarize the quantities derived from the parameters, as `summarize`.
+
+    Of an exact fit they are closed forms where the model has them, else from independent draws, which have Monte Carlo
+    errors and no diagnostics.
+    """
+    return _summarized(tree, "derived", names)
+
+
+def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
+    """Name the quantities whose entries are listed: closed forms cost nothing, of others there must be few."""
+    closed = tree.attrs["kind"] == "exact"
+    return [name for name, values in _draws(tree, group) if closed or values[0, 0].size <= MOST_LISTED]
+
+
+def not_listed(tree: xr.DataTree) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the quantities whose entries are not listed."""
+    groups = ("posterior", "derived")
+    kept = {name for group in groups for name in listed(tree, group)}
+    return {name: v.shape[2:] for group in groups for name, v in _draws(tree, group) if name not in kept}
+
+
+def _summarized(
+    tree: xr.DataTree, group: str, names: Collection[str] | None
+) -> dict[str, dict[str, np.ndarray | None]]:
+    kind, summaries = tree.attrs["kind"], {}
+    exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
+    for name, values in _draws(tree, group):
+        if names is not None and name not in names:
+            continue
+        closed = _closed_form(exact[name]) if name in exact else None
+        found = closed if closed and kind == "exact" else _moments_that_exist(_of_draws(values, kind), closed)
+        shown = tree.attrs["status"] == "ok" and not is_of_components(tree, group, name)
+        summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
+    return summaries
+
+
+def components_withheld(tree: xr.DataTree) -> str:
+    """Say why the parameters of single components are not to be shown, if they are not."""
+    return str(nested(tree, "facts").get("components_withheld") or "")
+
+
+def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
+    """Say whether a quantity is withheld because it is of single components, which are.
+
+    Those by which the gate judged the chains do not depend on labels, and nor does what is derived.
+    """
+    is_label_free = "invariants" in tree.children and name in tree["invariants"].data_vars
+    return group == "posterior" and bool(components_withheld(tree)) and not is_label_free
+
+
+def _moments_that_exist(
+    found: dict[str, np.ndarray | None], closed: Mapping[str, np.ndarray | None] | None
+) -> dict[str, np.ndarray | None]:
+    """Withhold moments of draws, and their Monte Carlo errors, where the closed form says that they are infinite."""
+    if closed is None or found["sd"] is None:
+        return found
+    exists = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
+    withheld = {
+        key: np.where(exists, value, np.nan)
+        for key, value in found.items()
+        if value is not None and key in ("mean", "sd", "mcse_mean", "mcse_sd")
+    }
+    return {**found, **withheld}
+
+
+def _draws(tree: xr.DataTree, group: str) -> Iterator[tuple[str, np.ndarray]]:
+    if group in tree.children:
+        for name, variable in tree[group].to_dataset().data_vars.items():
+            yield str(name), variable.transpose("chain", "draw", ...).to_numpy()
+
+
+def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield the index and the name of each scalar of a parameter, by its labels where it has any: ``p[bush]``."""
+    dims = variable.dims[2:]
+    labels = [variable[dim].to_numpy().tolist() for dim in dims]
+    for index in np.ndindex(variable.shape[2:]):
+        inner = ", ".join(str(axis[i]) for axis, i in zip(labels, index, strict=True))
+        yield index, f"{variable.name}[{inner}]" if index else str(variable.name)
+
+
+def _closed_form(exact: xr.DataArray) -> dict[str, np.ndarray | None]:
+    closed = {name: exact.sel(statistic=name).to_numpy() for name in ("mean", "sd", *QUANTILES)}
+    return {**_EMPTY, **closed}
+
+
+def _of_draws(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
+    """Summarize draws of shape (chain, draw, ...)."""
+    if kind == "point estimate":
+        return {**_EMPTY, "mean": values[0, 0]}
+    flat = values.reshape(-1, *values.shape[2:])
+    moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0, ddof=1)}
+    quantiles = dict(zip(QUANTILES, np.quantile(flat, list(QUANTILES.values()), axis=0), strict=True))
+    found = {**_EMPTY, **moments, **quantiles}
+    if values.shape[1] < 4 or not np.isfinite(values).all():  # ArviZ has no diagnostics of these
+        return found
+    return {**found, **_monte_carlo_errors(values), **(_diagnose(values) if kind == "sampled" else {})}
+
+
+def _monte_carlo_errors(values: np.ndarray) -> dict[str, np.ndarray | None]:
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+        moments = {f"mcse_{name}": array_stats.mcse(values, method=name, **axes) for name in ("mean", "sd")}
+        quantiles = {
+            f"mcse_{name}": array_stats.mcse(values, method="quantile", prob=prob, **axes)
+            for name, prob in QUANTILES.items()
+        }
+    return {name: np.asarray(value) for name, value in (moments | quantiles).items()}
+
+
+def _diagnose(values: np.ndarray) -> dict[str, np.ndarray | None]:
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+        return {
+            "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
+            "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)),
+            "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if len(values) > 1 else None,
+        }
+
+
+def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
+    """Measure a parameter's summary against the closed form, where there is one.
+
+    Returns
+    -------
+    dict
+        ``error_sd``, the error of the mean in posterior standard deviations; ``sd_ratio``; and for draws of a sampler
+        ``error_mcse``, the error of the mean in Monte Carlo standard errors.
+    """
+    mean, sd, mcse = found["mean"], found["sd"], found["mcse_mean"]
+    if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):
+        return {}
+    exact = tree["exact"].to_dataset()[name]
+    exact_mean, exact_sd = exact.sel(statistic="mean").to_numpy(), exact.sel(statistic="sd").to_numpy()
+    exact_sd = np.where(np.isfinite(exact_sd), exact_sd, np.nan)  # nothing is measured in infinite ones
+    measured = {"error_sd": (mean - exact_mean) / exact_sd}
+    if sd is not None:
+        measured["sd_ratio"] = sd / exact_sd
+    if mcse is not None and tree.attrs["kind"] == "sampled":
+        measured["error_mcse"] = (mean - exact_mean) / mcse
+    return measured
+
+
+def document(tree: xr.DataTree) -> dict[str, Any]:
+    """Return everything that ``bayeszoo fit --json`` prints, as plain values."""
+    attrs = tree.attrs
+    single = {name: fact(tree, name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
+    return {
+        **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status")},
+        "seed": int(attrs["seed"]),
+        "fields": nested(tree, "fields"),
+        "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
+        "seconds": nested(tree, "seconds"),
+        "gate": nested(tree, "gate"),
+        **single,
+        "facts": _facts(tree),
+        "exact": _exact_evidence(tree),
+        "parameters": _all_described(tree, "posterior"),
+        "derived": _all_described(tree, "derived"),
+        "not_listed": {name: list(shape) for name, shape in not_listed(tree).items()},
+        "warnings": failures_of(tree),
+        "notes": nested(tree, "notes"),
+    }
+
+
+def _facts(tree: xr.DataTree) -> dict[str, Any]:
+    """Return the facts of a fit that may be shown."""
+    withheld = () if tree.attrs["status"] == "ok" else FIGURES
+    return {name: value for name, value in nested(tree, "facts").items() if name not in withheld}
+
+
+def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:
+    found = _summarized(tree, group, listed(tree, group))
+    return {name: _described(tree, group, name, one) for name, one in found.items()}
+
+
+def _described(tree: xr.DataTree, group: str, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
+    variable = tree[group].to_dataset()[name]
+    dims = [str(dim) for dim in variable.dims[2:]]
+    coords = {dim: variable[dim].to_numpy().tolist() for dim in dims if dim in variable.coords}
+    measured = dict.fromkeys(MEASURED) | errors(tree, name, found)
+    plain = {k: None if v is None else v.tolist() for k, v in {**found, **measured}.items()}
+    return {"dims": dims, "coords": coords, **plain}
+
+
+def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
+    """Return the closed-form log evidence, whatever the method, and the gap of an ELBO or an estimate to it."""
+    if "exact" not in tree.children:
+        return None
+    evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
+    found = {name: fact(tree, name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
+    gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in found.items() if value is not None}
+    return {**evidence, **gaps}
+
+
+def failures_of(tree: xr.DataTree) -> list[str]:
+    """Say why a fit's estimates are withheld; nothing when they are not."""
+    reason = {"not converged": "the gate did not pass", "interrupted": "the run was interrupted"}.get(
+        tree.attrs["status"]
+    )
+    gate = nested(tree, "gate")["checks"]
+    failed = [_failure(name, check) for name, check in gate.items() if not check["passed"]]
+    return [f"estimates are withheld: {reason}", *failed] if reason else failed
+
+
+def _failure(name: str, check: Mapping[str, Any]) -> str:
+    found = "not checked" if check["value"] is None else check["value"]
+    return f"{name}: {found if isinstance(found, str) else format(found, '.4g')} (must be {check['limit']})"
+
+
+_RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
+
+
+def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
+    """Return the fit that a reader should look at first: what is shown before what is withheld, then draws."""
+    return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]]))
+
+
+def _shows_any(tree: xr.DataTree) -> bool:
+    """Say whether the estimate of any quantity is shown."""
+    groups = [group for group in ("posterior", "derived") if group in tree.children]
+    names = [(group, str(name)) for group in groups for name in tree[group].data_vars]
+    return tree.attrs["status"] == "ok" and not all(is_of_components(tree, *one) for one in names)
+
+
+def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:
+    """Return the fit to be asked about single components: as `best`, but one that does not withhold them."""
+    shown = [tree for tree in trees if tree.attrs["status"] == "ok" and not components_withheld(tree)]
+    return best(shown or trees)
