@@ -12,7 +12,8 @@ import numpy as np
 
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import CAPABILITIES, Model
 from bayeszoo.results.assemble import assemble

@@ -10,9 +10,9 @@ import sklearn.mixture
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.methods import em
-from bayeszoo.inference.problem import Reporter
 from bayeszoo.model.capabilities import Expectation
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")

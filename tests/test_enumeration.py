@@ -13,9 +13,10 @@ import bayeszoo as bz
 from bayeszoo import models
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import passed
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.methods import enumeration
 from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior, most_rows, run
-from bayeszoo.inference.problem import Problem, Reporter
+from bayeszoo.inference.problem import Problem
 from bayeszoo.model import find as zoo
 from bayeszoo.results.assemble import assemble
 

@@ -12,9 +12,9 @@ import scipy
 import bayeszoo as bz
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.families.documents.gibbs import TopicChain
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import some_entries
 from bayeszoo.inference.methods import gibbs
-from bayeszoo.inference.problem import Reporter
 from bayeszoo.results.assemble import nested
 from tests.topic_oracles import LIMIT, SMALL, enumerated, log_joint, tables, together
 

@@ -18,8 +18,9 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.errors import Interrupted
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.methods import nuts
-from bayeszoo.inference.problem import Problem, Reporter
+from bayeszoo.inference.problem import Problem
 from bayeszoo.results.summary import HEADLINE
 
 COMMAND = Path(sys.executable).with_name("bayeszoo")

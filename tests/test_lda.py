@@ -15,11 +15,11 @@ from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents import dirichlet_fit, topic_model
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
-from bayeszoo.inference.problem import Reporter
 from bayeszoo.model.capabilities import Expectation
 from bayeszoo.results.assemble import nested
 

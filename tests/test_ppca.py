@@ -16,9 +16,9 @@ from bayeszoo.families.factors import trapezoid
 from bayeszoo.families.factors.rows import principal_angles
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.foundation.optimize import describe, maximize
+from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em
-from bayeszoo.inference.methods.laplace import gaussian
 from bayeszoo.results.assemble import fact, nested
 
 Ppca = bz.find("ppca")

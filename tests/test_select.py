@@ -14,7 +14,7 @@ from scipy import integrate, special, stats
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
 from bayeszoo.cli.app import main
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.results.assemble import fact, nested
 

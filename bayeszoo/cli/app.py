@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bayeszoo.data.read import Data
-    from bayeszoo.inference.problem import Reporter
+    from bayeszoo.foundation.progress import Reporter
     from bayeszoo.model.accumulated import Accumulated
     from bayeszoo.model.base import Model
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import terminal
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.chunks import accumulate, first_chunk

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from bayeszoo.data.table.table import escaped
 from bayeszoo.foundation.gate import Check
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import label_of
 from bayeszoo.model.find import find
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements

@@ -13,9 +13,9 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import matched
 from bayeszoo.inference.methods.enumeration import require_few
-from bayeszoo.inference.problem import Reporter
 from bayeszoo.model.accumulated import Accumulated, rows_of
 from bayeszoo.model.base import Model, label_of
 from bayeszoo.model.find import find

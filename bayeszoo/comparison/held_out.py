@@ -20,7 +20,7 @@ from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.word_splits import split_words
 from bayeszoo.fit import check_method, fit, methods_for
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Hidden
 from bayeszoo.results.assemble import data_of, model_of, nested

@@ -13,8 +13,8 @@ from bayeszoo.answers.leave_out import NoScore, Score
 from bayeszoo.comparison.candidates import Candidate, Settings, gather, require_comparable
 from bayeszoo.comparison.criteria import Criteria, number_of_components, plug_in
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.inference.problem import Reporter
 from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.results.assemble import fact
 

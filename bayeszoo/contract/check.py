@@ -17,7 +17,7 @@ from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import CAPABILITIES, Model
 from bayeszoo.model.fields import moved
 from bayeszoo.results.assemble import QUANTILES, nested

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import numpy as np
 
 from bayeszoo.data.read import Data
 from bayeszoo.foundation.gate import Check
+from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.model.base import Model, Sufficient
 from bayeszoo.model.capabilities import Compiled
@@ -21,33 +20,6 @@ if TYPE_CHECKING:
     import pymc as pm
 
     from bayeszoo.inference.engine.density import Density
-    from bayeszoo.inference.starts import Start
-
-
-class Reporter:
-    """Takes progress; this one is silent, the command line's is not."""
-
-    def say(self, line: str) -> None:
-        """Take one line about what is going on."""
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Take how much of a long piece of work is done."""
-
-
-class Clock:
-    """Seconds by phase: ``build`` (declaring the model), ``compile`` and ``run``."""
-
-    def __init__(self) -> None:
-        self.seconds = {"build": 0.0, "compile": 0.0, "run": 0.0}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the time spent in the block to ``name``."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] += time.perf_counter() - start
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +87,6 @@ class Problem:
             from bayeszoo.inference.engine.density import Density
 
             return Density(declared)
-
-    @cached_property
-    def starts(self) -> list[Start]:
-        """Where to begin, in unconstrained coordinates; the first is where the most of the posterior is known to be."""
-        with self.clock.phase("compile"):
-            from bayeszoo.inference.starts import starts
-
-            return starts(self)
 
     @property
     def declared_from(self) -> str:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.optimize import Gradient, maximize
+from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.methods import em, vb
-from bayeszoo.inference.methods.laplace import gaussian
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import Latent, Variational
 
@@ -100,7 +101,18 @@ def visits(starts: list[Start], points: np.ndarray) -> float:
 
 
 def starts(problem: Problem) -> list[Start]:
-    """Return the places to begin from, the one with the largest mass first."""
+    """Return the places to begin from, the one with the largest mass first; each problem is searched once."""
+    if problem not in _STARTS:
+        with problem.clock.phase("compile"):
+            _STARTS[problem] = _searched(problem)
+    return _STARTS[problem]
+
+
+_STARTS: WeakKeyDictionary[Problem, list[Start]] = WeakKeyDictionary()
+"""The starts of the problems that are still in use."""
+
+
+def _searched(problem: Problem) -> list[Start]:
     density = problem.density
     if not isinstance(problem.model, Latent):
         return [Start(density.start)]

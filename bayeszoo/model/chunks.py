@@ -17,7 +17,7 @@ from bayeszoo.data.table.numbers import LARGEST_COUNT, Dropped
 from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, Sufficient
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import jinja2
     import xarray as xr
 
-    from bayeszoo.inference.problem import Reporter
+    from bayeszoo.foundation.progress import Reporter
 
 
 def report(

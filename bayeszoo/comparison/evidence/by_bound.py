@@ -19,8 +19,8 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.dirichlet_fit import LARGEST, SMALLEST
 from bayeszoo.foundation.gate import at_most
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
-from bayeszoo.inference.problem import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Expectation
 from bayeszoo.model.fields import text

@@ -22,8 +22,9 @@ from bayeszoo.comparison.evidence.surface import Coordinates
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation.gate import Check, at_most, failures, passed
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
-from bayeszoo.inference.problem import Problem, Reporter
+from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import Model, Observable
 from bayeszoo.model.fields import hyperparameters, plain, text
 

@@ -23,7 +23,7 @@ from bayeszoo.model.base import Exact, Model
 from bayeszoo.model.fields import hyperparameters, text
 
 if TYPE_CHECKING:
-    from bayeszoo.inference.problem import Reporter
+    from bayeszoo.foundation.progress import Reporter
 
 SAME = 1e-6
 """Two climbs reached the same maximum when their log evidences differ by less, in nats."""

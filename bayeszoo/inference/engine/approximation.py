@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_most
-from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.foundation.optimize import Gradient, Mode
 from bayeszoo.inference.problem import Outcome, Problem
 
 DRAWS = 4000
@@ -178,3 +180,20 @@ def _without_evidence(facts: dict[str, Any], problem: Problem) -> dict[str, Any]
         return facts
     problem.reporter.say(undefined)
     return {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}
+
+
+def gaussian(mode: Mode) -> Gaussian:
+    """Return the Gaussian with the mode's curvature.
+
+    Raises
+    ------
+    NumericalError
+        When the curvature is not positive definite: the point is not a maximum, or a direction is flat.
+    """
+    try:
+        upper = np.linalg.cholesky(mode.precision).T
+    except np.linalg.LinAlgError:
+        raise NumericalError("the curvature at the mode is not positive definite: no Laplace approximation") from None
+    # precision = U'U gives covariance = U^-1 U^-T; its lower Cholesky factor comes from one more factorization
+    inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
+    return Gaussian(mode.x, np.linalg.cholesky(inverse @ inverse.T))

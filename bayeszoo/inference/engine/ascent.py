@@ -14,7 +14,7 @@ import numpy as np
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.inference.problem import Reporter
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.capabilities import Expectation, Values
 
 MAX_FALL = 1e-9

@@ -20,9 +20,9 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient, maximize, require_few
-from bayeszoo.inference.engine.approximation import Approximation, Gaussian, log_weights
-from bayeszoo.inference.methods.laplace import gaussian
+from bayeszoo.inference.engine.approximation import Approximation, Gaussian, gaussian, log_weights
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.starts import starts
 
 MAX_MEAN_CHANGE = 0.05
 MAX_LOG_SD_CHANGE = 0.025
@@ -97,7 +97,7 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
         joint = density.joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        family = Family(_first_guess(joint, problem.starts[0].x, full), full)
+        family = Family(_first_guess(joint, starts(problem)[0].x, full), full)
         q, trace, checks = _converge(family, joint, problem)
         facts = {"optimizer": "fixed Sobol draws and L-BFGS", "fixed_draws": int(trace["fixed_draws"][-1])}
         return Approximation(q, "deterministic ADVI", checks, facts, trace).outcome(problem, shape)

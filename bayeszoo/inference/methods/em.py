@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Climb, Effort, Evaluate, Search, Update, search
 from bayeszoo.inference.engine.squarem import Accelerated
-from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Expectation, Values
 
 SPACE = "constrained (no Jacobian)"

@@ -17,7 +17,8 @@ import scipy
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Enumerable, Symmetric, Values
 

@@ -24,8 +24,9 @@ import xarray as xr
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import STRUCTURAL, Check, check_draws, failures, passed
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
-from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Chain
 
 ATTEMPTS = 3

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import scipy
-
-from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.optimize import Mode, distance_checks, maximize, require_few
-from bayeszoo.inference.engine.approximation import Approximation, Gaussian
+from bayeszoo.foundation.optimize import distance_checks, maximize, require_few
+from bayeszoo.inference.engine.approximation import Approximation, gaussian
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.starts import starts
 
 SPACE = "unconstrained (with Jacobian)"
 
@@ -26,26 +23,9 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         joint = density.joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        mode = maximize(joint, problem.starts[0].x)
+        mode = maximize(joint, starts(problem)[0].x)
         q = gaussian(mode)
         log_evidence = mode.value + q.log_volume + 0.5 * density.size * math.log(2 * math.pi)
         facts = {"mode_space": SPACE, "gradient_norm": mode.gradient_norm, "log_evidence": log_evidence}
         found = Approximation(q, "L-BFGS and Newton", distance_checks(mode), facts, {"objective": mode.trace})
         return found.outcome(problem, (chains, draws))
-
-
-def gaussian(mode: Mode) -> Gaussian:
-    """Return the Gaussian with the mode's curvature.
-
-    Raises
-    ------
-    NumericalError
-        When the curvature is not positive definite: the point is not a maximum, or a direction is flat.
-    """
-    try:
-        upper = np.linalg.cholesky(mode.precision).T
-    except np.linalg.LinAlgError:
-        raise NumericalError("the curvature at the mode is not positive definite: no Laplace approximation") from None
-    # precision = U'U gives covariance = U^-1 U^-T; its lower Cholesky factor comes from one more factorization
-    inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
-    return Gaussian(mode.x, np.linalg.cholesky(inverse @ inverse.T))

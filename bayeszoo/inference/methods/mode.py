@@ -18,6 +18,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient, distance_checks, maximize, require_few
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.starts import starts
 from bayeszoo.model.base import Exact, PointEstimates, Values
 from bayeszoo.model.capabilities import Latent
 
@@ -148,7 +149,7 @@ def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
         climb, likelihood, joint = target(density), density.likelihood, density.constrained_joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        mode = maximize(climb, problem.starts[0].x)
+        mode = maximize(climb, starts(problem)[0].x)
     facts = {
         "mode_space": em.SPACE,
         "log_likelihood": likelihood(mode.x)[0],

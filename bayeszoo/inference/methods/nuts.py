@@ -21,7 +21,7 @@ from bayeszoo.foundation.gate import STRUCTURAL, Check, at_least, check_draws, c
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import Start, visits
+from bayeszoo.inference.starts import Start, starts, visits
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
 """Length factor and least target acceptance of each attempt."""
@@ -129,12 +129,14 @@ def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
     """Check that chains have stayed in every mode that EM had found; where there is one, there is nothing to check."""
-    if len(problem.starts) < 2 or any(start.scale is None for start in problem.starts):
+    if len(starts(problem)) < 2 or any(start.scale is None for start in starts(problem)):
         return []
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
     size, every = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
     points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, every)]
-    return [at_least("least share of a mode beside what its mass asks", visits(problem.starts, np.array(points)), 0.25)]
+    return [
+        at_least("least share of a mode beside what its mass asks", visits(starts(problem), np.array(points)), 0.25)
+    ]
 
 
 def _longer_may_help(checks: list[Check]) -> bool:
@@ -166,7 +168,7 @@ def _outcome(
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
     runs: list[Run] = []
-    for start, chains in _shared_out(problem.starts, settings.chains):
+    for start, chains in _shared_out(starts(problem), settings.chains):
         runs.append(_from(start, problem, replace(settings, chains=chains), sum(map(_chains_of, runs))))
         if runs[-1].interrupted:
             break
@@ -334,10 +336,10 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
 
 def _initial_points(problem: Problem, chains: int) -> dict[str, Any]:
     """Return PyMC's options for chains that begin at known modes; without any PyMC jitters its own initial point."""
-    if all(start.scale is None for start in problem.starts):
+    if all(start.scale is None for start in starts(problem)):
         return {}
     density, names = problem.density, [variable.name for variable in problem.declared.free_RVs]
-    each = [start for start, count in _shared_out(problem.starts, chains) for _ in range(count)]
+    each = [start for start, count in _shared_out(starts(problem), chains) for _ in range(count)]
     points = (density.constrain(start.near(problem.seed(), density.joint)) for start in each)
     return {"initvals": [{name: point[name] for name in names} for point in points], "init": "adapt_diag"}
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_least, at_most
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import COARSE, SAME
 from bayeszoo.inference.methods.vb import described
-from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Values
 
 RESTARTS = 3

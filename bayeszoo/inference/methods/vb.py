@@ -14,9 +14,10 @@ import numpy as np
 
 from bayeszoo.answers.leave_out import log_density
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.approximation import pareto_k
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
-from bayeszoo.inference.problem import Outcome, Problem, Reporter
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Observable, Sufficient
 from bayeszoo.model.capabilities import Expectation, Values, rows_have_parameters
 
