@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from pytensor.graph.traversal import applys_between
 
 from bayeszoo.answers.leave_out import prior
 from bayeszoo.data.read import Data
 from bayeszoo.errors import NumericalError
 from bayeszoo.inference.engine.density import Density
 
+if TYPE_CHECKING:
+    import pymc as pm
+
 POINTS = 25
 """Points from the prior, and as many from the posterior, at which densities are compared."""
+
+
+def has_own_operations(model: pm.Model) -> bool:
+    """Say whether the log density of a model goes through a PyTensor operation of bayeszoo, which has numba code."""
+    nodes = applys_between([], [model.logp()])
+    return any(type(node.op).__module__.startswith("bayeszoo.") for node in nodes)
 
 
 @dataclass(frozen=True)
@@ -47,8 +57,21 @@ class Case:
 
     @cached_property
     def compressed(self) -> Density:
-        """The declaration on sufficient statistics."""
-        return Density(self.model.compressed(self.stats))
+        """The declaration on sufficient statistics, compiled as it is sampled where it has operations of our own."""
+        model = self.model.compressed(self.stats)
+        return Density(model, mode="NUMBA" if has_own_operations(model) else "FAST_COMPILE")
+
+    @cached_property
+    def compiled(self) -> Density:
+        """The declaration on the compiled likelihood, as it is sampled."""
+        return Density(self.model.compiled(self.data))
+
+    @cached_property
+    def latent_points(self) -> list[dict[str, Any]]:
+        """Parameter values of a model with latent variables: from the prior, and from where the posterior is."""
+        from bayeszoo.contract.latent import points
+
+        return points(self)
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
