@@ -9,10 +9,11 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo import models
-from bayeszoo.answers.assign import Assignments, Latents, assign, assignments, in_chunks
+from bayeszoo.answers.assign import Assignments, Latents, assign, assignments
 from bayeszoo.data.inputs import Real
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.labels.responsibilities import in_chunks
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model import find as zoo

@@ -16,8 +16,9 @@ from bayeszoo.comparison.compare import Withheld, compare, fit_each
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
+from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.foundation.optimize import describe, maximize
-from bayeszoo.inference.engine.approximation import Gaussian, assess, pareto_k
+from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.results.assemble import fact, nested
 

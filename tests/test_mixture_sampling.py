@@ -11,12 +11,13 @@ from bayeszoo.cli.terminal import figures
 from bayeszoo.comparison import dual_importance
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.inference.labels.align import inverse, permute
-from bayeszoo.inference.labels.symmetry import label_free, labelled, matched
+from bayeszoo.inference.labels.symmetry import label_free, labelled
 from bayeszoo.inference.methods import em, nuts, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.methods.nuts import _initial_points, _joined, _shared_out
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, starts
+from bayeszoo.results.matched import matched
 from bayeszoo.results.summary import document
 
 GAUSSIAN = bz.find("gaussian_mixture")

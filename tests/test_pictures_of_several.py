@@ -16,6 +16,7 @@ from bayeszoo.comparison.compare import compare, names_of
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.inference.labels import symmetry
 from bayeszoo.inference.labels.align import permute
+from bayeszoo.model.density import log_density
 from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
@@ -354,7 +355,7 @@ def test_the_k_hats_drawn_are_those_of_the_score(outlier):
     model, data = model_of(outlier), given_of(outlier)
     draws = outlier["posterior"].to_dataset()
     log_p = [
-        score.log_density(model.likelihood({"mu": draws["mu"].to_numpy()}, {"y": np.array([y])}), np.array([y]))[..., 0]
+        log_density(model.likelihood({"mu": draws["mu"].to_numpy()}, {"y": np.array([y])}), np.array([y]))[..., 0]
         for y in data["y"]
     ]
     assert np.asarray(drawn)[:, 0].tolist() == list(range(1, 13))

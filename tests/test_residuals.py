@@ -11,9 +11,9 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.qq_band import pointwise_level, quantiles
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
 from bayeszoo.families.statistics.events import Poisson
-from bayeszoo.plots.residuals import pointwise_level, quantiles
 from bayeszoo.results.assemble import data_of
 
 Linear, Ridge, GaussianMean = bz.find("linear_regression"), bz.find("ridge"), bz.find("gaussian_mean")

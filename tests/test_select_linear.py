@@ -15,7 +15,7 @@ from sklearn.model_selection import PredefinedSplit
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
 from bayeszoo.cli.app import main
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.plots import select as select_plot
 
 COIN, RIDGE, LINEAR = (bz.find(name) for name in ("beta_bernoulli", "ridge", "linear_regression"))
@@ -341,7 +341,7 @@ def test_of_many_candidates_the_best_by_any_criterion_are_shown(tmp_path):
     assert names[-1] == table["model"][39]
     assert names == [name for name in table["model"] if name in names]
     assert "8 of 40 candidates are not shown" in figure.get_suptitle()
-    assert figures.write(figure, tmp_path / "many.svg").stat().st_size > 1000
+    assert writing.write_figure(figure, tmp_path / "many.svg").stat().st_size > 1000
     assert [path.name for path in tmp_path.iterdir()] == ["many.svg"]
 
 

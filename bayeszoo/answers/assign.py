@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.data.read import Data, read
-from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.inference.labels.responsibilities import flat, in_chunks
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.capabilities import Hidden, Symmetric, Values
 from bayeszoo.results.assemble import data_of, given_of, model_of
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-_CELLS = 2**18
-"""Rows times draws that a model is asked for at a time."""
 _HELD = 2**24
 """Probabilities that are held at once for their Monte Carlo errors."""
 _MIN_DRAWS = 4
@@ -179,34 +178,6 @@ def assignments(model: Any, params: Values, data: Values) -> Assignments | Laten
     total = chains * draws
     variance = (squares / total - np.square(mean - origin)) * (total / (total - 1) if total > 1 else np.nan)
     return Latents(mean, np.sqrt(np.maximum(variance, 0.0)), mcse)
-
-
-def in_chunks(model: Any, params: Values, data: Values) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield the latent variables of some draws at a time: which draws, and an array of shape (draws, rows, K).
-
-    Parameters
-    ----------
-    model : Model
-        Must be `Hidden`.
-    params : mapping of str to ndarray
-        Of shape (draw, *parameter shape).
-    data : mapping of str to ndarray
-        The rows.
-    """
-    total = len(next(iter(params.values())))
-    size = max(_CELLS // max(model.inputs.size(data), 1), 1)
-    for first in range(0, total, size):
-        some = slice(first, min(first + size, total))
-        values = np.asarray(model.assign({name: draws[some] for name, draws in params.items()}, data))
-        impossible = np.isnan(values).all(axis=-1, keepdims=True) if values.ndim == 3 else False
-        if not (np.isfinite(values) | impossible).all():
-            raise NumericalError(f"{model.name}.assign gives numbers that are not finite")
-        yield some, values
-
-
-def flat(params: Values) -> dict[str, np.ndarray]:
-    """Put the draws of all chains one after the other."""
-    return {name: np.reshape(values, (-1, *np.shape(values)[2:])) for name, values in params.items()}
 
 
 def _batches(chains: int, draws: int, cells: int) -> int:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.assign import Assignments, assignments, flat
+from bayeszoo.answers.assign import Assignments, assignments
 from bayeszoo.answers.predict import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm import model as hmm_model
 from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.inference.labels.responsibilities import flat
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model, Values
 from bayeszoo.results.assemble import data_of, given_of, model_of

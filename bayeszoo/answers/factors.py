@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.data.read import read
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.model.accumulated import like_of
-from bayeszoo.results.assemble import QUANTILES, data_of, given_of, model_of
+from bayeszoo.results.assemble import data_of, given_of, model_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,8 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient, Values
+from bayeszoo.model.base import Model, Observable, PointEstimates, Predictive, Sufficient, Values
+from bayeszoo.model.density import log_density
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
@@ -65,27 +66,6 @@ class NoScore(ValueError):
     def __init__(self, message: str, k_hat: float = math.nan) -> None:
         self.k_hat = k_hat
         super().__init__(message)
-
-
-def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
-    """Log density or log mass of a frozen SciPy distribution, whichever it has."""
-    return cast(np.ndarray, (distribution.logpmf if hasattr(distribution, "logpmf") else distribution.logpdf)(values))
-
-
-def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
-    """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
-    if not isinstance(model, Observable):
-        return None
-    rows, weights = model.inputs.observations(data)
-    seen = weights > 0  # 0 * -inf would be NaN
-    terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))
-    return math.fsum(np.ravel(terms)[seen] * weights[seen])
-
-
-def prior(model: Exact, data: Values) -> Any:
-    """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
-    nothing, _ = cast(Model, model).inputs.split(data, 0)
-    return model.posterior(model.statistics(nothing))
 
 
 def integrated(model: Model, data: Values | Accumulated) -> Score | None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from bayeszoo.answers.leave_out import MAX_DISTINCT, log_density
+from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Observable
+from bayeszoo.model.density import log_density
 from bayeszoo.results.assemble import data_of, model_of
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.assign import assign
-from bayeszoo.answers.leave_out import log_density
 from bayeszoo.data.read import Data, read
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.foundation.gate import k_hat_limit
-from bayeszoo.inference.engine.approximation import pareto_k
+from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.model.accumulated import like_of, stats_of
 from bayeszoo.model.base import Model, Observable
 from bayeszoo.model.base import Predictive as HasPredictive
 from bayeszoo.model.capabilities import FoldIn, Hidden
-from bayeszoo.results.assemble import QUANTILES, given_of, model_of
+from bayeszoo.model.density import log_density
+from bayeszoo.results.assemble import given_of, model_of
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:

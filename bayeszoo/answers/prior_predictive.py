@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers import leave_out as score
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Exact, Model, Values
+from bayeszoo.model.density import prior
 from bayeszoo.results.assemble import data_of, model_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
 def _drawn(model: Model, data: Values, draws: int, seed: int) -> dict[str, np.ndarray]:
     """Draw from the prior in closed form where there is one, else from the PyMC declaration."""
     if isinstance(model, Exact):
-        found: Any = score.prior(model, data).rvs(draws, np.random.default_rng(seed))
+        found: Any = prior(model, data).rvs(draws, np.random.default_rng(seed))
         return dict(found)
     import pymc as pm
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from bayeszoo.answers.leave_out import MAX_DISTINCT, all_but_one, log_density
+from bayeszoo.answers.leave_out import MAX_DISTINCT, all_but_one
+from bayeszoo.answers.qq_band import BAND, SIMULATED, pointwise_level, quantiles
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -23,7 +24,7 @@ from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.events import Poisson
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model, Observable, Predictive
-from bayeszoo.plots.residuals import BAND, SIMULATED, pointwise_level, quantiles
+from bayeszoo.model.density import log_density
 from bayeszoo.results.assemble import data_of, model_of
 
 if TYPE_CHECKING:

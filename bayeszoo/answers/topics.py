@@ -11,12 +11,13 @@ import numpy as np
 
 from bayeszoo.data.inputs import Corpus
 from bayeszoo.data.read import Data, read
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.documents.coherence import coherence
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn
-from bayeszoo.results.assemble import QUANTILES, data_of, given_of, model_of, nested
+from bayeszoo.results.assemble import data_of, given_of, model_of, nested
 from bayeszoo.results.summary import components_withheld, failures_of
 
 if TYPE_CHECKING:

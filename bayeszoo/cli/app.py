@@ -35,7 +35,7 @@ from bayeszoo.cli.verbs.select import select_command
 from bayeszoo.cli.verbs.topics import topics_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit
-from bayeszoo.foundation import figures, signals
+from bayeszoo.foundation import signals, writing
 from bayeszoo.model import find as zoo
 from bayeszoo.report.describe import in_brief, in_full
 from bayeszoo.results import files
@@ -103,7 +103,7 @@ def show(
     """
     model = zoo.find(name)
     if plot is not None:
-        figures.probe(plot, overwrite)
+        writing.probe_figure(plot, overwrite)
     described = in_full(model)
     if as_json:
         exits.print_json(described)

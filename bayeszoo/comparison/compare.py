@@ -14,12 +14,12 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.labels.symmetry import matched
 from bayeszoo.inference.methods.enumeration import require_few
 from bayeszoo.model.accumulated import Accumulated, rows_of
 from bayeszoo.model.base import Model, label_of
 from bayeszoo.model.find import find
 from bayeszoo.results.assemble import fact, given_of, model_of, nested
+from bayeszoo.results.matched import matched
 from bayeszoo.results.signs import probability_positive
 from bayeszoo.results.summary import elements, errors, listed, summarize
 

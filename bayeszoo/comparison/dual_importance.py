@@ -20,8 +20,7 @@ import numpy as np
 
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.mixtures.base import MixtureModel
-from bayeszoo.foundation.gate import MAX_K_HAT
-from bayeszoo.inference.engine.approximation import pareto_k
+from bayeszoo.foundation.gate import MAX_K_HAT, pareto_k
 from bayeszoo.model.capabilities import Values
 
 CHAINS = 20

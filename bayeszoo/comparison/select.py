@@ -16,6 +16,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.density import log_likelihood
 from bayeszoo.results.assemble import fact
 
 if TYPE_CHECKING:
@@ -306,7 +307,7 @@ def _max_log_likelihood(one: Candidate) -> float:
     model = one.model
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and isinstance(model, Sufficient)):
         raise NumericalError("no closed form")
-    value = cast(float, score.log_likelihood(cast(Model, model), model.mle(one.stats), one.data))
+    value = cast(float, log_likelihood(cast(Model, model), model.mle(one.stats), one.data))
     if not math.isfinite(value):
         raise NumericalError(f"it is not finite ({value})")
     return value

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from pytensor.graph.traversal import applys_between
 
-from bayeszoo.answers.leave_out import prior
 from bayeszoo.data.read import Data
 from bayeszoo.errors import NumericalError
 from bayeszoo.inference.engine.density import Density
+from bayeszoo.model.density import prior
 
 if TYPE_CHECKING:
     import pymc as pm

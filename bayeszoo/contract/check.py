@@ -14,13 +14,14 @@ import numpy as np
 
 from bayeszoo.data.inputs import Inputs, Series
 from bayeszoo.data.read import Data, example, read
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import CAPABILITIES, Model
 from bayeszoo.model.fields import moved
-from bayeszoo.results.assemble import QUANTILES, nested
+from bayeszoo.results.assemble import nested
 
 if TYPE_CHECKING:
     from bayeszoo.contract.case import Case

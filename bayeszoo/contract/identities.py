@@ -14,13 +14,13 @@ from typing import Any, cast
 import numpy as np
 import scipy
 
-from bayeszoo.answers.leave_out import log_density, log_likelihood
 from bayeszoo.contract.case import POINTS, Case
 from bayeszoo.contract.ranks import joint_ks, lowest_ks
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
 from bayeszoo.model.base import Conjugate
+from bayeszoo.model.density import log_density, log_likelihood
 
 MAX_ERROR = 0.039
 """Distance of 4000 uniform numbers from uniformity that chance exceeds once in a hundred thousand times."""

@@ -260,7 +260,7 @@ def _stacked(at: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 def likelihood_of_rows(case: Case) -> Check:
     """L1a: the distributions of the rows multiply to the E-step's log likelihood; leading axes are draws."""
-    from bayeszoo.answers.leave_out import log_density
+    from bayeszoo.model.density import log_density
 
     draws = _stacked(case.latent_points)
     distribution = case.model.likelihood(draws, case.data)

@@ -11,6 +11,9 @@ import scipy
 
 from bayeszoo.distributions import frozen
 
+QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
+"""Names and levels of the quantiles by which every posterior is summarized."""
+
 _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
 

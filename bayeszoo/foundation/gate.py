@@ -32,6 +32,8 @@ STRUCTURAL = ("chains", "draws", "non-finite draws", "stuck chains", "repeated c
 MIXING = ("non-finite draws", "r_hat", "ess_bulk", "ess_tail")
 """Checks of each quantity by itself."""
 
+_EQUAL = 0.01
+"""Nats within which importance weights are equal."""
 _MAXDEPTH = ("maxdepth_reached", "reached_max_treedepth")  # nutpie, PyMC
 _LOG_DENSITY = ("logp", "lp")  # nutpie, PyMC
 
@@ -39,6 +41,28 @@ _LOG_DENSITY = ("logp", "lp")  # nutpie, PyMC
 def k_hat_limit(draws: int) -> float:
     """Return the Pareto shape above which importance sampling with so many draws fails (Vehtari et al. 2024)."""
     return min(1 - 1 / math.log10(max(draws, 11)), MAX_K_HAT)
+
+
+def pareto_k(log_weights: np.ndarray) -> float:
+    """Return the Pareto shape of importance weights; -inf when they are equal, NaN when one is not finite.
+
+    Notes
+    -----
+    Weights that lie within a hundredth of each other are equal: q is then the posterior at every draw, and the shape of
+    what little is left of a tail, which may be large, says nothing.
+
+    ``psislw`` wants log *likelihoods* and negates its argument, so it is given the negative of the log weights;
+    ``pareto_khat(log_weights=True)`` of arviz-stats 1.3.3 drops the flag and must not be used.
+    """
+    from arviz_stats.base import array_stats
+
+    if not np.isfinite(log_weights).all():
+        return math.nan
+    if np.ptp(log_weights) < _EQUAL:
+        return -math.inf
+    if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
+        return -math.inf
+    return float(array_stats.psislw(-log_weights)[1])
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from bayeszoo.comparison.compare import require_same_data
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.inference.labels.symmetry import matched
 from bayeszoo.model.base import fields_of
 from bayeszoo.plots import style as pictures
 from bayeszoo.results.assemble import dumps, model_of
+from bayeszoo.results.matched import matched
 from bayeszoo.results.quantities import labels, varying
 from bayeszoo.results.summary import components_withheld, failures_of
 

@@ -17,7 +17,6 @@ import numpy as np
 from bayeszoo.comparison.compare import names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import k_hat_limit
-from bayeszoo.inference.labels.symmetry import matched
 from bayeszoo.plots import style as pictures
 from bayeszoo.plots.drawable import (
     EXACT,
@@ -34,6 +33,7 @@ from bayeszoo.plots.drawable import (
     with_draws,
     withheld,
 )
+from bayeszoo.results.matched import matched
 from bayeszoo.results.quantities import (
     GROUPS,
     draws_of,

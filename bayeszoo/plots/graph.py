@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.plots import style as pictures
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
     Raises
     ------
     InputError
-        As `figures.probe`.
+        As `writing.probe_figure`.
     """
-    path, made = figures.probe(path, overwrite), declared(model)
+    path, made = writing.probe_figure(path, overwrite), declared(model)
     if not shutil.which("dot"):
         with pictures.styled("white"):
-            return figures.write(draw(made), path, overwrite)
+            return writing.write_figure(draw(made), path, overwrite)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
         whole = Path(folder) / "graph"
         whole.write_bytes(by_graphviz(made, path.suffix[1:].lower(), "white"))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.assign import flat, in_chunks
 from bayeszoo.answers.decode import Decodable, decodable, decode, require_states
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
+from bayeszoo.inference.labels.responsibilities import flat, in_chunks
 
 if TYPE_CHECKING:
     import pandas as pd

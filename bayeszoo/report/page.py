@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.compare import Withheld, compare, names_of, require_same_data
 from bayeszoo.errors import InputError
-from bayeszoo.inference.labels.symmetry import matched
+from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.report import asked, checks, families, numbers, one_by_one, provenance, verdict
 from bayeszoo.report.blocks import Section, Skipped, skipping
 from bayeszoo.results.assemble import dumps, model_of
-from bayeszoo.results.files import require_writable, write_text
+from bayeszoo.results.matched import matched
 from bayeszoo.results.summary import best, document
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, passed
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 else:
     xr = lazy_loader.load("xarray")
 
-QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
 _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "pymc", "pytensor", "scipy", "xarray")
 
 

@@ -17,6 +17,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.writing import require_writable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,22 +46,6 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
         raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc")
     require_writable(path, overwrite)
     return path
-
-
-def require_writable(path: Path, overwrite: bool) -> None:
-    """Raise `InputError` unless a file can be written there: a folder that takes one, and none that is to stay."""
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r}", hint="make it first")
-    if path.exists() and not path.is_file():
-        raise InputError(f"not a regular file: {path}")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists", hint="choose another name or use --overwrite")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
-    except OSError as error:
-        raise InputError(f"cannot write in {str(path.parent)!r}: {error.strerror}") from None
-    os.close(handle)
-    os.unlink(name)
 
 
 def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
@@ -134,14 +119,6 @@ def _same(tree: xr.DataTree, path: Path) -> None:
     """Reopen what was written and compare it with what should have been."""
     if not xr.load_datatree(path, engine=ENGINE).identical(tree):
         raise OSError(f"{path.parent}: what was read back is not what was written")
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a text so that ``path`` holds either the old file or the whole new one."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        made = Path(folder) / "text"
-        made.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(made, path)
 
 
 def load(path: str | Path) -> xr.DataTree:

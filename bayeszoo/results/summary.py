@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.results.assemble import QUANTILES, fact, nested
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.results.assemble import fact, nested
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -16,10 +16,10 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import writing
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps, given_of, model_of
-from bayeszoo.results.files import write_text as write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def assign_command(
         One JSON document on stdout, and nothing else.
     """
     if output is not None:
-        files.require_writable(output, overwrite)
+        writing.require_writable(output, overwrite)
     tree, table = files.load(fit_file), table or TableOptions()
     if data is None and table != TableOptions():
         raise InputError("the options of a table go with DATA")
@@ -65,7 +65,7 @@ def assign_command(
     whole: dict[str, Any] = {name: tree.attrs[name] for name in ("model", "method", "kind")}
     whole |= {str(name): value for name, value in frame.attrs.items()}
     if output is not None:
-        write(as_csv(frame), output)
+        writing.write_text(as_csv(frame), output)
         terminal.note(f"wrote {output}")
     if as_json:
         rows = frame.reset_index().to_dict("records")

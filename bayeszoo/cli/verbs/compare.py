@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 from bayeszoo.cli import exits, terminal
 from bayeszoo.cli.options import PriorOptions, TableOptions
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _probe(report: Path | None, plot: Path | None, overwrite: bool) -> None:
 
         probe(report, overwrite)
     if plot is not None:
-        figures.probe(plot, overwrite)
+        writing.probe_figure(plot, overwrite)
 
 
 def _write(found: Any, trees: Sequence[xr.DataTree], report: Path | None, plot: Path | None, overwrite: bool) -> None:
@@ -112,4 +112,4 @@ def _write(found: Any, trees: Sequence[xr.DataTree], report: Path | None, plot: 
         with pictures.styled("white"):
             figure = plots.overlay(trees).viz["figure"].item()
             figure.suptitle(f"{trees[0].attrs['model']}: {trees[0].attrs['data_source']}")
-            terminal.note(f"wrote {figures.write(figure, plot, overwrite)}")
+            terminal.note(f"wrote {writing.write_figure(figure, plot, overwrite)}")

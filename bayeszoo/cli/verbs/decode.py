@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.cli import terminal
 from bayeszoo.cli.options import FieldOptions, TableOptions
-from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv, write
+from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.plots.states import plot_states
@@ -57,9 +57,9 @@ def decode_command(
         One JSON document on stdout, and nothing else.
     """
     if output is not None:
-        files.require_writable(output, overwrite)
+        writing.require_writable(output, overwrite)
     if plot is not None:
-        figures.probe(plot, overwrite)
+        writing.probe_figure(plot, overwrite)
     source, new, whole = _source(fit_file, data, table or TableOptions(), fields or FieldOptions())
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
     whole |= {str(name): value for name, value in frame.attrs.items()}
@@ -86,10 +86,10 @@ def _source(name: str, data: str | None, table: TableOptions, fields: FieldOptio
 
 def _save(frame: pd.DataFrame, source: Any, new: Any, output: Path | None, plot: Path | None, overwrite: bool) -> None:
     if output is not None:
-        write(as_csv(frame), output)
+        writing.write_text(as_csv(frame), output)
         terminal.note(f"wrote {output}")
     if plot is not None:
-        terminal.note(f"wrote {figures.write(plot_states(source, new), plot, overwrite)}")
+        terminal.note(f"wrote {writing.write_figure(plot_states(source, new), plot, overwrite)}")
 
 
 def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.cli import terminal
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps
@@ -72,12 +72,12 @@ def residuals_command(
         One JSON document on stdout, and nothing else.
     """
     if plot is not None:
-        figures.probe(plot, overwrite)
+        writing.probe_figure(plot, overwrite)
     tree = files.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
     if plot is not None:
-        terminal.note(f"wrote {figures.write(plot_residuals(frame), plot, overwrite)}")
+        terminal.note(f"wrote {writing.write_figure(plot_residuals(frame), plot, overwrite)}")
     described = document(frame, checks, rows) | {"seed": seed, "plot": None if plot is None else str(plot)}
     if as_json:
         sys.stdout.write(dumps(described) + "\n")

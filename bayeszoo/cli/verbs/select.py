@@ -20,7 +20,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import polynomials, subsets
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.plots import select as select_plot
@@ -203,7 +203,7 @@ def select_command(
     terms, options = terms or TermOptions(), asdict(criteria or CriteriaOptions())
     Settings(**options)  # refuses before anything is read
     if plot is not None:
-        figures.probe(plot, overwrite)
+        writing.probe_figure(plot, overwrite)
     parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
@@ -211,7 +211,7 @@ def select_command(
     made = [_candidates(kind, given, terms, rows, prior) for kind, given in parsed]
     found = _named(candidates, made)
     frame = _selected(_fitted(found, rows, options["seed"]) if nuts else found, rows, options)
-    saved = None if plot is None else str(figures.write(select_plot.plot_select(frame), plot, overwrite))
+    saved = None if plot is None else str(writing.write_figure(select_plot.plot_select(frame), plot, overwrite))
     if as_json:
         document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
         sys.stdout.write(dumps(document) + "\n")

@@ -12,9 +12,9 @@ from bayeszoo.answers.document_scores import document_scores
 from bayeszoo.answers.topics import proportions, topics
 from bayeszoo.cli import terminal
 from bayeszoo.cli.options import TableOptions
-from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv, write
+from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import figures
+from bayeszoo.foundation import writing
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.plots.topics import plot_topics
 from bayeszoo.results import files
@@ -68,18 +68,18 @@ def topics_command(
         One JSON document on stdout, and nothing else.
     """
     if output is not None:
-        files.require_writable(output, overwrite)
+        writing.require_writable(output, overwrite)
     if plot is not None:
-        figures.probe(plot, overwrite)
+        writing.probe_figure(plot, overwrite)
     tree, options = files.load(fit_file), table or TableOptions()
     if data is None and options != TableOptions():
         raise InputError("the options of a table go with DATA")
     frame = _frame(tree, data, options, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
     if output is not None:
-        write(as_csv(frame), output)
+        writing.write_text(as_csv(frame), output)
         terminal.note(f"wrote {output}")
     if plot is not None:
-        terminal.note(f"wrote {figures.write(plot_topics(tree, top, untrusted=untrusted), plot, overwrite)}")
+        terminal.note(f"wrote {writing.write_figure(plot_topics(tree, top, untrusted=untrusted), plot, overwrite)}")
     whole: dict[str, Any] = {name: tree.attrs[name] for name in ("model", "method", "kind", "status")}
     if as_json:
         saved = {name: None if path is None else str(path) for name, path in (("saved", output), ("plot", plot))}

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.answers.leave_out import log_density, prior
 from bayeszoo.comparison.evidence.evidence import ENVELOPE, EmpiricalBayes
 from bayeszoo.comparison.evidence.reweighted import SETTLED, Place, Side, Step, integrated, mcse
 from bayeszoo.comparison.evidence.surface import Coordinates
@@ -26,6 +25,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import Model, Observable
+from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain, text
 
 MAX_FITS = 30

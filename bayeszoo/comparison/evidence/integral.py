@@ -11,10 +11,10 @@ import numpy as np
 import scipy
 
 from bayeszoo.comparison.evidence.grid import Axis, heights
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.quadrature import Rule, peak
 from bayeszoo.model.base import Model
-from bayeszoo.results.assemble import QUANTILES
 
 MAX_ERROR = 1e-4
 """Nats by which halving the grid may change the log evidence.

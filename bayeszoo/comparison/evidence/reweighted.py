@@ -22,7 +22,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.comparison.evidence.surface import Coordinates
-from bayeszoo.inference.engine.approximation import GOOD_K_HAT, pareto_k
+from bayeszoo.foundation.gate import pareto_k
+from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 
 MAX_STEP = math.log(10.0)
 """The furthest that one step moves the logarithm of a field."""

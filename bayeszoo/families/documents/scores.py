@@ -17,8 +17,7 @@ import numpy as np
 from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.word_splits import split_words
-from bayeszoo.foundation.gate import k_hat_limit
-from bayeszoo.inference.engine.approximation import pareto_k
+from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.left_to_right", suppress_warning=True)
 

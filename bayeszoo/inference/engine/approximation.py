@@ -11,15 +11,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_most
+from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_most, pareto_k
 from bayeszoo.foundation.optimize import Gradient, Mode
 from bayeszoo.inference.problem import Outcome, Problem
 
 DRAWS = 4000
 """Draws for the ELBO and k-hat, to begin with."""
 GOOD_K_HAT = 0.5
-EQUAL = 0.01
-"""Nats within which importance weights are equal."""
 MAX_DRAWS = 64_000
 """Draws at which a k-hat above its limit is believed.
 
@@ -103,28 +101,6 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> Quality:
 def _believed(k_hats: list[float]) -> bool:
     """Believe a good k-hat at once, a passable one when four times the draws confirm it, a bad one only at the end."""
     return k_hats[-1] <= GOOD_K_HAT or (len(k_hats) > 1 and max(k_hats[-2:]) <= MAX_K_HAT)
-
-
-def pareto_k(log_weights: np.ndarray) -> float:
-    """Return the Pareto shape of importance weights; -inf when they are equal, NaN when one is not finite.
-
-    Notes
-    -----
-    Weights that lie within a hundredth of each other are equal: q is then the posterior at every draw, and the shape of
-    what little is left of a tail, which may be large, says nothing.
-
-    ``psislw`` wants log *likelihoods* and negates its argument, so it is given the negative of the log weights;
-    ``pareto_khat(log_weights=True)`` of arviz-stats 1.3.3 drops the flag and must not be used.
-    """
-    from arviz_stats.base import array_stats
-
-    if not np.isfinite(log_weights).all():
-        return math.nan
-    if np.ptp(log_weights) < EQUAL:
-        return -math.inf
-    if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
-        return -math.inf
-    return float(array_stats.psislw(-log_weights)[1])
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.answers.assign import flat, in_chunks
 from bayeszoo.data.inputs import Series
 from bayeszoo.errors import InputError
+from bayeszoo.inference.labels.responsibilities import flat, in_chunks
 from bayeszoo.model.capabilities import Values, rows_have_parameters
 
 MAX_ROWS = 1000

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.foundation.gate import MIXING, check_draws, failures
+from bayeszoo.inference.labels import factors as align_factors
+from bayeszoo.inference.labels.align import align, permute
 from bayeszoo.model.capabilities import Symmetric
 
 xr = lazy_loader.load("xarray")
@@ -81,8 +82,6 @@ def labelled(model: Any, draws: Mapping[str, np.ndarray], data: Any, kind: str) 
     Draws that a sampler or enumeration gave are aligned one by one; an approximation has its labels in one order
     already, and only that is changed.
     """
-    from bayeszoo.inference.labels.align import align, permute
-
     if not is_symmetric(model):
         return None
     if hasattr(model, "signed"):
@@ -92,15 +91,13 @@ def labelled(model: Any, draws: Mapping[str, np.ndarray], data: Any, kind: str) 
         aligned = permute(model, draws, found.permutations)
         withheld = _withheld(model, aligned, found.stability, kind)
         return Labelled(aligned, found.permutations, found.stability, withheld)
-    order = np.argsort(-_mean_responsibilities(model, draws, data).sum(axis=0), kind="stable")
+    order = np.argsort(-mean_responsibilities(model, draws, data).sum(axis=0), kind="stable")
     permutations = np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order)))
     return Labelled(permute(model, draws, permutations), permutations)
 
 
 def _labelled_factors(model: Any, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
     """Put factors in one order with one sign each."""
-    from bayeszoo.inference.labels import factors as align_factors
-
     are_sampled, loadings = kind in ("sampled", "exact"), draws[model.signed[0]]
     found = (align_factors.align if are_sampled else align_factors.in_one_order)(loadings)
     turned = align_factors.turned(model, draws, found.permutations, found.signs)
@@ -110,115 +107,10 @@ def _labelled_factors(model: Any, draws: Mapping[str, np.ndarray], kind: str) ->
     return Labelled(turned, found.permutations, found.stability, withheld, found.signs)
 
 
-def _mean_responsibilities(model: Any, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
+def mean_responsibilities(model: Any, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
     """Return responsibilities of the rows, shape (rows, K), averaged over the first draws of each chain."""
     few = {name: values[:, :FEW] for name, values in draws.items()}
     return np.asarray(model.assign(few, data).mean(axis=(0, 1)))
-
-
-def matched(trees: list[Any]) -> list[Any]:
-    """Return fits of the same data, those with the same components numbered alike.
-
-    They are numbered as in the one to be asked about them, the best of those that show components: its own numbers stay
-    as they are. What is returned carries a mark, and is returned as it is when asked for again, all or some of it.
-    """
-    marks = {tree.attrs.get(_MARK) for tree in trees}
-    if len(trees) < 2 or (len(marks) == 1 and None not in marks):
-        return trees
-    mark, made = next(_MARKS), list(trees)
-    for places in _alike(trees):
-        for i, tree in zip(places, _matched([trees[i] for i in places]), strict=True):
-            made[i] = tree if tree is not trees[i] else tree.copy()
-            made[i].attrs[_MARK] = mark
-    return made
-
-
-_MARK, _MARKS = "numbered_together", itertools.count(1)
-"""The attribute, of trees in memory only, that says in which call of `matched` a fit was numbered."""
-
-
-def _alike(trees: list[Any]) -> list[list[int]]:
-    """Return the places of the fits that have the same components."""
-    from bayeszoo.results.assemble import model_of
-
-    found: list[tuple[Any, list[int]]] = []
-    for i, tree in enumerate(trees):
-        places = next((places for model, places in found if _same_components(model, tree)), None)
-        if places is None:
-            found.append((model_of(tree), places := []))
-        places.append(i)
-    return [places for _, places in found]
-
-
-def _matched(trees: list[Any]) -> list[Any]:
-    from bayeszoo.results.assemble import model_of
-    from bayeszoo.results.summary import best_of_components
-
-    first = best_of_components(trees)
-    if len(trees) < 2 or not is_symmetric(model := cast(Any, model_of(first))):
-        return trees
-    turn = _turn_of_factors(model, first) if hasattr(model, "signed") else _turn_of_rows(model, first)
-    return [tree if tree is first else turn(tree) for tree in trees]
-
-
-def _turn_of_rows(model: Any, first: Any) -> Callable[[Any], Any]:
-    """Return what numbers the components of a fit as those of the first, by the rows that they hold."""
-    from bayeszoo.inference.labels.align import match, permute
-    from bayeszoo.results.assemble import given_of
-
-    data = cast(Any, given_of(first))
-    reference = _mean_responsibilities(model, _arrays(first), data)
-
-    def turn(tree: Any) -> Any:
-        draws = _arrays(tree)
-        order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, data)
-        moved = permute(model, draws, np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order))))
-        return _with_draws(tree, moved, order, first)
-
-    return turn
-
-
-def _turn_of_factors(model: Any, first: Any) -> Callable[[Any], Any]:
-    """Return what gives the factors of a fit the order and the signs of those of the first."""
-    from bayeszoo.inference.labels import factors as align_factors
-
-    name = model.signed[0]
-    reference = _arrays(first)[name].mean(axis=(0, 1))
-
-    def turn(tree: Any) -> Any:
-        draws = _arrays(tree)
-        order, signs = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
-        shape = (*draws[name].shape[:2], reference.shape[1])
-        moved = align_factors.turned(model, draws, np.broadcast_to(order, shape), np.broadcast_to(signs, shape))
-        return _with_draws(tree, moved, order[0], first)
-
-    return turn
-
-
-def _same_components(model: Any, tree: Any) -> bool:
-    from bayeszoo.results.assemble import model_of
-
-    other, number = cast(Any, model_of(tree)), "K" if hasattr(model, "K") else "q"
-    alike = type(other) is type(model) and getattr(other, number, None) == getattr(model, number, None)
-    return alike and bool(other.dims == model.dims)
-
-
-def _arrays(tree: Any) -> dict[str, np.ndarray]:
-    posterior = tree["posterior"].to_dataset()
-    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in posterior.items()}
-
-
-def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:
-    """Return a copy of the tree with its components in another order, that of the first."""
-    from bayeszoo.results.assemble import dumps, nested
-
-    made, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
-    made["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
-    facts = nested(tree, "facts")
-    if "label_stability" in facts and not np.array_equal(order, np.arange(len(order))):
-        facts |= {"label_stability": [facts["label_stability"][k] for k in order], "numbered_as": first.attrs["method"]}
-        made.attrs["facts"] = dumps(facts)
-    return made
 
 
 def _withheld(model: Any, aligned: Mapping[str, np.ndarray], stability: np.ndarray, kind: str) -> str:

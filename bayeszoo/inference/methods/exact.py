@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.results.assemble import QUANTILES
 
 MAX_QUANTILE_ERROR = 1e-6
 

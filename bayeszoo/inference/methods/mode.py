@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.answers.leave_out import log_likelihood, prior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient, distance_checks, maximize, require_few
@@ -21,6 +20,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import starts
 from bayeszoo.model.base import Exact, PointEstimates, Values
 from bayeszoo.model.capabilities import Latent
+from bayeszoo.model.density import log_likelihood, prior
 
 STEPS = 32
 """Steps of either kind that a closed-form mode is tried by."""

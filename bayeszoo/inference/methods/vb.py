@@ -12,14 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.answers.leave_out import log_density
-from bayeszoo.foundation.gate import MAX_K_HAT, at_most
+from bayeszoo.foundation.gate import MAX_K_HAT, at_most, pareto_k
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.approximation import pareto_k
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Observable, Sufficient
 from bayeszoo.model.capabilities import Expectation, Values, rows_have_parameters
+from bayeszoo.model.density import log_density
 
 MAX_RIVAL = 0.05
 """k-hat of draws about one mode cannot see another, of which the search knows."""

@@ -1,0 +1,31 @@
+"""Densities of a model at a point: of its observations, and of its prior."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.model.base import Exact, Model, Observable, Values
+
+
+def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
+    """Log density or log mass of a frozen SciPy distribution, whichever it has."""
+    return cast(np.ndarray, (distribution.logpmf if hasattr(distribution, "logpmf") else distribution.logpdf)(values))
+
+
+def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
+    """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
+    if not isinstance(model, Observable):
+        return None
+    rows, weights = model.inputs.observations(data)
+    seen = weights > 0  # 0 * -inf would be NaN
+    terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))
+    return math.fsum(np.ravel(terms)[seen] * weights[seen])
+
+
+def prior(model: Exact, data: Values) -> Any:
+    """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
+    nothing, _ = cast(Model, model).inputs.split(data, 0)
+    return model.posterior(model.statistics(nothing))
