@@ -17,7 +17,6 @@ from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.topics import proportions, topics
-from bayeszoo.comparison.bias_variance import bias_variance
 from bayeszoo.comparison.compare import compare
 from bayeszoo.comparison.criteria import components
 from bayeszoo.comparison.evidence.evidence import empirical_bayes
@@ -41,7 +40,6 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import accumulate, read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.update import stream, update
-from bayeszoo.plots.bias_variance import plot_bias_variance
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
@@ -63,7 +61,6 @@ __all__ = [
     "Untrustworthy",
     "accumulate",
     "assign",
-    "bias_variance",
     "check",
     "compare",
     "components",
@@ -87,7 +84,6 @@ __all__ = [
     "ngrams",
     "pagerank",
     "plot_ard",
-    "plot_bias_variance",
     "plot_biplot",
     "plot_lasso_path",
     "plot_predictive_check",
