@@ -9,7 +9,8 @@ from sklearn.linear_model import Lasso as SklearnLasso
 
 import bayeszoo as bz
 from bayeszoo.contract.case import Case
-from bayeszoo.contract.check import MAX_Z, applicable, largest_z, run_identity
+from bayeszoo.contract.check import applicable, run_identity
+from bayeszoo.contract.sampler import MAX_Z, largest_z
 from bayeszoo.results.signs import probability_positive
 
 LASSO = bz.find("bayesian_lasso")

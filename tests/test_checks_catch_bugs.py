@@ -8,7 +8,9 @@ import pytest
 import scipy
 
 from bayeszoo.contract import source
-from bayeszoo.contract.check import applicable, case_of, check, largest_z, off_default, run_identity
+from bayeszoo.contract.cases import case_of, off_default
+from bayeszoo.contract.check import applicable, check, run_identity
+from bayeszoo.contract.sampler import largest_z
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.foundation.gate import passed
 from bayeszoo.model.find import find

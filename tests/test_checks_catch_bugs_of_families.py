@@ -14,7 +14,8 @@ import scipy
 from pymc.logprob.transforms import LogTransform
 
 from bayeszoo.contract.case import Case
-from bayeszoo.contract.check import IDENTITIES, applicable, case_of, cases_of, run_identity
+from bayeszoo.contract.cases import case_of, cases_of
+from bayeszoo.contract.check import IDENTITIES, applicable, run_identity
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.distributions.discrete import Categorical, Multinomial, NegativeBinomial
 from bayeszoo.distributions.posterior import Posterior

@@ -11,7 +11,8 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from bayeszoo.contract.check import applicable, case_of, run_identity
+from bayeszoo.contract.cases import case_of
+from bayeszoo.contract.check import applicable, run_identity
 from bayeszoo.families.linear.declaration import Whitened
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.statistics.factored import FactoredMoments

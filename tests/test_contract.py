@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from bayeszoo.contract.check import applicable, cases_of, run_identity, sampler_checks, source_checks
+from bayeszoo.contract.cases import cases_of
+from bayeszoo.contract.check import applicable, run_identity, source_checks
+from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import CAPABILITIES

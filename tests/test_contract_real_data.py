@@ -2,7 +2,8 @@
 
 import pytest
 
-from bayeszoo.contract.check import applicable, case_of, run_identity
+from bayeszoo.contract.cases import case_of
+from bayeszoo.contract.check import applicable, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import CAPABILITIES

@@ -10,7 +10,8 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
-from bayeszoo.contract.check import IDENTITIES, case_of, run_identity
+from bayeszoo.contract.cases import case_of
+from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm.tables import Table

@@ -13,7 +13,7 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo import models
-from bayeszoo.contract.check import MAX_Z
+from bayeszoo.contract.sampler import MAX_Z
 from bayeszoo.model import find as zoo
 
 SCRATCH = Path(__file__).parent / "scratch_models"

@@ -12,10 +12,14 @@ from pytensor.graph.traversal import applys_between
 from bayeszoo.data.read import Data
 from bayeszoo.errors import NumericalError
 from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.model.base import Sufficient
+from bayeszoo.model.capabilities import Variational, rows_have_parameters
 from bayeszoo.model.density import prior
 
 if TYPE_CHECKING:
     import pymc as pm
+
 
 POINTS = 25
 """Points from the prior, and as many from the posterior, at which densities are compared."""
@@ -69,9 +73,34 @@ class Case:
     @cached_property
     def latent_points(self) -> list[dict[str, Any]]:
         """Parameter values of a model with latent variables: from the prior, and from where the posterior is."""
-        from bayeszoo.contract.latent import points
+        rng = np.random.default_rng(self.seed)
+        rows = self.size if rows_have_parameters(self.model) else 1
+        prior = [self.model.simulate(rng, rows)[0] for _ in range(POINTS)] if self._suits_its_simulator else []
+        if not isinstance(self.model, Variational):
+            return [*prior, *self._near_the_mode_of_em(rng)]
+        q = vb.climbs(self.model, self.data, rng, restarts=2).best.state
+        draws = self.model.vb_posterior(q).rvs(POINTS, rng)
+        return [*prior, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
 
-        return points(self)
+    def _near_the_mode_of_em(self, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return points about EM's mode of the posterior, each number off by a tenth of itself or so."""
+        mode = em.climbs(self.model, self.sample, rng, False, restarts=2).best.state
+        return [
+            {name: np.asarray(x * np.exp(0.1 * rng.standard_normal(np.shape(x)))) for name, x in mode.items()}
+            for _ in range(POINTS)
+        ]
+
+    @property
+    def sample(self) -> Any:
+        """What the steps of EM are given: statistics where the model has them."""
+        return self.stats if isinstance(self.model, Sufficient) else self.data
+
+    @property
+    def _suits_its_simulator(self) -> bool:
+        """Whether parameters drawn from the prior are of the shape that the data need."""
+        simulated, inputs = self.model.simulate(np.random.default_rng(0), 1)[1], self.model.inputs
+        labels = [name for name in inputs.coords if name != inputs.row_names]
+        return all(len(simulated[axis]) == len(self.data[axis]) for axis in labels)
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:

@@ -11,18 +11,25 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.contract.case import POINTS, Case
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.cases import case_of
 from bayeszoo.contract.identities import relative
 from bayeszoo.contract.ranks import lowest_ks
+from bayeszoo.contract.sampler import MAX_Z
 from bayeszoo.errors import NumericalError
+from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, latents, most_rows
-from bayeszoo.model.base import Sufficient, Values
-from bayeszoo.model.capabilities import Variational, rows_have_parameters
+from bayeszoo.model import fields
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import rows_have_parameters
+from bayeszoo.model.density import log_density
+from bayeszoo.results.assemble import nested
 
 FEW = 5
 """Rows of which all assignments are summed over."""
@@ -31,39 +38,6 @@ FEW_WORDS = 12
 SIMULATIONS = 100
 EDGE = 1e-9
 """A probability below it is taken for one of 0."""
-
-
-def points(case: Case) -> list[dict[str, Any]]:
-    """Return parameter values, half from the prior and half from a variational posterior, or near the prior again."""
-    rng = np.random.default_rng(case.seed)
-    rows = case.size if rows_have_parameters(case.model) else 1
-    found = [case.model.simulate(rng, rows)[0] for _ in range(POINTS)] if _fits_simulation(case) else []
-    if not isinstance(case.model, Variational):
-        return [*found, *_near_the_mode(case, rng)]
-    q = vb.climbs(case.model, case.data, rng, restarts=2).best.state
-    draws = case.model.vb_posterior(q).rvs(POINTS, rng)
-    return [*found, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
-
-
-def _near_the_mode(case: Case, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Return points about EM's mode of the posterior, each number off by a tenth of itself or so."""
-    mode = em.climbs(case.model, _sample(case), rng, False, restarts=2).best.state
-    return [
-        {name: np.asarray(value * np.exp(0.1 * rng.standard_normal(np.shape(value)))) for name, value in mode.items()}
-        for _ in range(POINTS)
-    ]
-
-
-def _sample(case: Case) -> Any:
-    """Return what the steps of EM are given: statistics where the model has them."""
-    return case.stats if isinstance(case.model, Sufficient) else case.data
-
-
-def _fits_simulation(case: Case) -> bool:
-    """Say whether parameters drawn from the prior are of the shape that the data need."""
-    simulated, inputs = case.model.simulate(np.random.default_rng(0), 1)[1], case.model.inputs
-    labels = [name for name in inputs.coords if name != inputs.row_names]
-    return all(len(simulated[axis]) == len(case.data[axis]) for axis in labels)
 
 
 def _coefficient(case: Case) -> float:
@@ -137,7 +111,7 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
     if not flat and hasattr(model, "unbounded") and model.unbounded(case.data):
         return at_most(name, 0.0, MAX_DISTANCE)
     try:
-        state = em.climbs(model, _sample(case), case.rng, flat).best.state
+        state = em.climbs(model, case.sample, case.rng, flat).best.state
     except AscentError:
         raise
     except NumericalError:  # of so few rows there may be none but degenerate ones
@@ -227,8 +201,6 @@ def enumerated_row_order(case: Case) -> Check:
 
 def enumerated_units(case: Case) -> Check:
     """L1h: in other units, with the prior moved along, the evidence changes by -log(factor) a number observed."""
-    from bayeszoo.model import fields
-
     head, found, inputs = few(case), [], case.model.inputs
     for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
         model = fields.in_units(case.model, factor, shift)
@@ -239,8 +211,6 @@ def enumerated_units(case: Case) -> Check:
 
 def labels_mean_nothing(case: Case) -> Check:
     """L1g: components in another order have the same log joint and the same label-free quantities."""
-    from bayeszoo.inference.labels.align import permute
-
     draws, axis = _stacked(case.latent_points), case.model.exchangeable()
     order = np.roll(np.arange(case.model.K if axis is None else len(case.model.coords(case.data)[axis])), 1)
     moved = permute(case.model, draws, np.broadcast_to(order, (len(draws[next(iter(draws))]), len(order))))
@@ -260,8 +230,6 @@ def _stacked(at: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 def likelihood_of_rows(case: Case) -> Check:
     """L1a: the distributions of the rows multiply to the E-step's log likelihood; leading axes are draws."""
-    from bayeszoo.model.density import log_density
-
     draws = _stacked(case.latent_points)
     distribution = case.model.likelihood(draws, case.data)
     each = log_density(distribution, case.model.inputs.outcome(case.data))
@@ -286,10 +254,6 @@ def simulation_based(case: Case) -> Check:
 
 def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
     """Compare NUTS with enumeration, in quantities that do not depend on labels, on a few rows."""
-    from bayeszoo.contract.check import MAX_Z, case_of
-    from bayeszoo.fit import fit
-    from bayeszoo.results.assemble import nested
-
     head = few(case_of(model, data, seed))
     tree = fit(head.model, dict(head.data), "nuts", seed=seed)
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)

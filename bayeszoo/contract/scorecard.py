@@ -73,7 +73,8 @@ class Scorecard:
 
 def make(kind: type[Model], seed: int = 0) -> Scorecard:
     """Check a model, by every identity and by its sampler, on simulated and on its real data."""
-    from bayeszoo.contract.check import applicable, cases_of, check
+    from bayeszoo.contract.cases import cases_of
+    from bayeszoo.contract.check import applicable, check
 
     found = tuple(check(kind, seed=seed, reporter=terminal.TerminalReporter()))
     identities = [identity.function for identity in applicable(kind)]

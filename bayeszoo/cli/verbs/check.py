@@ -61,7 +61,8 @@ def _stored(names: list[str], as_json: bool) -> int:
 
 
 def _checked(names: list[str], sampler: bool, seed: int, as_json: bool) -> int:
-    from bayeszoo.contract.check import check, off_default
+    from bayeszoo.contract.cases import off_default
+    from bayeszoo.contract.check import check
 
     reporter = terminal.TerminalReporter()
     cards = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}

@@ -1,0 +1,125 @@
+"""NUTS against the exact answer, and whether the comparison would see a sampler that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.contract.cases import case_of, real_data
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.fit import fit
+from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.results.assemble import nested
+
+MAX_Z = 4.4
+"""Two-sided level 1e-5 for one standard normal number."""
+MAX_TAIL = 2.4
+MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
+"""Largest Monte Carlo standard error, in posterior sd: agreement must not be had by vagueness."""
+
+
+def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
+    """Compare NUTS with the closed form (layer 2), and show that the comparison would see a wrong sampler."""
+    case = case_of(model, real_data(model) if data is None else data)
+    if data is None and not case.is_closed:
+        case = case_of(model, None, seed)
+    if not case.is_closed:
+        return []
+    posterior = case.model.posterior(case.stats)
+    tree = fit(case.model, case.data, "nuts", seed=seed)
+    draws = {str(name): v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
+    exact = posterior.rvs((4, 1000), case.rng)
+    failed = [name for name, check in nested(tree, "gate")["checks"].items() if not check["passed"]]
+    return [
+        at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
+        at_most("NUTS: largest |z|", largest_z(draws, posterior), MAX_Z),
+        at_most("NUTS: |z| of the mean log density", abs(joint_z(draws, posterior, case.rng)), MAX_Z),
+        at_most("NUTS: MCSE over its limit", _vagueness(draws, posterior), 1.0),
+        at_least("power: |z| of sd x 1.1", largest_z(_distorted(exact, posterior, 1.1, 0.0), posterior), MAX_Z),
+        at_least("power: |z| of mean + 0.2 sd", largest_z(_distorted(exact, posterior, 1.0, 0.2), posterior), MAX_Z),
+    ]
+
+
+def joint_z(draws: Mapping[str, np.ndarray], posterior: Any, rng: np.random.Generator) -> float:
+    """Return the error of the mean log density of the draws against that of exact draws, in its standard error.
+
+    It sees draws whose every marginal is right and whose dependence is not.
+    """
+    from arviz_stats.base import array_stats
+
+    shape = next(iter(draws.values())).shape[:2]
+    found = np.array(
+        [[posterior.logpdf({k: v[i, j] for k, v in draws.items()}) for j in range(shape[1])] for i in range(shape[0])]
+    )
+    exact = posterior.rvs(4000, rng)
+    expected = np.array([posterior.logpdf({k: v[i] for k, v in exact.items()}) for i in range(4000)])
+    mcse = array_stats.mcse(found, method="mean", chain_axis=0, draw_axis=1)
+    return float((found.mean() - expected.mean()) / np.hypot(mcse, expected.std() / np.sqrt(4000)))
+
+
+def largest_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
+    """Return the largest error of any mean, sd or quantile in its own Monte Carlo standard errors.
+
+    Means and standard deviations of heavy-tailed parameters are left out: their errors are not normal.
+
+    Parameters
+    ----------
+    draws : mapping of str to ndarray
+        Shape (chain, draw, *parameter shape).
+    posterior : Posterior
+        Closed form.
+    """
+    errors = [(found - exact) / mcse for _, found, exact, mcse, _ in _functionals(draws, posterior)]
+    return float(np.max(np.abs(np.concatenate(errors))))
+
+
+def _vagueness(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
+    """Return the largest Monte Carlo standard error over the limit for its functional."""
+    return max(float(np.max(mcse / (MAX_MCSE[name] * sd))) for name, _, _, mcse, sd in _functionals(draws, posterior))
+
+
+def _functionals(draws: Mapping[str, np.ndarray], posterior: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+    """Yield (name, estimate, exact, MCSE of the same functional, scale) for every parameter, each of shape (k,)."""
+    from arviz_stats.base import array_stats
+
+    axes, both = {"chain_axis": 0, "draw_axis": 1}, (0, 1)
+    for name, marginal in posterior.items():
+        values, light, scale = draws[name], _light_tailed(marginal), _scale(marginal)
+        for label, found, exact in (
+            ("mean", values.mean(both), marginal.mean()),
+            ("sd", values.std(both, ddof=1), marginal.std()),
+        ):
+            mcse = array_stats.mcse(values, method=label, **axes)
+            if light.any():
+                yield label, found[light], np.asarray(exact)[light], mcse[light], scale[light]
+        for label, q in QUANTILES.items():
+            mcse = array_stats.mcse(values, method="quantile", prob=q, **axes)
+            found = np.quantile(values, q, axis=both)
+            yield label, np.ravel(found), np.ravel(marginal.ppf(q)), np.ravel(mcse), np.ravel(scale)
+
+
+def _scale(marginal: Any) -> np.ndarray:
+    """Half the width of the central 68%: a standard deviation that always exists."""
+    return (np.asarray(marginal.ppf(0.84)) - np.asarray(marginal.ppf(0.16))) / 2
+
+
+def _light_tailed(marginal: Any) -> np.ndarray:
+    """Say which entries have tails light enough for the error of a standard deviation to be normal.
+
+    The distance of the 0.1% quantile from the median, in those of the 2.5% quantile, is 1.6 for a Gaussian, 2.2 for an
+    exponential, 2.6 for Student's t with 4 degrees of freedom.
+    """
+    middle = np.asarray(marginal.ppf(0.5))
+    near = [np.abs(marginal.ppf(q) - middle) for q in (0.025, 0.975)]
+    far = [np.abs(marginal.ppf(q) - middle) for q in (0.001, 0.999)]
+    return np.asarray(np.maximum(*far) < MAX_TAIL * np.maximum(*near))
+
+
+def _distorted(draws: Mapping[str, np.ndarray], posterior: Any, stretch: float, shift: float) -> dict[str, np.ndarray]:
+    """Return draws stretched about the exact median and moved by a share of the exact scale."""
+    return {
+        name: posterior[name].ppf(0.5) * (1 - stretch) + stretch * values + shift * _scale(posterior[name])
+        for name, values in draws.items()
+    }
