@@ -106,7 +106,7 @@ bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py
 
 scorecards: $(READY) ## Check every model and store what was found
-	$(BIN)/python -m bayeszoo.contract.scorecard
+	$(BIN)/python -m bayeszoo.cli.verbs.check
 
 clean: ## Remove what was generated, except .venv
 	rm -rf .cache build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache

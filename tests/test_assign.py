@@ -13,6 +13,7 @@ from bayeszoo.answers.assign import Assignments, Latents, assign, assignments
 from bayeszoo.data.inputs import Real
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.labels import responsibilities
 from bayeszoo.inference.labels.responsibilities import in_chunks
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Outcome, Problem
@@ -65,7 +66,7 @@ def tree_of(params, y=Y, kind="exact", checks=None, K=None):
 
 @pytest.mark.parametrize("chunk", [2**18, 1, 50])
 def test_probabilities_are_averages_over_draws(chunk, monkeypatch):
-    monkeypatch.setattr(module, "_CELLS", chunk)
+    monkeypatch.setattr(responsibilities, "_CELLS", chunk)
     params = draws_of(np.random.default_rng(1))
     found = assignments(poisson(), params, {"y": Y})
     each = by_hand(params, Y)

@@ -15,10 +15,10 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
-from bayeszoo.cli.terminal import number
 from bayeszoo.foundation.gate import Check
 from bayeszoo.inference.methods import nuts, smc
 from bayeszoo.model import find as zoo
+from bayeszoo.report.tables import number
 from bayeszoo.results.assemble import nested
 from bayeszoo.results.summary import HEADLINE
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli import terminal
+from bayeszoo.report import tables
 
 DOCUMENTS = "a,b,c\n3,0,0\n4,0,0\n0,5,0\n0,6,0\n"
 NEW = "a,b,c\n1,0,0\n1,2,0\n0,0,1\n"
@@ -69,7 +69,7 @@ def test_text_needs_no_quotes(run):
 @pytest.mark.parametrize(("k_hat", "said"), [(-math.inf, "none, as all weights are equal"), (0.41234, "0.412")])
 def test_equal_weights_have_no_k_hat(k_hat, said):
     document = {"log_evidence": None, "elbo": -3.0, "log_likelihood": None, "exact": None, "kind": "approximate"}
-    lines = terminal.figures({**document, "status": "ok", "facts": {"elbo_se": 0.0, "k_hat": k_hat}})
+    lines = tables.figures({**document, "status": "ok", "facts": {"elbo_se": 0.0, "k_hat": k_hat}})
     assert lines[0].endswith(f"k-hat {said}")
 
 

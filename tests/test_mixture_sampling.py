@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo.cli.terminal import figures
 from bayeszoo.comparison import dual_importance
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.inference.labels.align import inverse, permute
@@ -17,6 +16,7 @@ from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.methods.nuts import _initial_points, _joined, _shared_out
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, starts
+from bayeszoo.report.tables import figures
 from bayeszoo.results.matched import matched
 from bayeszoo.results.summary import document
 

@@ -1,5 +1,6 @@
 """How to make it again: the command and the Python of a report are run, and give the fit that they are about."""
 
+import dataclasses
 import json
 import shlex
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
+from bayeszoo.cli.options import MethodOptions, TableOptions
 from bayeszoo.comparison.compare import fit_each
 from bayeszoo.data.read import own_example
 from bayeszoo.report import asked, provenance
@@ -326,3 +328,8 @@ def test_equal_data_for_other_inputs_are_read_for_each():
     ]
     for again, once in zip(by_python(*trees, arrays=[1, 0, 1, 1]), trees, strict=True):
         assert_same(again, once)
+
+
+def test_the_options_of_commands_are_those_of_the_command_line():
+    assert {field.name for field in dataclasses.fields(MethodOptions)} == provenance.OF_COMMANDS
+    assert {field.name for field in dataclasses.fields(TableOptions)} - {"example"} == provenance.OF_TABLES

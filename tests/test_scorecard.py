@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from bayeszoo.cli.verbs.check import show_stored
 from bayeszoo.contract import scorecard
 from bayeszoo.contract.check import applicable
 from bayeszoo.errors import InputError
@@ -61,7 +62,7 @@ def test_the_card_says_what_was_checked_and_with_what(name):
 
 
 def test_a_card_is_printed_with_its_date_and_versions(capsys):
-    assert scorecard.show("beta_bernoulli") == 0
+    assert show_stored("beta_bernoulli") == 0
     out, _ = capsys.readouterr()
     card = scorecard.load("beta_bernoulli")
     assert card.date[:10] in out.splitlines()[0]
@@ -100,7 +101,7 @@ def test_a_card_that_did_not_pass_is_stored_and_says_so(stored, capsys):
         "gaussian_mean", "2026-01-01", 0, {}, "0", (), (Check("units", False, None, "x"),), ("u",)
     )
     scorecard.save([held], stored)
-    assert scorecard.show("gaussian_mean") == 3
+    assert show_stored("gaussian_mean") == 3
     out, err = capsys.readouterr()
     assert "FAILED" in out
     assert "have changed since" in err

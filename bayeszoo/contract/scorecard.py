@@ -1,8 +1,6 @@
 """Stored scorecards: what `bayeszoo check` found for each model of the zoo, when, and with which versions.
 
-A card lies in the folder ``scorecards`` beside the model's file. To make them again, all or those named:
-
-    python -m bayeszoo.scorecard [MODEL ...]
+A card lies in the folder ``scorecards`` beside the model's file. ``make scorecards`` makes them again.
 """
 
 from __future__ import annotations
@@ -11,20 +9,18 @@ import hashlib
 import inspect
 import json
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bayeszoo.cli import terminal
-from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, passed
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.fields import text
 
 FOLDER = "scorecards"
 PACKAGES = ("bayeszoo", "pymc", "pytensor", "numpy", "scipy", "nutpie")
@@ -71,12 +67,12 @@ class Scorecard:
         return passed(self.checks)
 
 
-def make(kind: type[Model], seed: int = 0) -> Scorecard:
+def make(kind: type[Model], seed: int = 0, reporter: Reporter | None = None) -> Scorecard:
     """Check a model, by every identity and by its sampler, on simulated and on its real data."""
     from bayeszoo.contract.cases import cases_of
     from bayeszoo.contract.check import applicable, check
 
-    found = tuple(check(kind, seed=seed, reporter=terminal.TerminalReporter()))
+    found = tuple(check(kind, seed=seed, reporter=reporter))
     identities = [identity.function for identity in applicable(kind)]
     sampled = sum(one.name.startswith(("NUTS", "power")) for one in found)
     made_by = [SOURCE] * (len(found) - len(identities) - sampled) + identities + [SAMPLER] * sampled
@@ -157,34 +153,3 @@ def is_current(card: Scorecard) -> bool:
     kind = zoo.find(card.model)
     identities = [name for name in card.made_by if name not in (SOURCE, SAMPLER)]
     return card.file_digest == file_digest(kind) and identities == [one.function for one in applicable(kind)]
-
-
-def show(name: str) -> int:
-    """Print the stored card of a model with its date and versions; return the exit code that `check` would."""
-    card = load(name)
-    terminal.show_scorecard(card.checks, f"{card.model}, checked on {card.date[:10]}")
-    console = terminal.out()
-    for case in card.cases:
-        fields = ", ".join(f"{field}={text(value)}" for field, value in case["fields"].items())
-        console.print(terminal.escaped(f"on {case['data']}, {case['rows']} rows: {card.model}({fields})"))
-    console.print(f"seed {card.seed}; {', '.join(' '.join(pair) for pair in card.versions.items())}")
-    if not is_current(card):
-        terminal.note(f"warning: {name} or its checks have changed since; `bayeszoo check {name}` makes them now")
-    return 0 if card.passed else Untrustworthy.exit_code
-
-
-def main(names: Sequence[str]) -> int:
-    """Check the models named, by default all of the zoo, and store what was found."""
-    failed = []
-    for kind in [zoo.find(name) for name in names or zoo.builtin_names()]:
-        card = make(kind)
-        save([card], folder_of(kind))
-        show(kind.name)
-        failed += [] if card.passed else [kind.name]
-    if failed:
-        terminal.note(f"not passed: {', '.join(failed)}")
-    return Untrustworthy.exit_code if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

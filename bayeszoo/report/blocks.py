@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bayeszoo.cli.terminal import number
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.plots.style import data_uri
+from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
     pass

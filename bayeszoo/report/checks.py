@@ -13,7 +13,6 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.predictive_check import Replicates, predictive_check, replicate
 from bayeszoo.answers.prior_predictive import prior_tree
 from bayeszoo.answers.residuals import WITHHELD, residuals
-from bayeszoo.cli.terminal import number
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
@@ -22,6 +21,7 @@ from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import MODE
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Section, Skipped, Words, picture, table
+from bayeszoo.report.tables import number
 from bayeszoo.results.assemble import given_of, model_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.cli import terminal
+from bayeszoo.report import tables
 from bayeszoo.report.blocks import Choice, Section, Skipped, Table, Words, table
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ HEADS |= {"r_hat": "R-hat", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
 
 def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
     """Return the table of estimates of a fit, as the terminal has it."""
-    columns, rows = terminal.estimate_rows(tree, document)
+    columns, rows = tables.estimate_rows(tree, document)
     return table([HEADS.get(name, name) for name in columns], rows)
 
 
 def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
     """Return the first few estimates: mean, sd and interval; or why there are none."""
-    columns, rows = terminal.estimate_rows(tree, document)
+    columns, rows = tables.estimate_rows(tree, document)
     kept = [i for i, name in enumerate(columns) if name in _BRIEF]
     rows = [row for row in rows if any(row[i] is not None for i in kept[1:])]
     if not rows:
@@ -41,7 +41,7 @@ def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
 def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], main: str) -> Section:
     """List the estimates of each fit, and what it says of itself as a whole; ``main`` is shown first."""
     options = {
-        name: [*(Words(f"{line}.") for line in terminal.figures(document)), estimates(tree, document)]
+        name: [*(Words(f"{line}.") for line in tables.figures(document)), estimates(tree, document)]
         for name, (tree, document) in named.items()
     }
     return Section("estimates", "Estimates", [Choice("fit", options, main)])
@@ -49,9 +49,9 @@ def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], main: st
 
 def comparison(frame: pd.DataFrame) -> Section:
     """Put all fits side by side; what is withheld throughout is left out."""
-    tables = [_without_blanks(*one) for one in terminal.comparison_tables(frame)]
-    said = [made for made in tables if made.rows and len(made.columns) > 1]
-    return Section("comparison", "Side by side", [*said, Words(" ".join(terminal.ABOUT_COMPARISON), "note")])
+    filled = [_without_blanks(*one) for one in tables.comparison_tables(frame)]
+    said = [one for one in filled if one.rows and len(one.columns) > 1]
+    return Section("comparison", "Side by side", [*said, Words(" ".join(tables.ABOUT_COMPARISON), "note")])
 
 
 def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> Table:

@@ -7,13 +7,11 @@ import io
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.cli.options import MethodOptions, TableOptions
 from bayeszoo.data.inputs.labels import text_of
 from bayeszoo.data.read import own_example
 from bayeszoo.data.table.table import escaped
@@ -127,18 +125,49 @@ def command(tree: xr.DataTree) -> str:
         return f"# {_no_command(tree)}"
     sets = [part for name, value in _given_fields(tree).items() for part in ("--set", f"{name}={json.dumps(value)}")]
     given, attrs = given_options(tree), tree.attrs
-    options = [part for name, value in given.items() if name in _OF_COMMANDS for part in _option(name, value)]
+    options = [part for name, value in given.items() if name in OF_COMMANDS for part in _option(name, value)]
     words = ["bayeszoo", "fit", model_of(tree).name, *data, "--method", attrs["method"], "--seed", str(attrs["seed"])]
-    rest = _keywords({name: value for name, value in given.items() if name not in _OF_COMMANDS})
+    rest = _keywords({name: value for name, value in given.items() if name not in OF_COMMANDS})
     said = [f"{rest}, in Python only"] * bool(rest) + [_NOT_KEPT] * (_asked(tree).place == "unknown")
     return shlex.join([*words, *options, *sets]) + "".join(f"  # and {one}" for one in said)
 
 
 _NOT_KEPT = "what it was read with, which was not kept"
-_OF_COMMANDS = {f.name for f in fields(MethodOptions)}
+OF_COMMANDS = frozenset(
+    ("draws", "chains", "tune", "target_accept", "sampler", "extend", "density", "threshold", "thin")
+)
 """Options of methods that the command line has."""
-_OF_TABLES = {f.name for f in fields(TableOptions)} - {"example"}
-"""Options of reading that it has."""
+OF_TABLES = frozenset(
+    [
+        "column",
+        "positive",
+        "count",
+        "successes",
+        "trials",
+        "columns",
+        "categories",
+        "exposure",
+        "sequence",
+        "source",
+        "target",
+        "features",
+        "symbols",
+        "order",
+        "text",
+        "document",
+        "word",
+        "stop_words",
+        "min_documents",
+        "max_share",
+        "vocabulary",
+        "delimiter",
+        "decimal",
+        "encoding",
+        "header",
+        "missing",
+    ]
+)
+"""Options of reading that the command line has."""
 _PLACES = ("-o", "--output", "--report", "--plot")
 """Options that say where results go."""
 
@@ -160,7 +189,7 @@ def _data_words(tree: xr.DataTree) -> list[str] | None:
     asked = _asked(tree)
     if asked.place == "own":
         return ["--example", asked.name]
-    if asked.place not in _FILES or not asked.options.keys() <= _OF_TABLES:
+    if asked.place not in _FILES or not asked.options.keys() <= OF_TABLES:
         return None
     options = [part for name, value in asked.options.items() for part in _option(name, value)]
     return [_path(asked.name), *options, *([] if asked.rows is None else ["--chunk-rows", str(asked.rows)])]

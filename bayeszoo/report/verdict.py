@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.cli.terminal import number
 from bayeszoo.report.blocks import Choice, Section, Words, table
+from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,6 +18,7 @@ from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.model.accumulated import like_of
+from bayeszoo.report.tables import number
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps, given_of, model_of
 
@@ -83,7 +84,7 @@ def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
         console.print(f"The first {MAX_ROWS} of {len(frame)} rows; all of them: --json or -o.")
     impossible = whole.get("impossible", [])
     if "expected_errors" in whole:
-        errors = terminal.number(whole["expected_errors"], 4)
+        errors = number(whole["expected_errors"], 4)
         console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame) - len(impossible)}.")
     if impossible:
         rows = listed(np.array(impossible) - 1)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bayeszoo.cli import terminal
+from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict, passed
 from bayeszoo.model import find as zoo
+from bayeszoo.model.fields import text
 from bayeszoo.results.assemble import dumps
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -54,7 +57,7 @@ def _stored(names: list[str], as_json: bool) -> int:
     from bayeszoo.contract import scorecard
 
     if not as_json:
-        return max(scorecard.show(name) for name in names)
+        return max(show_stored(name) for name in names)
     cards = [scorecard.load(name) for name in names]
     sys.stdout.write(dumps({card.model: {"date": card.date, **as_dict(card.checks)} for card in cards}) + "\n")
     return 0 if all(card.passed for card in cards) else Untrustworthy.exit_code
@@ -72,3 +75,38 @@ def _checked(names: list[str], sampler: bool, seed: int, as_json: bool) -> int:
         for name, card in cards.items():
             terminal.show_scorecard(card, str(off_default(zoo.find(name))))
     return 0 if all(passed(card) for card in cards.values()) else Untrustworthy.exit_code
+
+
+def show_stored(name: str) -> int:
+    """Print the stored scorecard of a model with its date and versions; return the exit code that `check` would."""
+    from bayeszoo.contract import scorecard
+
+    card = scorecard.load(name)
+    terminal.show_scorecard(card.checks, f"{card.model}, checked on {card.date[:10]}")
+    console = terminal.out()
+    for case in card.cases:
+        fields = ", ".join(f"{field}={text(value)}" for field, value in case["fields"].items())
+        console.print(escaped(f"on {case['data']}, {case['rows']} rows: {card.model}({fields})"))
+    console.print(f"seed {card.seed}; {', '.join(' '.join(pair) for pair in card.versions.items())}")
+    if not scorecard.is_current(card):
+        terminal.note(f"warning: {name} or its checks have changed since; `bayeszoo check {name}` makes them now")
+    return 0 if card.passed else Untrustworthy.exit_code
+
+
+def store(names: Sequence[str]) -> int:
+    """Check the models named, by default all of the zoo, and store their scorecards; ``make scorecards`` runs it."""
+    from bayeszoo.contract import scorecard
+
+    failed = []
+    for kind in [zoo.find(name) for name in names or zoo.builtin_names()]:
+        card = scorecard.make(kind, reporter=terminal.TerminalReporter())
+        scorecard.save([card], scorecard.folder_of(kind))
+        show_stored(kind.name)
+        failed += [] if card.passed else [kind.name]
+    if failed:
+        terminal.note(f"not passed: {', '.join(failed)}")
+    return Untrustworthy.exit_code if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(store(sys.argv[1:]))

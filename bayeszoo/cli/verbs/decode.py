@@ -17,6 +17,7 @@ from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.plots.states import plot_states
+from bayeszoo.report.tables import number
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps, given_of, model_of
 
@@ -102,14 +103,14 @@ def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     if len(frame) > MAX_ROWS:
         console.print(f"The first {MAX_ROWS} of {len(frame)} rows; all of them: --json or -o.")
     if "expected_errors" in whole:
-        errors = terminal.number(whole["expected_errors"], 4)
-        joint, rows = (terminal.number(whole[name], 10) for name in ("viterbi_log_joint", "log_likelihood"))
+        errors = number(whole["expected_errors"], 4)
+        joint, rows = (number(whole[name], 10) for name in ("viterbi_log_joint", "log_likelihood"))
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
         where = "" if kind in ("point estimate", "exact") else ", at the draw of highest density"
         said = f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}"
         console.print(f"{said}{where}.")
     if "log_predictive" in whole:
-        score, error = (terminal.number(whole[name], 5) for name in ("log_predictive", "mcse_log_predictive"))
+        score, error = (number(whole[name], 5) for name in ("log_predictive", "mcse_log_predictive"))
         console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")

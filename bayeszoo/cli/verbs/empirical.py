@@ -25,6 +25,7 @@ from bayeszoo.foundation.gate import as_dict
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import text
+from bayeszoo.report.tables import MAX_ROWS, number
 from bayeszoo.results.assemble import dumps
 
 SAME_FIELDS = 1e-6
@@ -245,12 +246,12 @@ def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
     """Yield lines on the evidence: before and after, or its gain and the Monte Carlo errors of the fields."""
     ok, draws, bound = described["status"] == "ok", described["draws"], described["bound"]
     if bound:
-        before, after = (terminal.number(bound[key], 10) for key in ("elbo_before", "elbo"))
+        before, after = (number(bound[key], 10) for key in ("elbo_before", "elbo"))
         yield f"ELBO {before} before, {after if ok else 'withheld'} after"
         yield bound["log_evidence"]
         return
     if not draws:
-        before, after = (terminal.number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
+        before, after = (number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
         yield f"log evidence {before} before, {after if ok else 'withheld'} after"
         return
     if ok:
@@ -258,7 +259,7 @@ def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
             own = draws["field_error"].get(label)
             yield f"Monte Carlo error of log {label} {error:.2g}" + (f", of {label} {own:.2g}" if own else "")
         gain, error = draws["log_evidence_gain"], draws["log_evidence_gain_error"]
-        yield f"log evidence higher by {terminal.number(gain)}, Monte Carlo error {error:.2g}"
+        yield f"log evidence higher by {number(gain)}, Monte Carlo error {error:.2g}"
     yield draws["log_evidence"]
     yield f"{draws['fits']} fits with NUTS"
 
@@ -279,10 +280,10 @@ def _cell(name: str, fields: Mapping[str, Any] | None) -> str:
 def _more(described: dict[str, Any]) -> Iterator[str]:
     """Yield lines on the effective number of parameters and on MacKay's iteration."""
     for name, value in (described["figures"] or {}).items():
-        yield f"{name.replace('_', ' ')} {terminal.number(value)}"
+        yield f"{name.replace('_', ' ')} {number(value)}"
     point = described["mackay"]
     if point and point["converged"]:
-        gamma = terminal.number(point["gamma"])
+        gamma = number(point["gamma"])
         yield f"MacKay: converged after {point['iterations']} iterations; gamma, of the weights of tau, {gamma}"
     elif point:
         yield f"MacKay: {point['reason']}"
@@ -303,8 +304,8 @@ def _show_integrated(model: Model, described: dict[str, Any]) -> None:
         terminal.show(terminal.table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
         columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
         terminal.show(terminal.table(columns, _few(list(_parameters(described)))))
-        error = terminal.number(described["log_evidence_error"], 2)
-        console.print(f"log evidence {terminal.number(described['log_evidence'], 10)}, fields integrated out")
+        error = number(described["log_evidence_error"], 2)
+        console.print(f"log evidence {number(described['log_evidence'], 10)}, fields integrated out")
         console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
     edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
     console.print(f"posterior probability near the bounds: {', '.join(edges)}")
@@ -322,7 +323,7 @@ def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:
 
 
 def _few(rows: list[list[Any]]) -> list[list[Any]]:
-    more = len(rows) - terminal.MAX_ROWS
+    more = len(rows) - MAX_ROWS
     if more <= 0:
         return rows
-    return [*rows[: terminal.MAX_ROWS], [f"... {more} more: see --json", *(None for _ in _MOMENTS)]]
+    return [*rows[:MAX_ROWS], [f"... {more} more: see --json", *(None for _ in _MOMENTS)]]

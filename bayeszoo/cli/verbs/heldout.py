@@ -14,6 +14,7 @@ from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs.select import parse_candidate
 from bayeszoo.comparison.held_out import SHARE, held_out
 from bayeszoo.errors import InputError
+from bayeszoo.report.tables import number
 from bayeszoo.results.assemble import dumps
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def heldout_command(
 def show(frame: pd.DataFrame) -> None:
     """Print the models, the best first."""
     precise = {"log_score": 7, "perplexity": 6}
-    cells = [[terminal.number(row[name], precise.get(name, 3)) for name in _HEADS] for row in frame.to_dict("records")]
+    cells = [[number(row[name], precise.get(name, 3)) for name in _HEADS] for row in frame.to_dict("records")]
     terminal.show(terminal.table(list(_HEADS.values()), cells, words=["method", "kind", "status"]))
     words = int(frame["words"].iloc[0])
     console = terminal.out()

@@ -14,6 +14,7 @@ from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.cli import terminal
 from bayeszoo.foundation import writing
 from bayeszoo.plots.residuals import plot_residuals
+from bayeszoo.report.tables import number
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps
 
@@ -132,7 +133,7 @@ def _known(value: Any) -> bool:
 def _lines(described: dict[str, Any]) -> list[str]:
     """Say how the normal scores as a whole lie to what is expected of them."""
     scored = described["rows"] - described["basis"].get(WITHHELD, 0)
-    level, p = (terminal.number(described[key], 3) for key in ("band_pointwise_level", "ks_p"))
+    level, p = (number(described[key], 3) for key in ("band_pointwise_level", "ks_p"))
     band = f"the simultaneous {described['band']:.0%} band (each at level {level})"
     lines = [
         f"QQ plot: {described['outside']} of {scored} normal scores outside {band}",

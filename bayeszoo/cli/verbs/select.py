@@ -24,6 +24,7 @@ from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.plots import select as select_plot
+from bayeszoo.report.tables import number
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps
 
@@ -348,4 +349,4 @@ def _best(frame: pd.DataFrame) -> list[str]:
 
 
 def _cells(row: dict[Any, Any], heads: Iterable[str]) -> list[Any]:
-    return [row["model"], *(terminal.number(row[name], 9 if name in _PRECISE else 5) for name in heads)]
+    return [row["model"], *(number(row[name], 9 if name in _PRECISE else 5) for name in heads)]

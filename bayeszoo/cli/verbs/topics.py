@@ -17,6 +17,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.plots.topics import plot_topics
+from bayeszoo.report.tables import number
 from bayeszoo.results import files
 from bayeszoo.results.assemble import dumps, given_of, model_of
 
@@ -111,12 +112,12 @@ def show_scores(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     if len(frame) > MAX_ROWS:
         terminal.out().print(f"The first {MAX_ROWS} of {len(frame)} documents; all of them: --json or -o.")
     mean, error, perplexity, its_error = (
-        terminal.number(frame.attrs[name], digits)
+        number(frame.attrs[name], digits)
         for name, digits in (("log_score", 6), ("mcse", 2), ("perplexity", 5), ("mcse_perplexity", 2))
     )
     terminal.out().print(f"Log score of a word {mean} +- {error} nats, perplexity {perplexity} +- {its_error}.")
     if "perplexity_bound" in frame.attrs:
-        bound = terminal.number(frame.attrs["perplexity_bound"], 5)
+        bound = number(frame.attrs["perplexity_bound"], 5)
         terminal.out().print(f"Perplexity at most {bound}, by the mean over draws of log probabilities.")
 
 
