@@ -19,7 +19,7 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.inference.methods import nuts, smc
 from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import number
-from bayeszoo.results.assemble import nested
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import HEADLINE
 
 PLACENTA = ("beta_bernoulli", "--example", "placenta_previa")
@@ -184,7 +184,7 @@ def test_the_attempts_are_said_and_recorded(caught):
 def test_the_file_carries_the_verdict(caught):
     tree = bz.load(caught.file)
     assert tree.attrs["status"] == "not converged"
-    assert nested(tree, "gate")["passed"] is False
+    assert Fit(tree).gate["passed"] is False
     for found in bz.summarize(tree).values():
         assert [found[name] for name in HEADLINE] == [None] * len(HEADLINE)
 
@@ -286,7 +286,7 @@ def test_one_attempt_when_more_would_not_help_or_are_not_wanted(monkeypatch, edi
     monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
     model = bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, **options)
-    assert (tree.attrs["status"], nested(tree, "facts")["attempts"], len(seen)) == ("not converged", 1, 1)
+    assert (tree.attrs["status"], Fit(tree).facts["attempts"], len(seen)) == ("not converged", 1, 1)
 
 
 def test_a_gate_without_checks_is_not_ok(monkeypatch):

@@ -11,7 +11,7 @@ import bayeszoo as bz
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import applicable, run_identity
 from bayeszoo.contract.sampler import MAX_Z, largest_z
-from bayeszoo.results.signs import probability_positive
+from bayeszoo.results.summary import probability_positive
 
 LASSO = bz.find("bayesian_lasso")
 DIABETES = bz.example(LASSO)

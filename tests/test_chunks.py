@@ -19,7 +19,7 @@ from bayeszoo.data.table.read import read_parts, read_table
 from bayeszoo.model.accumulated import arrays_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import Digest
-from bayeszoo.results.assemble import data_of, given_of, nested
+from bayeszoo.results.stored import Fit
 
 TABLES = runpy.run_path(str(Path(__file__).with_name("test_table.py")))
 """What a file at once is held to."""
@@ -420,7 +420,7 @@ def test_closed_forms_from_statistics_are_those_from_rows(files, read_at_once, n
     assert one.attrs["status"] == two.attrs["status"] == "ok"
     for parameter, draws in one["posterior"].data_vars.items():
         np.testing.assert_allclose(two["posterior"][parameter], draws, rtol=1e-8, atol=1e-9)
-    facts, others = nested(one, "facts"), nested(two, "facts")
+    facts, others = Fit(one).facts, Fit(two).facts
     assert facts.keys() == others.keys()
     for fact in facts.keys() & {"log_likelihood", "log_joint", "log_evidence"}:
         assert others[fact] == pytest.approx(facts[fact], rel=1e-8)
@@ -498,7 +498,7 @@ def test_a_fit_from_statistics_goes_to_disk_and_predicts(files, read_at_once, tm
         f"{name}.csv",
     )
     assert tree.attrs["declared_from"] == "sufficient statistics"
-    again, before = given_of(tree), total(files, model, 90)
+    again, before = Fit(tree).given, total(files, model, 90)
     assert (again.rows, again.digest, again.notes) == (before.rows, before.digest, before.notes)
     for field, values in arrays_of(before.stats).items():
         assert np.array_equal(arrays_of(again.stats)[field], values)
@@ -535,7 +535,7 @@ def test_what_needs_the_rows_says_that_there_are_none(files):
     found = total(files, model, 90)
     tree = bz.fit(model, found, "exact", seed=1)
     kept = "only statistics of the 1000 rows were kept"
-    for use in (data_of, lambda tree: bz.select([tree])):
+    for use in (lambda tree: Fit(tree).data, lambda tree: bz.select([tree])):
         with pytest.raises(bz.InputError, match=kept):
             use(tree)
     with pytest.raises(bz.InputError, match="only statistics of the rows were kept, and this needs the rows"):

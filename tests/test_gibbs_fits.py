@@ -15,7 +15,7 @@ from bayeszoo.families.documents.gibbs import TopicChain
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import some_entries
 from bayeszoo.inference.methods import gibbs
-from bayeszoo.results.assemble import nested
+from bayeszoo.results.stored import Fit
 from tests.topic_oracles import LIMIT, SMALL, enumerated, log_joint, tables, together
 
 LDA = bz.find("lda")
@@ -47,7 +47,7 @@ def test_a_fit_of_a_tiny_corpus_passes_the_gate(tree):
     assert tree.attrs["kind"] == "sampled"
     assert tree["posterior"]["topics"].dims == ("chain", "draw", "topic", "word")
     assert tree["posterior"]["proportions"].shape == (4, 500, 3, 2)
-    assert nested(tree, "facts") | {"label_stability": 0, "components_withheld": 0} == {
+    assert Fit(tree).facts | {"label_stability": 0, "components_withheld": 0} == {
         "attempts": 1,
         "tune": 1000,
         "thin": 10,
@@ -104,7 +104,7 @@ def test_chains_that_do_not_agree_go_on_and_then_say_so(monkeypatch):
     said = Quiet()
     tree = bz.fit(LDA(K=2, alpha=0.8, eta=0.1), SMALL, "gibbs", seed=1, draws=400, reporter=said)
     assert tree.attrs["status"] == "not converged"
-    assert nested(tree, "facts")["attempts"] == 1  # what stands still is not mended by more of it
+    assert Fit(tree).facts["attempts"] == 1  # what stands still is not mended by more of it
     assert said.lines == []
 
 
@@ -112,7 +112,7 @@ def test_chains_in_different_modes_fail_the_gate_after_three_attempts():
     data = {**SMALL, "counts": np.array([60, 60, 60, 60, 60, 60])}
     said = Quiet()
     tree = bz.fit(LDA(K=2, alpha=0.05, eta=0.05), data, "gibbs", seed=3, draws=400, tune=10, thin=1, reporter=said)
-    facts = nested(tree, "facts")
+    facts = Fit(tree).facts
     assert (tree.attrs["status"], facts["attempts"], facts["thin"]) == ("not converged", 3, 4)
     assert facts["tune"] == 10 + 400 + 20 + 800 + 40  # all before the draws that were kept: annealed three times
     assert [line[:9] for line in said.lines] == ["attempt 1", "attempt 2"]
@@ -136,7 +136,7 @@ def test_chains_that_mix_slowly_go_on_from_where_they_are():
     said = Quiet()
     options = {"draws": 400, "tune": 100, "thin": 1, "reporter": said}
     tree = bz.fit(LDA(K=2, alpha=0.8, eta=0.4), {**SMALL, "counts": SMALL["counts"] * 2}, "gibbs", seed=1, **options)
-    facts = nested(tree, "facts")
+    facts = Fit(tree).facts
     assert (tree.attrs["status"], facts["attempts"], facts["thin"]) == ("ok", 2, 2)
     assert facts["tune"] == 100 + 400
     assert all("r_hat 1.0" in line or "ess" in line for line in said.lines)
@@ -156,7 +156,7 @@ def test_without_extend_there_is_one_attempt():
     data = {**SMALL, "counts": np.array([60, 60, 60, 60, 60, 60])}
     options = {"draws": 400, "tune": 10, "thin": 1, "extend": False}
     tree = bz.fit(LDA(K=2, alpha=0.05, eta=0.05), data, "gibbs", seed=3, **options)
-    assert (tree.attrs["status"], nested(tree, "facts")["attempts"]) == ("not converged", 1)
+    assert (tree.attrs["status"], Fit(tree).facts["attempts"]) == ("not converged", 1)
 
 
 def test_draws_that_would_not_fit_in_memory_are_refused():

@@ -21,7 +21,7 @@ from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.model.capabilities import Expectation
-from bayeszoo.results.assemble import nested
+from bayeszoo.results.stored import Fit
 
 LDA, UNIGRAM = bz.find("lda"), bz.find("dirichlet_multinomial")
 
@@ -283,7 +283,7 @@ def test_topics_with_a_prior_each_keep_their_labels():
 def test_of_costly_steps_a_few_climbs_are_made_and_the_gate_says_so():
     data = planted(60, 30)
     tree = bz.fit(Large(K=5, alpha=0.1, eta=0.1), data, "vb", seed=1, restarts=4)
-    facts, checks = nested(tree, "facts"), nested(tree, "gate")["checks"]
+    facts, checks = Fit(tree).facts, Fit(tree).checks
     assert tree.attrs["status"] == "not converged"
     assert facts["restarts"] == 4
     assert checks["gain left by Aitken's extrapolation"]["value"] <= 1e-5
@@ -318,7 +318,7 @@ def test_draws_of_many_numbers_are_fewer(monkeypatch):
     monkeypatch.setattr(vb, "HELD", 4 * 10 * (60 * 2 + 2 * 20))
     tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2)
     assert tree["posterior"].sizes["draw"] == 10
-    assert nested(tree, "facts")["draws_withheld"] == "10 draws a chain instead of 1000: they are of 160 numbers"
+    assert Fit(tree).facts["draws_withheld"] == "10 draws a chain instead of 1000: they are of 160 numbers"
 
 
 # empirical Bayes
@@ -399,7 +399,7 @@ def test_a_field_that_cannot_be_chosen_is_refused():
 def test_the_marginal_is_what_advi_approximates():
     model = LDA(alpha=1.5, eta=1.5)
     tree = bz.fit(model, TINY, "advi", seed=1)
-    assert nested(tree, "facts")["elbo"] < Enumeration.of(model, TINY).log_evidence + 0.01
+    assert Fit(tree).facts["elbo"] < Enumeration.of(model, TINY).log_evidence + 0.01
 
 
 def test_starts_are_at_the_optima_of_the_elbo_where_there_is_no_mode():

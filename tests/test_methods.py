@@ -20,7 +20,7 @@ from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.engine.density import Density
-from bayeszoo.results.assemble import fact, nested
+from bayeszoo.results.stored import Fit
 
 M = bz.find("beta_bernoulli")
 ALL = methods_for(M)
@@ -44,10 +44,10 @@ def test_provenance(placenta, method):
     assert tree.attrs["method"] == method
     assert tree.attrs["seed"] == 1
     assert tree.attrs["data_digest"] == bz.read(M, PLACENTA).digest
-    assert nested(tree, "fields") == {"a": 2.0, "b": 5.0}
-    assert set(nested(tree, "seconds")) == {"build", "compile", "run"}
-    assert {"bayeszoo", "pymc", "nutpie", "numpy", "python"} <= set(nested(tree, "versions"))
-    assert nested(tree, "gate")["passed"] is True
+    assert Fit(tree).fields == {"a": 2.0, "b": 5.0}
+    assert set(Fit(tree).seconds) == {"build", "compile", "run"}
+    assert {"bayeszoo", "pymc", "nutpie", "numpy", "python"} <= set(Fit(tree).versions)
+    assert Fit(tree).gate["passed"] is True
     assert tree["observed_data"]["successes"].to_numpy().tolist() == [437]
     assert tree["constant_data"]["trials"].to_numpy().tolist() == [980]
 
@@ -70,34 +70,34 @@ def test_advi_converges_at_its_defaults(method, total):
     assert tree.attrs["status"] == "ok"
     assert abs(found["mean"] - mean) < 0.2 * sd
     assert abs(found["sd"] / sd - 1) < 0.1
-    assert fact(tree, "k_hat") < 0.7
-    gap = tree["exact"].attrs["log_evidence"] - fact(tree, "elbo")
-    assert -3 * fact(tree, "elbo_se") < gap < 0.05
+    assert Fit(tree).fact("k_hat") < 0.7
+    gap = tree["exact"].attrs["log_evidence"] - Fit(tree).fact("elbo")
+    assert -3 * Fit(tree).fact("elbo_se") < gap < 0.05
 
 
 def test_elbo_is_a_bound_and_laplace_is_close(placenta):
     exact = placenta["exact"]["exact"].attrs["log_evidence"]
     for method in ("advi", "fullrank_advi", "laplace"):
-        assert fact(placenta[method], "elbo") <= exact + 3 * fact(placenta[method], "elbo_se")
-    assert fact(placenta["laplace"], "log_evidence") == pytest.approx(exact, abs=0.01)
+        assert Fit(placenta[method]).fact("elbo") <= exact + 3 * Fit(placenta[method]).fact("elbo_se")
+    assert Fit(placenta["laplace"]).fact("log_evidence") == pytest.approx(exact, abs=0.01)
 
 
 def test_smc_estimates_the_evidence(placenta):
     tree = placenta["smc"]
-    error = fact(tree, "log_evidence") - tree["exact"].attrs["log_evidence"]
-    assert abs(error) < 4.4 * max(fact(tree, "log_evidence_mcse"), 0.01)
+    error = Fit(tree).fact("log_evidence") - tree["exact"].attrs["log_evidence"]
+    assert abs(error) < 4.4 * max(Fit(tree).fact("log_evidence_mcse"), 0.01)
 
 
 def test_point_estimates_are_the_closed_forms(placenta):
     assert placenta["map"]["posterior"]["theta"].item() == (2 + 437 - 1) / (2 + 5 + 980 - 2)
     assert placenta["mle"]["posterior"]["theta"].item() == 437 / 980
     likelihood = 437 * math.log(437 / 980) + 543 * math.log(543 / 980)
-    assert fact(placenta["mle"], "log_likelihood") == pytest.approx(likelihood, rel=1e-12)
+    assert Fit(placenta["mle"]).fact("log_likelihood") == pytest.approx(likelihood, rel=1e-12)
     at_map = placenta["map"]["posterior"]["theta"].item()
     joint = stats.beta(2, 5).logpdf(at_map) + 437 * math.log(at_map) + 543 * math.log1p(-at_map)
-    assert fact(placenta["map"], "log_joint") == pytest.approx(joint, rel=1e-12)
-    assert nested(placenta["map"], "facts")["mode_space"] == "constrained (no Jacobian)"
-    assert nested(placenta["laplace"], "facts")["mode_space"] == "unconstrained (with Jacobian)"
+    assert Fit(placenta["map"]).fact("log_joint") == pytest.approx(joint, rel=1e-12)
+    assert Fit(placenta["map"]).facts["mode_space"] == "constrained (no Jacobian)"
+    assert Fit(placenta["laplace"]).facts["mode_space"] == "unconstrained (with Jacobian)"
 
 
 @pytest.mark.parametrize(("successes", "total"), [(0, 7), (7, 7), (1, 1)])
@@ -300,7 +300,7 @@ def test_compare_refuses_different_data(placenta):
 
 def test_log_evidence_of_counts_and_of_rows():
     counts, ordered = bz.fit(M(), {"successes": [3], "trials": [10]}, "exact"), bz.fit(M(), rows(3, 10), "exact")
-    assert fact(counts, "log_evidence") == fact(ordered, "log_evidence")
+    assert Fit(counts).fact("log_evidence") == Fit(ordered).fact("log_evidence")
     # under a flat prior every number of successes out of 10 is equally likely
     assert counts["exact"].attrs["log_evidence_counts"] == pytest.approx(-math.log(11), rel=1e-12)
 
@@ -313,7 +313,7 @@ def test_huge_counts_are_exact(successes, trials):
         counts = evidence + mpmath.log(mpmath.binomial(trials, successes))
         shares = [(count, mpmath.mpf(count) / (trials + 1)) for count in (successes, trials - successes)]
         loo = sum(count * mpmath.log(share) for count, share in shares) / trials
-    assert fact(tree, "log_evidence") == pytest.approx(float(evidence), rel=1e-12)
+    assert Fit(tree).fact("log_evidence") == pytest.approx(float(evidence), rel=1e-12)
     assert compare([tree])["loo_score"][0] == pytest.approx(float(loo), rel=1e-9)
     assert tree["exact"].attrs["log_evidence_counts"] == pytest.approx(float(counts), rel=1e-9)
 
@@ -342,8 +342,8 @@ def test_smc_sees_its_own_bias():
     """Runs at one threshold scatter by 0.02 and are all off by 0.2: the error beside the number must cover that."""
     for seed in range(2):
         tree = bz.fit(M(), {"successes": [1], "trials": [10**6]}, "smc", seed=seed)
-        error = abs(fact(tree, "log_evidence") - tree["exact"].attrs["log_evidence"])
-        assert tree.attrs["status"] != "ok" or error < 4.4 * fact(tree, "log_evidence_mcse")
+        error = abs(Fit(tree).fact("log_evidence") - tree["exact"].attrs["log_evidence"])
+        assert tree.attrs["status"] != "ok" or error < 4.4 * Fit(tree).fact("log_evidence_mcse")
 
 
 def test_ten_million_rows_and_streaming():

@@ -19,7 +19,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.inference.methods import nuts
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
-from bayeszoo.results.assemble import dumps, nested
+from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import document
 
 SAMPLERS = ("nutpie", "pymc")
@@ -95,9 +95,9 @@ def test_the_sampler_is_recorded(sampled):
     assert tree.attrs["sampler"].startswith(f"{name} ")
     options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
     options["density"] = "auto"
-    assert nested(tree, "options") == options
+    assert Fit(tree).options == options
     density = {"nutpie": "shared", "pymc": "pymc"}[name]
-    assert nested(tree, "facts") == {"attempts": 1, "tune": 1000, "target_accept": 0.8, "density": density}
+    assert Fit(tree).facts == {"attempts": 1, "tune": 1000, "target_accept": 0.8, "density": density}
     assert tree.attrs["declared_from"] == "sufficient statistics"
 
 
@@ -158,7 +158,7 @@ def test_options_reach_the_sampler(births, sampler):
     tree = bz.fit(*births, seed=1, sampler=sampler, extend=False, **options)
     assert dict(tree["posterior"].sizes) == {"chain": 5, "draw": 450}
     density = {"nutpie": "shared", "pymc": "pymc"}[sampler]
-    assert nested(tree, "facts") == {"attempts": 1, "tune": 300, "target_accept": 0.9, "density": density}
+    assert Fit(tree).facts == {"attempts": 1, "tune": 300, "target_accept": 0.9, "density": density}
 
 
 LIBRARIES = {"nutpie": "nutpie.sample", "pymc": "pymc.sample"}

@@ -7,7 +7,7 @@ import bayeszoo as bz
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents import topic_model
 from bayeszoo.inference.methods import online_vb, vb
-from bayeszoo.results.assemble import nested
+from bayeszoo.results.stored import Fit
 
 LDA = bz.find("lda")
 MODEL = LDA(K=3, alpha=0.3, eta=0.2)
@@ -73,7 +73,7 @@ def test_own_factors_are_the_best_for_the_topics_held(data):
 
 def test_a_fit_has_the_complete_elbo_and_says_how_far_it_is_from_an_optimum(data, batch):
     tree = bz.fit(MODEL, data, "online_vb", seed=1, passes=5, draws=50)
-    facts, checks = nested(tree, "facts"), nested(tree, "gate")["checks"]
+    facts, checks = Fit(tree).facts, Fit(tree).checks
     assert batch - 500 < facts["elbo"] < batch
     assert len(facts["maxima"]) == facts["restarts"] == 3
     assert checks["gain of a sweep over all rows, relative"]["value"] > 0

@@ -21,8 +21,8 @@ from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
 from bayeszoo.report import checks, one_by_one
-from bayeszoo.results.assemble import given_of, model_of
 from bayeszoo.results.quantities import free_of_labels, labels
+from bayeszoo.results.stored import Fit
 
 COINS = [1, 0, 1, 1, 0, 1, 1, 1]
 BETA = bz.find("beta_bernoulli")
@@ -80,7 +80,7 @@ def mixture():
 def turned(mixture):
     """The same fit, its two components in the other order."""
     draws = {name: values.to_numpy() for name, values in mixture["posterior"].data_vars.items()}
-    moved = permute(model_of(mixture), draws, np.tile([1, 0], (*draws["weights"].shape[:2], 1)))
+    moved = permute(Fit(mixture).model, draws, np.tile([1, 0], (*draws["weights"].shape[:2], 1)))
     made, posterior = called(mixture, "advi"), mixture["posterior"].to_dataset()
     made["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
     return made
@@ -144,8 +144,8 @@ def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monke
 
 
 def test_fits_with_other_components_are_numbered_among_themselves(mixture, turned):
-    data = given_of(mixture)
-    three = bz.fit(type(model_of(mixture)).weak_given(data, {"K": 3}), data, "map", seed=1)
+    data = Fit(mixture).given
+    three = bz.fit(type(Fit(mixture).model).weak_given(data, {"K": 3}), data, "map", seed=1)
     three = called(three, "nuts", status="ok")  # and so the best
     found = symmetry.matched([three, mixture, turned])
     assert np.allclose(found[1]["posterior"]["means"], found[2]["posterior"]["means"])
@@ -352,7 +352,7 @@ def outlier():
 def test_the_k_hats_drawn_are_those_of_the_score(outlier):
     points = plots.khat(outlier).viz["khat"].to_dataset()["pareto_k"].item().get_offsets()
     drawn = points[np.isfinite(np.asarray(points)).all(axis=1)]
-    model, data = model_of(outlier), given_of(outlier)
+    model, data = Fit(outlier).model, Fit(outlier).given
     draws = outlier["posterior"].to_dataset()
     log_p = [
         log_density(model.likelihood({"mu": draws["mu"].to_numpy()}, {"y": np.array([y])}), np.array([y]))[..., 0]

@@ -8,7 +8,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.results.assemble import fact
+from bayeszoo.results.stored import Fit
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
 
@@ -36,7 +36,7 @@ def test_smc_begins_in_the_prior_and_finds_the_evidence(family):
     exact = model.posterior(model.statistics(data))["w"]
     assert tree.attrs["status"] == "ok"
     assert np.allclose(bz.summarize(tree)["w"]["sd"], exact.std(), rtol=0.1)
-    value, error = (fact(tree, name) for name in ("log_evidence", "log_evidence_mcse"))
+    value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
     assert abs(value - model.log_evidence(model.statistics(data))) < 4.4 * max(error, 0.01)
 
 

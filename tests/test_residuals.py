@@ -14,7 +14,7 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.qq_band import pointwise_level, quantiles
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
 from bayeszoo.families.statistics.events import Poisson
-from bayeszoo.results.assemble import data_of
+from bayeszoo.results.stored import Fit
 
 Linear, Ridge, GaussianMean = bz.find("linear_regression"), bz.find("ridge"), bz.find("gaussian_mean")
 NormalGamma, GammaPoisson, BetaBernoulli = map(bz.find, ("normal_gamma", "gamma_poisson", "beta_bernoulli"))
@@ -367,7 +367,7 @@ def test_the_log_densities_of_the_closed_form_are_those_of_the_score():
     X, y = design(np.random.default_rng(13), 12)
     model = Linear()
     tree = bz.fit(model, (X, y), "exact", seed=1)
-    terms = score.closed_form(model, data_of(tree)).terms
+    terms = score.closed_form(model, Fit(tree).data).terms
     for i, step in ((0, 1e-4), (5, 1e-4)):
         pits = [
             bz.residuals(bz.fit(model, (X, y + s * (np.arange(12) == i)), "exact", seed=1))["pit"].iloc[i]

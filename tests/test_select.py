@@ -16,7 +16,7 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.cli.app import main
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
-from bayeszoo.results.assemble import fact, nested
+from bayeszoo.results.stored import Fit
 
 COIN = bz.find("beta_bernoulli")
 FLIPS = [1, 0, 1, 1, 0, 1, 1, 1]
@@ -89,7 +89,7 @@ def test_evidence_by_smc_has_its_error(coin_fits):
     table = by_name({"smc": coin_fits["smc"], "beta": COIN()}, FLIPS)
     se = table.loc["smc", "evidence_se"]
     assert abs(table.loc["smc", "log_evidence"] - exact) < 4.4 * max(se, 0.01)
-    assert se == fact(coin_fits["smc"], "log_evidence_mcse") > 0
+    assert se == Fit(coin_fits["smc"]).fact("log_evidence_mcse") > 0
     assert table.loc["smc", "evidence_from"] == "smc"
     assert table["log_bayes_factor_se"].tolist() == [0, se]
     assert bz.select([coin_fits["smc"]] * 2)["log_bayes_factor_se"].tolist() == [0, pytest.approx(se * math.sqrt(2))]
@@ -129,7 +129,7 @@ def test_flat_priors_have_no_evidence(flat_fits):
         bz.fit(model, Y, "smc", seed=1)
     assert str(refused.value) == f"{UNDEFINED}; use another method"
     for method in ("laplace", "advi"):
-        facts = nested(flat_fits[method], "facts")
+        facts = Fit(flat_fits[method]).facts
         assert flat_fits[method].attrs["status"] == "ok"
         assert facts["evidence_withheld"] == UNDEFINED
         assert {facts.get(name) for name in ("log_evidence", "elbo", "elbo_se")} == {None}

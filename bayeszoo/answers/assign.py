@@ -10,10 +10,10 @@ import numpy as np
 
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.labels.responsibilities import flat, in_chunks
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.capabilities import Hidden, Symmetric, Values
-from bayeszoo.results.assemble import data_of, given_of, model_of
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: assignments by it are withheld")
     if why := components_withheld(tree):
         raise Untrustworthy(f"assignments to components are withheld: {why}")
-    model: Any = model_of(tree)
+    model: Any = Fit(tree).model
     if not isinstance(model, Hidden):
         raise InputError(f"{model.name} has no latent variable of each row", hint="see `bayeszoo list`")
     data = _rows(model, tree, new_data, options)
@@ -189,10 +189,7 @@ def _batches(chains: int, draws: int, cells: int) -> int:
 def _mcse(values: np.ndarray) -> np.ndarray:
     if values.shape[1] < _MIN_DRAWS:
         return np.full(values.shape[2:], np.nan)
-    from arviz_stats.base import array_stats
-
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
-        return np.asarray(array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1))
+    return diagnostics.mcse(values)
 
 
 def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> Data:
@@ -200,8 +197,8 @@ def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: dict[str, Any])
     if new_data is None:
         if options:
             raise InputError(f"{next(iter(options))} is an option of reading, and there is nothing to read")
-        return data_of(tree)
-    data = read(model, new_data, new=True, like=like_of(given_of(tree)), **options)
+        return Fit(tree).data
+    data = read(model, new_data, new=True, like=Fit(tree).like, **options)
     if not model.inputs.has_outcome(data):
         raise InputError("the new rows have no outcome: nothing tells which component they belong to")
     return data

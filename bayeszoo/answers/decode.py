@@ -17,9 +17,8 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm import model as hmm_model
 from bayeszoo.families.hmm import passes as hidden_markov
 from bayeszoo.inference.labels.responsibilities import flat
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model, Values
-from bayeszoo.results.assemble import data_of, given_of, model_of
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -107,10 +106,10 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any]) -> Decodab
         return Decodable(model, _known(model, data), data, None)
     if source.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {source.attrs['status']}: states by it are withheld")
-    model = _hidden_markov(model_of(source))
+    model = _hidden_markov(Fit(source).model)
     of_fit = source["posterior"].data_vars.items()
     draws = {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in of_fit}
-    fitted = data_of(source)
+    fitted = Fit(source).data
     rows = _rows(model, source, new_data, options) or fitted
     return Decodable(model, draws, rows, fitted, components_withheld(source) or "")
 
@@ -145,7 +144,7 @@ def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: Mapping[str, An
         if options:
             raise InputError(f"{next(iter(options))} is an option of reading, and there is nothing to read")
         return None
-    data = read(model, new_data, new=True, like=like_of(given_of(tree)), **options)
+    data = read(model, new_data, new=True, like=Fit(tree).like, **options)
     if not model.inputs.has_outcome(data):
         raise InputError("the new rows have no observations: nothing tells their states")
     return data

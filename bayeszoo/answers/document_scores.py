@@ -10,7 +10,7 @@ import numpy as np
 from bayeszoo.answers.topics import TOPICS, new_documents, some_draws
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import DocumentScores, document_completion, left_to_right
-from bayeszoo.results.assemble import model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ def document_scores(
 
     if how not in HOW:
         raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}")
-    data, model = new_documents(tree, new_data, options), model_of(tree)
+    data, model = new_documents(tree, new_data, options), Fit(tree).model
     topics = some_draws(tree, MOST_DRAWS[how])[TOPICS]
     found = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), np.random.default_rng(seed))
     columns = {"words": found.words, "log_score": found.log_p, "mcse": found.mcse}

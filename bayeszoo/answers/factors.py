@@ -11,8 +11,8 @@ from bayeszoo.data.read import read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
-from bayeszoo.model.accumulated import like_of
-from bayeszoo.results.assemble import data_of, given_of, model_of
+from bayeszoo.foundation import diagnostics
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,9 +139,9 @@ class _Fit:
     def rows(self, new_data: Any, options: dict[str, Any]) -> Data:
         """Return the rows that are asked for."""
         if new_data is None:
-            return data_of(self.tree)
-        like = like_of(given_of(self.tree))
-        return read(model_of(self.tree), new_data, new=True, like=like, **options)
+            return Fit(self.tree).data
+        like = Fit(self.tree).like
+        return read(Fit(self.tree).model, new_data, new=True, like=like, **options)
 
     def averaged(self, moments: Moments, params: Params, Y: np.ndarray, seed: int) -> _Seen:
         """Average Gaussians over the draws, a few rows at a time: quantiles of draws, of a point estimate exact."""
@@ -151,7 +151,6 @@ class _Fit:
         return _Seen(*joined)
 
     def _of_some(self, moments: Moments, params: Params, rows: np.ndarray, rng: np.random.Generator) -> _Seen:
-        from arviz_stats.base import array_stats
         from scipy.special import ndtri
 
         each, sd = moments(params, rows)
@@ -160,7 +159,7 @@ class _Fit:
         if self.is_point:
             return _Seen(mean, whole, mean + whole * ndtri(levels)[:, None, None], np.full(mean.shape, np.nan))
         quantiles = np.quantile(rng.normal(each, sd), levels, axis=(0, 1))
-        return _Seen(mean, whole, quantiles, array_stats.mcse(each, method="mean", chain_axis=0, draw_axis=1))
+        return _Seen(mean, whole, quantiles, diagnostics.mcse(each))
 
 
 def _few(Y: np.ndarray, loadings: np.ndarray) -> Iterator[np.ndarray]:

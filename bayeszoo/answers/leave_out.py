@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
@@ -281,8 +282,6 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
         When an importance weight's Pareto shape exceeds `k_hat_limit`, the model is not `Observable`, or the distinct
         observations are more than `MAX_DISTINCT`.
     """
-    from arviz_stats.base import array_stats
-
     if not isinstance(model, Observable):
         raise NoScore("the model does not say how one observation is distributed")
     rows, weights = _observations(model, data)
@@ -296,7 +295,7 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
             influence = influence - weights[i] * np.exp(terms[i] - log_p)
     _refuse(float(np.max(k_hats)), k_hat_limit(log_p.size))
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
-    mcse = array_stats.mcse(influence, method="mean", chain_axis=0, draw_axis=1)
+    mcse = diagnostics.mcse(influence)
     return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hats)))
 
 
@@ -308,13 +307,11 @@ def without(log_p: np.ndarray) -> tuple[float, float]:
     log_p : ndarray of shape (chain, draw)
         Its log density at each draw.
     """
-    from arviz_stats.base import array_stats
-
     if not np.isfinite(log_p).all():  # a draw under which it cannot be has all the weight
         return 0.0, math.inf
     if np.ptp(log_p) < 1e-9:  # the parameters say nothing about it: no weights to smooth
         return float(log_p.mean()), -math.inf
-    log_weights, k_hat = array_stats.psislw(log_p.ravel())
+    log_weights, k_hat = diagnostics.smoothed_weights(log_p.ravel())
     return float(np.logaddexp.reduce(log_weights + log_p.ravel())), float(k_hat)
 
 

@@ -10,7 +10,7 @@ from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Observable
 from bayeszoo.model.density import log_density
-from bayeszoo.results.assemble import data_of, model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +27,7 @@ def with_log_likelihood(tree: xr.DataTree) -> xr.DataTree:
         When the fit has no draws, the model does not say how one observation is distributed, a row of the table stands
         for several observations, there are more rows than `score.MAX_DISTINCT`, or the rows were not kept.
     """
-    model, data = model_of(tree), data_of(tree)
+    model, data = Fit(tree).model, Fit(tree).data
     if tree.attrs["kind"] == "point estimate" or not isinstance(model, Observable):
         what = f"{model.name} does not say how one observation is distributed"
         raise InputError("a point estimate has no draws" if isinstance(model, Observable) else what)

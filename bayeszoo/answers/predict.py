@@ -13,13 +13,14 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.model.accumulated import like_of, stats_of
 from bayeszoo.model.base import Model, Observable
 from bayeszoo.model.base import Predictive as HasPredictive
 from bayeszoo.model.capabilities import FoldIn, Hidden
 from bayeszoo.model.density import log_density
-from bayeszoo.results.assemble import given_of, model_of
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
 
     if tree.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
-    model = model_of(tree)
+    model = Fit(tree).model
     if isinstance(model, FoldIn):
         return _topics(model, tree, new_data, seed, options)
-    fitted_to = given_of(tree)
+    fitted_to = Fit(tree).given
     data, observed = _new_rows(model, like_of(fitted_to), new_data, options)
     found = (
         _closed_form(model, stats_of(model, fitted_to), data, observed)
@@ -214,9 +215,7 @@ def _averaged(
 
 
 def _mcse(conditional: np.ndarray) -> np.ndarray:
-    from arviz_stats.base import array_stats
-
-    return np.asarray(array_stats.mcse(conditional, method="mean", chain_axis=0, draw_axis=1))
+    return diagnostics.mcse(conditional)
 
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,8 +230,6 @@ def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
-    from arviz_stats.base import array_stats
-
     if np.isneginf(log_p).all():
         return -math.inf, 0.0
     if np.ptp(log_p) < 1e-9:
@@ -241,4 +238,4 @@ def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
         return math.nan, math.nan
     log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
     ratio = np.exp(log_p - log_mean)
-    return log_mean, float(array_stats.mcse(ratio, method="mean", chain_axis=0, draw_axis=1))
+    return log_mean, float(diagnostics.mcse(ratio))

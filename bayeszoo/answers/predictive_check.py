@@ -18,6 +18,7 @@ from bayeszoo.answers.residuals import draws_of, one_number_outcomes
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model, Values
 
 if TYPE_CHECKING:
@@ -239,9 +240,7 @@ def _effective(values: np.ndarray, chains: int) -> float:
     """Return how many independent values these are worth."""
     if chains == 0 or np.ptp(values) == 0 or len(values) // chains < 4:
         return len(values)
-    from arviz_stats.base import array_stats
-
-    size = float(array_stats.ess(values.reshape(chains, -1), method="mean", chain_axis=0, draw_axis=1))
+    size = float(diagnostics.ess(values.reshape(chains, -1), "mean"))
     return min(size, len(values)) if math.isfinite(size) else len(values)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Exact, Model, Values
 from bayeszoo.model.density import prior
-from bayeszoo.results.assemble import data_of, model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,7 +43,7 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
     InputError
         When only statistics of the rows were kept, or the prior gives other parameters than the fit has.
     """
-    model, data = model_of(tree), data_of(tree)
+    model, data = Fit(tree).model, Fit(tree).data
     found, fitted = _drawn(model, data, draws, seed), tree["posterior"].to_dataset()
     if missing := [str(name) for name in fitted.data_vars if name not in found]:
         raise InputError(f"the prior of {missing[0]} is not drawn by itself")

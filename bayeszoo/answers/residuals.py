@@ -22,10 +22,11 @@ from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.events import Poisson
+from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model, Observable, Predictive
 from bayeszoo.model.density import log_density
-from bayeszoo.results.assemble import data_of, model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,8 +157,8 @@ def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Model, Data, np.n
     """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
     if tree.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: {what} of it are withheld")
-    model = model_of(tree)
-    data = data_of(tree)
+    model = Fit(tree).model
+    data = Fit(tree).data
     outcome = model.inputs.outcome(data)
     names = [name for name, values in data.items() if values is outcome]
     if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
@@ -244,14 +245,12 @@ def _averaged(
 
 def _importance(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log weights, shape (draws, rows), that sum to 1 over draws, and the k-hat of each row (Vehtari 2017)."""
-    from arviz_stats.base import array_stats
-
     log_weights = np.full(log_p.shape, -math.log(len(log_p)))
     finite = np.isfinite(log_p).all(axis=0)
     k_hat = np.where(finite, -np.inf, np.inf)  # a draw under which a row cannot be has all the weight
     varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
     if varies.any():
-        smoothed, k_hat[varies] = array_stats.psislw(log_p[:, varies].T)
+        smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T)
         log_weights[:, varies] = smoothed.T
     return log_weights, k_hat
 

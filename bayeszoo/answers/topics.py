@@ -14,10 +14,10 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.documents.coherence import coherence
-from bayeszoo.model.accumulated import like_of
+from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn
-from bayeszoo.results.assemble import data_of, given_of, model_of, nested
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld, failures_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     index = pd.MultiIndex.from_product([labels, range(1, top + 1)], names=["topic", "rank"])
     columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in found.items()}}
     frame = pd.DataFrame(columns, index=index)
-    stability, mean = nested(tree, "facts").get("label_stability"), draws.mean(axis=(0, 1))
+    stability, mean = Fit(tree).facts.get("label_stability"), draws.mean(axis=(0, 1))
     frame.attrs |= {"shares": _shares(tree), "stability": stability, "coherence": _coherence(tree, mean, top), **caveat}
     return frame
 
@@ -148,9 +148,9 @@ def _shares(tree: xr.DataTree) -> list[float] | None:
 
 def _coherence(tree: xr.DataTree, mean: np.ndarray, top: int) -> list[float] | None:
     """Return how far the words of each topic occur in the same documents; None where there are no documents."""
-    if not isinstance(model_of(tree).inputs, Corpus) or top < 2:
+    if not isinstance(Fit(tree).model.inputs, Corpus) or top < 2:
         return None
-    return [float(value) for value in coherence(mean, data_of(tree), top)]
+    return [float(value) for value in coherence(mean, Fit(tree).data, top)]
 
 
 def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
@@ -158,11 +158,8 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     names, mean = ("sd", *QUANTILES, "mcse_mean"), draws.mean(axis=(0, 1))
     if kind == "point estimate" or draws.shape[1] < 4:
         return {"mean": mean, **dict.fromkeys(names, np.full(mean.shape, np.nan))}
-    from arviz_stats.base import array_stats
-
     quantiles = np.quantile(draws, list(QUANTILES.values()), axis=(0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
-        mcse = np.asarray(array_stats.mcse(draws, method="mean", chain_axis=0, draw_axis=1))
+    mcse = diagnostics.mcse(draws)
     return {"mean": mean, **dict(zip(names, (draws.std(axis=(0, 1), ddof=1), *quantiles, mcse), strict=True))}
 
 
@@ -174,15 +171,15 @@ def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> 
     InputError
         When the model is no topic model, or the documents do not suit it.
     """
-    model = model_of(tree)
+    model = Fit(tree).model
     if not isinstance(model, FoldIn):
         raise InputError(f"{model.name} has nothing to say of other documents", hint="see `bayeszoo list`")
-    return read(cast(Model, model), new_data, new=True, like=like_of(given_of(tree)), **options)
+    return read(cast(Model, model), new_data, new=True, like=Fit(tree).like, **options)
 
 
 def _folded_in(tree: xr.DataTree, data: Any, seed: int) -> np.ndarray:
     """Draw proportions of new documents."""
-    model: Any = model_of(tree)
+    model: Any = Fit(tree).model
     made = model.fold_in(some_draws(tree), data, np.random.default_rng(seed))
     if not np.isfinite(made).all():
         raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")

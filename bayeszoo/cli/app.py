@@ -39,7 +39,7 @@ from bayeszoo.foundation import signals, writing
 from bayeszoo.model import find as zoo
 from bayeszoo.report.describe import in_brief, in_full
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import xarray as xr

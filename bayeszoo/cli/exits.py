@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.cli import terminal
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation import signals
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,7 +14,7 @@ from bayeszoo.comparison.compare import model_label, require_same_data
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Predictive, Sufficient
-from bayeszoo.results.assemble import data_of, model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -117,7 +117,7 @@ def _candidate(name: str, one: Any, data: Any, known: dict[type[Model], Data]) -
         known[kind] = read(one, known.get(kind, data))
         return Candidate(name or label(one), one, known[kind])
     if "data_digest" in getattr(one, "attrs", {}):
-        return Candidate(name or label(one), model_of(one), data_of(one), one)
+        return Candidate(name or label(one), Fit(one).model, Fit(one).data, one)
     wrong = f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
     raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
 

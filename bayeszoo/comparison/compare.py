@@ -18,10 +18,9 @@ from bayeszoo.inference.methods.enumeration import require_few
 from bayeszoo.model.accumulated import Accumulated, rows_of
 from bayeszoo.model.base import Model, label_of
 from bayeszoo.model.find import find
-from bayeszoo.results.assemble import fact, given_of, model_of, nested
 from bayeszoo.results.matched import matched
-from bayeszoo.results.signs import probability_positive
-from bayeszoo.results.summary import elements, errors, listed, summarize
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import elements, errors, listed, probability_positive, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +191,7 @@ def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
 
 def model_label(tree: xr.DataTree) -> str:
     """Name a fit's model with its fields."""
-    return label_of(find(tree.attrs["model"]), nested(tree, "fields"))
+    return label_of(find(tree.attrs["model"]), Fit(tree).fields)
 
 
 def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
@@ -203,7 +202,7 @@ def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
         "method": one.attrs["method"],
         "kind": one.attrs["kind"],
         "status": one.attrs["status"],
-        "seconds": sum(nested(one, "seconds").values()),
+        "seconds": sum(Fit(one).seconds.values()),
         **(_evidence(one) | _loo(one) if one.attrs["status"] == "ok" else {}),
     }
     return [
@@ -227,7 +226,7 @@ def _evidence(tree: xr.DataTree) -> dict[str, float]:
     """Return log evidence and ELBO, each with its own Monte Carlo error and its own distance from the exact one."""
     found: dict[str, float] = {}
     for name, short, error in (("log_evidence", "evidence", "log_evidence_mcse"), ("elbo", "elbo", "elbo_se")):
-        value, se = fact(tree, name), fact(tree, error)
+        value, se = Fit(tree).fact(name), Fit(tree).fact(error)
         if value is None:
             continue
         found |= {name: value, f"{short}_se": 0.0 if se is None else se}
@@ -237,7 +236,7 @@ def _evidence(tree: xr.DataTree) -> dict[str, float]:
 
 
 def _loo(tree: xr.DataTree) -> dict[str, float]:
-    model, data, method = model_of(tree), given_of(tree), tree.attrs["method"]
+    model, data, method = Fit(tree).model, Fit(tree).given, tree.attrs["method"]
     if method == "exact":
         found = score.integrated(model, data)
     elif tree.attrs["kind"] == "point estimate":

@@ -20,10 +20,11 @@ from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.word_splits import split_words
 from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Hidden
-from bayeszoo.results.assemble import data_of, model_of, nested
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,10 +197,10 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
     A document of one topic has the probabilities of which it is; where all words are of one distribution that is the
     only topic, and its expectation is all that is needed of a closed form.
     """
-    model: Any = model_of(tree)
+    model: Any = Fit(tree).model
     draws = {str(k): v.transpose("chain", "draw", ...).to_numpy() for k, v in tree["posterior"].data_vars.items()}
     if TOPICS in draws and isinstance(model, Hidden):
-        return np.asarray(model.assign(draws, data_of(tree))), draws[TOPICS]
+        return np.asarray(model.assign(draws, Fit(tree).data)), draws[TOPICS]
     ((name, values),) = draws.items()
     if tree.attrs["kind"] == "exact":
         values = tree["exact"][name].sel(statistic="mean").to_numpy()[None, None]
@@ -212,9 +213,7 @@ def _mcse(values: np.ndarray) -> float:
         return 0.0
     if values.shape[1] < 4:
         return math.nan
-    from arviz_stats.base import array_stats
-
-    return float(array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1))
+    return float(diagnostics.mcse(values))
 
 
 def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str]:
@@ -248,7 +247,7 @@ def _about(tree: xr.DataTree, score: WordScore) -> dict[str, Any]:
     words = int(score.words.sum())
     of_fit = {name: tree.attrs[name] for name in ("method", "kind", "status")}
     found = {"log_score": score.mean, "mcse": score.mcse / words, "perplexity": math.exp(-score.mean), "words": words}
-    return {**found, **of_fit, "seconds": sum(nested(tree, "seconds").values())}
+    return {**found, **of_fit, "seconds": sum(Fit(tree).seconds.values())}
 
 
 def _difference(one: WordScore, best: WordScore) -> dict[str, float]:

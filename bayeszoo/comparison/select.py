@@ -17,7 +17,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_likelihood
-from bayeszoo.results.assemble import fact
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,7 +226,7 @@ def _log_evidence(one: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method."""
     if one.tree is None or one.method == "exact":
         return float(cast(Exact, one.model).log_evidence(one.stats)), 0.0, one.method
-    value, error = fact(one.tree, "log_evidence"), fact(one.tree, "log_evidence_mcse")
+    value, error = Fit(one.tree).fact("log_evidence"), Fit(one.tree).fact("log_evidence_mcse")
     return (math.nan if value is None else value), (math.nan if error is None else error), one.method
 
 

@@ -18,6 +18,7 @@ from bayeszoo.contract.ranks import lowest_ks
 from bayeszoo.contract.sampler import MAX_Z
 from bayeszoo.errors import NumericalError
 from bayeszoo.fit import fit
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.inference.engine.ascent import AscentError
@@ -29,7 +30,7 @@ from bayeszoo.model import fields
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import rows_have_parameters
 from bayeszoo.model.density import log_density
-from bayeszoo.results.assemble import nested
+from bayeszoo.results.stored import Fit
 
 FEW = 5
 """Rows of which all assignments are summed over."""
@@ -259,7 +260,7 @@ def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
     reference = head.model.invariants(exact, head.data)
     found = _invariants(head, tree)
-    failed = [name for name, check in nested(tree, "gate")["checks"].items() if not check["passed"]]
+    failed = [name for name, check in Fit(tree).checks.items() if not check["passed"]]
     distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
     return [
         at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
@@ -278,13 +279,11 @@ def _invariants(case: Case, tree: Any) -> dict[str, np.ndarray]:
 
 def _largest_z(found: Values, reference: Values) -> float:
     """Return the largest error of a quartile of any quantity, in Monte Carlo errors of both sides."""
-    from arviz_stats.base import array_stats
-
-    axes, errors = {"chain_axis": 0, "draw_axis": 1}, []
+    errors = []
     for name in reference:
         one, other = np.asarray(found[name]), np.asarray(reference[name])
         for q in (0.25, 0.5, 0.75):
-            mcse = [array_stats.mcse(values, method="quantile", prob=q, **axes) for values in (one, other)]
+            mcse = [diagnostics.mcse(values, "quantile", q) for values in (one, other)]
             difference = np.quantile(one, q, axis=(0, 1)) - np.quantile(other, q, axis=(0, 1))
             same = np.abs(difference) <= 1e-6 * np.maximum(1.0, np.abs(other).max())  # of probabilities near 0 or 1
             with np.errstate(divide="ignore", invalid="ignore"):

@@ -10,8 +10,9 @@ import numpy as np
 from bayeszoo.contract.cases import case_of, real_data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.fit import fit
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.results.assemble import nested
+from bayeszoo.results.stored import Fit
 
 MAX_Z = 4.4
 """Two-sided level 1e-5 for one standard normal number."""
@@ -31,7 +32,7 @@ def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
     tree = fit(case.model, case.data, "nuts", seed=seed)
     draws = {str(name): v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
     exact = posterior.rvs((4, 1000), case.rng)
-    failed = [name for name, check in nested(tree, "gate")["checks"].items() if not check["passed"]]
+    failed = [name for name, check in Fit(tree).checks.items() if not check["passed"]]
     return [
         at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
         at_most("NUTS: largest |z|", largest_z(draws, posterior), MAX_Z),
@@ -47,15 +48,13 @@ def joint_z(draws: Mapping[str, np.ndarray], posterior: Any, rng: np.random.Gene
 
     It sees draws whose every marginal is right and whose dependence is not.
     """
-    from arviz_stats.base import array_stats
-
     shape = next(iter(draws.values())).shape[:2]
     found = np.array(
         [[posterior.logpdf({k: v[i, j] for k, v in draws.items()}) for j in range(shape[1])] for i in range(shape[0])]
     )
     exact = posterior.rvs(4000, rng)
     expected = np.array([posterior.logpdf({k: v[i] for k, v in exact.items()}) for i in range(4000)])
-    mcse = array_stats.mcse(found, method="mean", chain_axis=0, draw_axis=1)
+    mcse = diagnostics.mcse(found)
     return float((found.mean() - expected.mean()) / np.hypot(mcse, expected.std() / np.sqrt(4000)))
 
 
@@ -82,20 +81,18 @@ def _vagueness(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
 
 def _functionals(draws: Mapping[str, np.ndarray], posterior: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     """Yield (name, estimate, exact, MCSE of the same functional, scale) for every parameter, each of shape (k,)."""
-    from arviz_stats.base import array_stats
-
-    axes, both = {"chain_axis": 0, "draw_axis": 1}, (0, 1)
+    both = (0, 1)
     for name, marginal in posterior.items():
         values, light, scale = draws[name], _light_tailed(marginal), _scale(marginal)
         for label, found, exact in (
             ("mean", values.mean(both), marginal.mean()),
             ("sd", values.std(both, ddof=1), marginal.std()),
         ):
-            mcse = array_stats.mcse(values, method=label, **axes)
+            mcse = diagnostics.mcse(values, label)
             if light.any():
                 yield label, found[light], np.asarray(exact)[light], mcse[light], scale[light]
         for label, q in QUANTILES.items():
-            mcse = array_stats.mcse(values, method="quantile", prob=q, **axes)
+            mcse = diagnostics.mcse(values, "quantile", q)
             found = np.quantile(values, q, axis=both)
             yield label, np.ravel(found), np.ravel(marginal.ppf(q)), np.ravel(mcse), np.ravel(scale)
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
+from bayeszoo.foundation import diagnostics
+
 if TYPE_CHECKING:
     import xarray as xr
 else:
@@ -54,15 +56,13 @@ def pareto_k(log_weights: np.ndarray) -> float:
     ``psislw`` wants log *likelihoods* and negates its argument, so it is given the negative of the log weights;
     ``pareto_khat(log_weights=True)`` of arviz-stats 1.3.3 drops the flag and must not be used.
     """
-    from arviz_stats.base import array_stats
-
     if not np.isfinite(log_weights).all():
         return math.nan
     if np.ptp(log_weights) < _EQUAL:
         return -math.inf
     if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
         return -math.inf
-    return float(array_stats.psislw(-log_weights)[1])
+    return float(diagnostics.smoothed_weights(-log_weights)[1])
 
 
 @dataclass(frozen=True)
@@ -186,15 +186,9 @@ def _repeated(draws: np.ndarray) -> int | None:
 
 def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:
     """Return the worst R-hat (rank-normalized: the larger of bulk and folded), bulk and tail effective sample size."""
-    from arviz_stats.base import array_stats
-
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains, which fail
-        r_hat = array_stats.rhat(draws, method="rank", **axes)
-        bulk = array_stats.ess(draws, method="bulk", **axes)
-        tail = array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)
     # max and min of NumPy propagate NaN: one quantity without a diagnostic fails the gate
-    return float(np.max(r_hat)), float(np.min(bulk)), float(np.min(tail))
+    bulk, tail = (float(np.min(diagnostics.ess(draws, method))) for method in ("bulk", "tail"))
+    return float(np.max(diagnostics.r_hat(draws))), bulk, tail
 
 
 def check_hmc(stats: xr.Dataset) -> list[Check]:

@@ -10,9 +10,9 @@ from bayeszoo.comparison.compare import require_same_data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model.base import fields_of
 from bayeszoo.plots import style as pictures
-from bayeszoo.results.assemble import dumps, model_of
 from bayeszoo.results.matched import matched
 from bayeszoo.results.quantities import labels, varying
+from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import components_withheld, failures_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
 
 def same_model(trees: Sequence[xr.DataTree]) -> bool:
     """Say whether fits are of one model with one prior: a closed form or a mode of one is that of all."""
-    models = [model_of(tree) for tree in trees]
+    models = [Fit(tree).model for tree in trees]
     found = [(type(model), json.loads(dumps(fields_of(model)))) for model in models]
     return all(one == found[0] for one in found)
 

@@ -14,9 +14,8 @@ import numpy as np
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors import ard_steps as ard
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
-from bayeszoo.model.accumulated import stats_of
 from bayeszoo.model.base import Values
-from bayeszoo.results.assemble import data_of, given_of, model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,7 +69,7 @@ def plot_scree(tree: xr.DataTree) -> Figure:
         When it did not pass its gate.
     """
     params = _flat(tree, ("loadings", "variance"))
-    found, stats = eigenvalues(params), stats_of(model_of(tree), given_of(tree))
+    found, stats = eigenvalues(params), Fit(tree).stats
     figure, axes = _figure(tree)
     ranks = np.arange(1, found.shape[1] + 1)
     sample = np.linalg.eigvalsh(ard.pairwise_covariance(stats))[::-1]
@@ -115,9 +114,9 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     """
     from scipy.stats import gamma
 
-    found, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), model_of(tree)
+    found, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), Fit(tree).model
     figure, axes = _figure(tree)
-    shape, rate = model.prior(len(given_of(tree)["column"])).relevance  # type: ignore[attr-defined, index]
+    shape, rate = model.prior(len(Fit(tree).given["column"])).relevance  # type: ignore[attr-defined, index]
     low, median, high = gamma(shape, scale=1 / rate).ppf([BAND[0], 0.5, BAND[1]])
     axes.axhspan(low, high, color="0.9", lw=0, label="prior")
     axes.axhline(median, color="0.7", lw=0.8)
@@ -154,12 +153,12 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     Untrustworthy
         When the fit did not pass its gate.
     """
-    params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(data_of(tree)["Y"])
+    params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(Fit(tree).data["Y"])
     chosen = _chosen_axes(axes, params["loadings"].shape[2])
     found = biplot(params, Y)
     figure, panel = _figure(tree, 6.4, 6.0)
     _draw_rows(panel, found, chosen, _checked(groups, len(Y)))
-    _draw_columns(panel, found.loadings[..., chosen], [str(name) for name in data_of(tree)["column"]])
+    _draw_columns(panel, found.loadings[..., chosen], [str(name) for name in Fit(tree).data["column"]])
     panel.set(xlabel=f"factor along axis {axes[0]}", ylabel=f"factor along axis {axes[1]}")
     return figure
 

@@ -14,7 +14,7 @@ from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.report.blocks import Code, Section, Table, Words, table
 from bayeszoo.report.describe import notation
-from bayeszoo.results.assemble import given_of, model_of, nested
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,13 +25,13 @@ _COLUMNS_SHOWN = 20
 
 def section(tree: xr.DataTree) -> Section:
     """Say what was asked."""
-    model, given = model_of(tree), given_of(tree)
+    model, given = Fit(tree).model, Fit(tree).given
     blocks = [
         *_paragraphs(notation(type(model))),
         _prior(model, given),
         Words(f"The table: {type(model).inputs.describe()}. {_example(model, given)}".strip()),
         _data(given, type(model).inputs.coded),
-        *(Words(line, "note") for line in nested(tree, "notes")),
+        *(Words(line, "note") for line in Fit(tree).notes),
     ]
     return Section("asked", "What was asked", blocks)
 
@@ -42,7 +42,7 @@ def graph(tree: xr.DataTree) -> Section:
     from bayeszoo.plots.style import uri_of
     from bayeszoo.report.blocks import Picture
 
-    model, given = model_of(tree), given_of(tree)
+    model, given = Fit(tree).model, Fit(tree).given
     image = model_svg(model, given if isinstance(given, Data) else None)
     caption = "Shaded: observed. A frame: one of each along its axis. Discrete latent variables are summed out."
     alt = f"graph of {model.name}"
@@ -138,4 +138,4 @@ def _unlike(labels: Iterable[Any]) -> list[Any]:
 
 def about(tree: xr.DataTree) -> str:
     """Return the first line of the model's docstring."""
-    return notation(type(model_of(tree))).partition("\n")[0]
+    return notation(type(Fit(tree).model)).partition("\n")[0]

@@ -22,7 +22,7 @@ from bayeszoo.plots.drawable import MODE
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Section, Skipped, Words, picture, table
 from bayeszoo.report.tables import number
-from bayeszoo.results.assemble import given_of, model_of
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -96,7 +96,7 @@ def posterior(tree: xr.DataTree) -> Section:
 
 def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
     """Predict each observation from the others."""
-    model = model_of(next(iter(named.values()))[0])
+    model = Fit(next(iter(named.values()))[0]).model
     if not isinstance(model, Observable):
         raise InputError(f"{model.name} does not say how one observation is distributed given the parameters")
     rows = [[name, *_score(tree)] for name, (tree, _) in named.items()]
@@ -119,7 +119,7 @@ def _score(tree: xr.DataTree) -> list[Any]:
     """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
     if tree.attrs["status"] != "ok":
         return [None, None, None, None, "the estimates are withheld"]
-    model, data, method = model_of(tree), given_of(tree), tree.attrs["method"]
+    model, data, method = Fit(tree).model, Fit(tree).given, tree.attrs["method"]
     try:
         if method == "exact":
             found = score.closed_form(model, data)

@@ -13,7 +13,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.capabilities import FoldIn, Hidden
 from bayeszoo.plots.style import COLOURS
 from bayeszoo.report.blocks import Section, Words, picture, table
-from bayeszoo.results.assemble import data_of, given_of, model_of
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], S
     from bayeszoo.families.lasso.model import LaplaceWeights
 
     tree = best_of_components(trees)
-    model: Any = model_of(tree)
+    model: Any = Fit(tree).model
     if isinstance(model, FoldIn):
         yield "topics", partial(topics, tree)
     elif hasattr(model, "one_state"):
@@ -95,7 +95,7 @@ def path(tree: xr.DataTree) -> Section:
     """Draw the modes of a lasso under tighter and wider priors."""
     from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 
-    made = lasso_path(model_of(tree), data_of(tree))
+    made = lasso_path(Fit(tree).model, Fit(tree).data)
     caption = "Modes under tighter (left) and wider priors (right): where each coefficient leaves zero."
     return Section(
         "path", "The path of the coefficients", [picture(partial(plot_lasso_path, made), "lasso path", caption)]
@@ -106,7 +106,7 @@ def responsibilities(tree: xr.DataTree) -> Section:
     """Say which component each row belongs to, and how sure that is."""
     from bayeszoo.answers.assign import assign
 
-    given = given_of(tree)
+    given = Fit(tree).given
     if isinstance(given, Accumulated):
         raise InputError("only statistics of the rows were kept")
     frame = assign(tree)

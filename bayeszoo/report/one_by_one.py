@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.comparison.compare import names_of
+from bayeszoo.foundation import diagnostics
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
 from bayeszoo.report.blocks import Choice, Grid, Section, Skipped, Words, picture
@@ -113,10 +114,7 @@ def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
     every = labels(main, groups)
     varies = np.flatnonzero(np.ptp(values, axis=(0, 1)) > 0)
     if main.attrs["kind"] == "sampled" and len(varies) > MOST:
-        from arviz_stats.base import array_stats
-
-        with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
-            r_hat = np.asarray(array_stats.rhat(values[:, :, varies], method="rank", chain_axis=0, draw_axis=1))
+        r_hat = diagnostics.r_hat(values[:, :, varies])
         varies = varies[np.sort(np.argsort(-np.nan_to_num(r_hat, nan=np.inf), kind="stable")[:MOST])]
     return [every[i] for i in varies[:MOST]]
 

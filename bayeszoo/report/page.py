@@ -15,8 +15,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.report import asked, checks, families, numbers, one_by_one, provenance, verdict
 from bayeszoo.report.blocks import Section, Skipped, skipping
-from bayeszoo.results.assemble import dumps, model_of
 from bayeszoo.results.matched import matched
+from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import best, document
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _sections(
 
 
 def _title(trees: Sequence[xr.DataTree]) -> str:
-    return ", ".join(dict.fromkeys(model_of(tree).name for tree in trees))
+    return ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees))
 
 
 def _data_line(tree: xr.DataTree) -> str:

@@ -19,7 +19,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.chunks import ROWS
 from bayeszoo.report.blocks import Code, Section, Words, table
-from bayeszoo.results.assemble import given_of, model_of, nested, reading_kept
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,7 +36,7 @@ def section(named: Mapping[str, xr.DataTree]) -> Section:
     data = [["source", first.attrs["data_source"]], ["rows", str(first.attrs["data_rows"])]]
     data += [["read with", words]] if (words := _keywords(_asked(first).options)) else []
     data += [["SHA-256 of the arrays", first.attrs["data_digest"]]]
-    versions = [[name, value] for name, value in nested(first, "versions").items()]
+    versions = [[name, value] for name, value in Fit(first).versions.items()]
     return Section(
         "provenance",
         "Where this comes from",
@@ -51,7 +51,7 @@ def section(named: Mapping[str, xr.DataTree]) -> Section:
 def _cell(tree: xr.DataTree, what: str) -> str:
     if what != "seconds":
         return str(tree.attrs[what])
-    return ", ".join(f"{name} {value:.2f}" for name, value in nested(tree, "seconds").items() if value >= 0.005) or "0"
+    return ", ".join(f"{name} {value:.2f}" for name, value in Fit(tree).seconds.items() if value >= 0.005) or "0"
 
 
 def reproduce(trees: Sequence[xr.DataTree]) -> Section:
@@ -89,9 +89,9 @@ _FILES = ("file", "unknown")
 
 
 def _asked(tree: xr.DataTree) -> _Asked:
-    source, reading = str(tree.attrs["data_source"]), reading_kept(tree)
+    source, reading = str(tree.attrs["data_source"]), Fit(tree).reading
     in_parts = tree.attrs.get("data_from") == "statistics"
-    if own := own_example(model_of(tree), source, tree.attrs["data_digest"]):
+    if own := own_example(Fit(tree).model, source, tree.attrs["data_digest"]):
         return _Asked("own", own.name, {}, None)
     if reading is None:
         is_file = in_parts or PurePath(source).suffix in (".csv", ".tsv", ".txt", ".parquet")
@@ -126,7 +126,7 @@ def command(tree: xr.DataTree) -> str:
     sets = [part for name, value in _given_fields(tree).items() for part in ("--set", f"{name}={json.dumps(value)}")]
     given, attrs = given_options(tree), tree.attrs
     options = [part for name, value in given.items() if name in OF_COMMANDS for part in _option(name, value)]
-    words = ["bayeszoo", "fit", model_of(tree).name, *data, "--method", attrs["method"], "--seed", str(attrs["seed"])]
+    words = ["bayeszoo", "fit", Fit(tree).model.name, *data, "--method", attrs["method"], "--seed", str(attrs["seed"])]
     rest = _keywords({name: value for name, value in given.items() if name not in OF_COMMANDS})
     said = [f"{rest}, in Python only"] * bool(rest) + [_NOT_KEPT] * (_asked(tree).place == "unknown")
     return shlex.join([*words, *options, *sets]) + "".join(f"  # and {one}" for one in said)
@@ -225,7 +225,7 @@ def _with_commas(names: Iterable[Any]) -> str:
 
 def _given_fields(tree: xr.DataTree) -> dict[str, Any]:
     """Return the fields from which, and the data, the others follow: all, where the rows are not kept."""
-    model, data, every = model_of(tree), given_of(tree), nested(tree, "fields")
+    model, data, every = Fit(tree).model, Fit(tree).given, Fit(tree).fields
     chosen: dict[str, Any] = {}
     for name, value in fields_of(model).items():
         if isinstance(data, Accumulated) or not _same(fields_of(type(model).weak_given(data, chosen))[name], value):
@@ -241,8 +241,8 @@ def given_options(tree: xr.DataTree) -> dict[str, Any]:
     """Return the options of the method that are not its defaults."""
     from bayeszoo.fit import defaults_of
 
-    defaults = defaults_of(type(model_of(tree)), tree.attrs["method"])
-    return {name: value for name, value in nested(tree, "options").items() if value != defaults.get(name, value)}
+    defaults = defaults_of(type(Fit(tree).model), tree.attrs["method"])
+    return {name: value for name, value in Fit(tree).options.items() if value != defaults.get(name, value)}
 
 
 # Python
@@ -260,7 +260,7 @@ def python(trees: Sequence[xr.DataTree]) -> str:
     names = _names(trees)
     calls = [_call(tree, *one) for tree, one in zip(trees, names, strict=True)]
     models = _numbered("model", calls)
-    found = {one.kind: model_of(tree).name for tree, one in zip(trees, names, strict=True)}
+    found = {one.kind: Fit(tree).model.name for tree, one in zip(trees, names, strict=True)}
     lines = ["import bayeszoo as bz", "", *(f"{kind} = bz.find({name!r})" for kind, name in found.items())]
     for data in dict.fromkeys(one.data for one in names):
         same = [(tree, call, one.kind) for tree, call, one in zip(trees, calls, names, strict=True) if one.data == data]
@@ -277,13 +277,13 @@ def python(trees: Sequence[xr.DataTree]) -> str:
 
 def _names(trees: Sequence[xr.DataTree]) -> list[_Names]:
     """Give each class a name, and each data: what was read by the same rules is the same where the digests are."""
-    kinds, rows = [model_of(tree).name for tree in trees], list(map(_same_data, trees))
+    kinds, rows = [Fit(tree).model.name for tree in trees], list(map(_same_data, trees))
     of_kinds, of_rows = _numbered("M", kinds), _numbered("data", rows)
     return [_Names(of_kinds[kind], of_rows[one]) for kind, one in zip(kinds, rows, strict=True)]
 
 
 def _same_data(tree: xr.DataTree) -> tuple[str, ...]:
-    model, attrs = model_of(tree), tree.attrs
+    model, attrs = Fit(tree).model, tree.attrs
     statistics = (model.name, attrs["statistics_digest"]) if "statistics_digest" in attrs else ()
     return attrs["data_digest"], repr(model.inputs), *statistics
 
@@ -306,7 +306,7 @@ def _data_lines(tree: xr.DataTree, data: str, kind: str, model: str) -> list[str
         arrays = data.replace("data", "arrays")
         return [f"{arrays} = ...  # {_given_words(tree)}", f"{data} = bz.read({kind}, {arrays}{given})"]
     said = [_NOT_KEPT] * (asked.place == "unknown")
-    said += [f"{escaped(role)} is {column!r}" for role, column in nested(tree, "columns").items()]
+    said += [f"{escaped(role)} is {column!r}" for role, column in Fit(tree).columns.items()]
     comment = f"  # {', '.join(said)}" if said else ""
     if asked.rows:
         return [f"{data} = bz.accumulate({model}, {asked.name!r}, rows={asked.rows}{given}){comment}"]
@@ -315,7 +315,7 @@ def _data_lines(tree: xr.DataTree, data: str, kind: str, model: str) -> list[str
 
 def _call(tree: xr.DataTree, kind: str, data: str) -> str:
     """Return the call that makes the model, over several lines where it is long."""
-    chosen, every = _given_fields(tree), nested(tree, "fields")
+    chosen, every = _given_fields(tree), Fit(tree).fields
     if not chosen:
         return f"{kind}.weak({data})"
     if len(chosen) < len(every):

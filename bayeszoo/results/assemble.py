@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,13 +15,14 @@ import numpy as np
 
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, passed
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of, none_of_the_rows, rebuilt, rows_of
+from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Derived, Exact, Model, fields_of
 from bayeszoo.results.files import FORMAT
+from bayeszoo.results.stored import Fit, closed_form, dumps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,9 +50,10 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         **_data_groups(model, problem.given),
         **groups,
     }
-    if isinstance(model, Exact):
-        with suppress(NumericalError):  # of some data there may be no closed form
-            groups["exact"] = _exact(model, problem.stats, dims, coords)
+    marginals = closed_form(model, problem.stats)
+    if marginals is not None:
+        with suppress(NumericalError):  # of some data there is a posterior and no evidence
+            groups["exact"] = _exact(cast(Exact, model), marginals, problem.stats, dims, coords)
     if isinstance(model, Derived):
         try:
             groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
@@ -62,6 +62,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
     checks = [*outcome.checks, *_hazards(problem, how["kind"]), *_checks_of_derived(tree, how["kind"])]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
+    Fit(tree).remember(model=model, given=problem.given, stats=problem.stats, posterior=marginals)
     return tree
 
 
@@ -128,10 +129,15 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
     return {"observed_data": _variables(observed, ("row",), inputs.dims, labels), "constant_data": constant}
 
 
-def _exact(model: Exact, stats: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
+def _exact(
+    model: Exact,
+    marginals: Mapping[str, Any],
+    stats: Any,
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Any],
+) -> xr.Dataset:
     """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
-    derived = model.derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
-    marginals, arrays = {**model.posterior(stats), **derived}, {}
+    arrays = {}
     for name, marginal in marginals.items():
         values = [marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in QUANTILES.values())]
         arrays[name] = np.array(values, dtype=np.float64)
@@ -175,6 +181,8 @@ def _provenance(
     if isinstance(given, Accumulated):
         plain["statistics_digest"] = digest_of(given.stats)
         nested["data_arrays"] = described(given.like, problem.model.inputs.coords)
+    else:
+        nested["data_names"] = list(given)
     return {**plain, **{name: dumps(value) for name, value in nested.items()}}
 
 
@@ -182,92 +190,6 @@ def _remarks(problem: Problem) -> tuple[str, ...]:
     """Return what a model has to say of these data."""
     model: Any = problem.model
     return tuple(model.remarks(problem.stats, problem.like)) if hasattr(model, "remarks") else ()
-
-
-def dumps(value: Any) -> str:
-    """Write JSON without the NaN and Infinity that JSON does not have: what is not finite becomes null or a word."""
-    return json.dumps(_finite(value))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return _finite(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
-
-
-def nested(tree: xr.DataTree, name: str) -> Any:
-    """Read back one of the attributes that are stored as JSON: fields, options, gate, facts, seconds, notes, ..."""
-    return json.loads(tree.attrs[name])
-
-
-def fact(tree: xr.DataTree, name: str) -> float | None:
-    """Return one number about the fit as a whole, or None when the method does not give it."""
-    value = nested(tree, "facts").get(name)
-    return float(value) if isinstance(value, int | float | str) else None
-
-
-def data_of(tree: xr.DataTree) -> Data:
-    """Return the data that a fit was made from.
-
-    Raises
-    ------
-    InputError
-        When they are not what the stored digest says, or only statistics of them were kept.
-    """
-    return rows_of(given_of(tree))
-
-
-def given_of(tree: xr.DataTree) -> Data | Accumulated:
-    """Return the data that a fit was made from, or their statistics where only those were kept.
-
-    Raises
-    ------
-    InputError
-        When they are not what the stored digest says.
-    """
-    if tree.attrs.get("data_from") == "statistics":
-        return _accumulated(tree)
-    groups = [tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children]
-    arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
-    labels = {str(name): values.to_numpy().astype(str) for group in groups for name, values in group.coords.items()}
-    arrays |= labels
-    about = {"source": tree.attrs["data_source"], "columns": nested(tree, "columns")}
-    checked = model_of(tree).inputs, False  # `fit` did, and the digest says that they are the same
-    data = Data(
-        arrays, **about, notes=tuple(nested(tree, "notes")), checked_for=checked, reading=reading_kept(tree) or {}
-    )
-    if data.digest != tree.attrs["data_digest"]:
-        raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
-    return data
-
-
-def _accumulated(tree: xr.DataTree) -> Accumulated:
-    model, attrs, group = model_of(tree), tree.attrs, tree["statistics"].to_dataset()
-    about = {"source": attrs["data_source"], "columns": nested(tree, "columns"), "notes": tuple(nested(tree, "notes"))}
-    like = none_of_the_rows(nested(tree, "data_arrays"), **about)
-    stats = rebuilt(model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
-    if digest_of(stats) != attrs["statistics_digest"]:
-        raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
-    kept = {**about, "reading": reading_kept(tree) or {}}
-    return Accumulated(model, stats, like, int(attrs["data_rows"]), attrs["data_digest"], **kept)
-
-
-def reading_kept(tree: xr.DataTree) -> dict[str, Any] | None:
-    """Return what the data were read with, as `Data.reading`; None of a fit that was saved before this was kept."""
-    return dict(nested(tree, "reading")) if "reading" in tree.attrs else None
-
-
-def model_of(tree: xr.DataTree) -> Model:
-    """Rebuild the model, with its hyperparameters, that a fit was made with."""
-    from bayeszoo.model.find import find
-
-    return find(tree.attrs["model"])(**nested(tree, "fields"))
 
 
 def _versions() -> dict[str, str]:

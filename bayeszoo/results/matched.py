@@ -12,7 +12,7 @@ import numpy as np
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import match, permute
 from bayeszoo.inference.labels.symmetry import FEW, is_symmetric, mean_responsibilities
-from bayeszoo.results.assemble import dumps, given_of, model_of, nested
+from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import best_of_components
 
 xr = lazy_loader.load("xarray")
@@ -44,14 +44,14 @@ def _alike(trees: list[Any]) -> list[list[int]]:
     for i, tree in enumerate(trees):
         places = next((places for model, places in found if _same_components(model, tree)), None)
         if places is None:
-            found.append((model_of(tree), places := []))
+            found.append((Fit(tree).model, places := []))
         places.append(i)
     return [places for _, places in found]
 
 
 def _matched(trees: list[Any]) -> list[Any]:
     first = best_of_components(trees)
-    if len(trees) < 2 or not is_symmetric(model := cast(Any, model_of(first))):
+    if len(trees) < 2 or not is_symmetric(model := cast(Any, Fit(first).model)):
         return trees
     turn = _turn_of_factors(model, first) if hasattr(model, "signed") else _turn_of_rows(model, first)
     return [tree if tree is first else turn(tree) for tree in trees]
@@ -59,11 +59,11 @@ def _matched(trees: list[Any]) -> list[Any]:
 
 def _turn_of_rows(model: Any, first: Any) -> Callable[[Any], Any]:
     """Return what numbers the components of a fit as those of the first, by the rows that they hold."""
-    data = cast(Any, given_of(first))
-    reference = mean_responsibilities(model, _arrays(first), data)
+    data = cast(Any, Fit(first).given)
+    reference = mean_responsibilities(model, Fit(first).draws(), data)
 
     def turn(tree: Any) -> Any:
-        draws = _arrays(tree)
+        draws = Fit(tree).draws()
         order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, data)
         moved = permute(model, draws, np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order))))
         return _with_draws(tree, moved, order, first)
@@ -74,10 +74,10 @@ def _turn_of_rows(model: Any, first: Any) -> Callable[[Any], Any]:
 def _turn_of_factors(model: Any, first: Any) -> Callable[[Any], Any]:
     """Return what gives the factors of a fit the order and the signs of those of the first."""
     name = model.signed[0]
-    reference = _arrays(first)[name].mean(axis=(0, 1))
+    reference = Fit(first).draws()[name].mean(axis=(0, 1))
 
     def turn(tree: Any) -> Any:
-        draws = _arrays(tree)
+        draws = Fit(tree).draws()
         order, signs = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
         shape = (*draws[name].shape[:2], reference.shape[1])
         moved = align_factors.turned(model, draws, np.broadcast_to(order, shape), np.broadcast_to(signs, shape))
@@ -88,22 +88,17 @@ def _turn_of_factors(model: Any, first: Any) -> Callable[[Any], Any]:
 
 def _same_components(model: Any, tree: Any) -> bool:
 
-    other, number = cast(Any, model_of(tree)), "K" if hasattr(model, "K") else "q"
+    other, number = cast(Any, Fit(tree).model), "K" if hasattr(model, "K") else "q"
     alike = type(other) is type(model) and getattr(other, number, None) == getattr(model, number, None)
     return alike and bool(other.dims == model.dims)
-
-
-def _arrays(tree: Any) -> dict[str, np.ndarray]:
-    posterior = tree["posterior"].to_dataset()
-    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in posterior.items()}
 
 
 def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:
     """Return a copy of the tree with its components in another order, that of the first."""
     made, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
     made["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
-    facts = nested(tree, "facts")
+    facts = Fit(tree).facts
     if "label_stability" in facts and not np.array_equal(order, np.arange(len(order))):
-        facts |= {"label_stability": [facts["label_stability"][k] for k in order], "numbered_as": first.attrs["method"]}
-        made.attrs["facts"] = dumps(facts)
+        stability = [facts["label_stability"][k] for k in order]
+        made.attrs["facts"] = dumps({**facts, "label_stability": stability, "numbered_as": first.attrs["method"]})
     return made

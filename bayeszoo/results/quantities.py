@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.accumulated import stats_of
-from bayeszoo.model.base import Derived, Exact, PointEstimates, Sufficient
-from bayeszoo.results.assemble import given_of, model_of
+from bayeszoo.model.base import Derived, PointEstimates, Sufficient
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld, elements, is_of_components, listed
 
 if TYPE_CHECKING:
@@ -123,18 +121,6 @@ def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> 
     return np.asarray(values[index])
 
 
-def closed_forms(tree: xr.DataTree) -> dict[str, Any]:
-    """Return the closed-form marginals by parameter, elementwise; nothing where the model has none for these data."""
-    model: Any = model_of(tree)
-    if not isinstance(model, Exact):
-        return {}
-    with suppress(NumericalError):
-        stats = stats_of(model, given_of(tree))
-        derived = model.derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
-        return {**model.posterior(stats), **derived}
-    return {}
-
-
 def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the closed-form marginal density of each scalar that has one, or None where none has.
 
@@ -151,7 +137,7 @@ def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset 
         ``value`` with dims ``plot_axis`` (``x``, ``y``), ``point`` and ``quantity``: the form that ArviZ draws. The
         density is the difference of the distribution function, between the quantiles 0.001 and 0.999.
     """
-    marginals, curves = closed_forms(tree), {}
+    marginals, curves = Fit(tree).posterior or {}, {}
     for _, name, index, label in _scalars(tree, GROUPS):
         if label in quantities and name in marginals:
             curves[label] = _density(marginals[name], index)
@@ -185,11 +171,11 @@ def modes(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
 
 
 def _closed_mode(tree: xr.DataTree) -> dict[str, float]:
-    model = model_of(tree)
+    model = Fit(tree).model
     if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient)):
         return {}
     try:
-        point = model.map(stats_of(model, given_of(tree)))
+        point = model.map(Fit(tree).stats)
         point |= model.derived(point) if isinstance(model, Derived) else {}
     except NumericalError:
         return {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.results.assemble import fact, nested
+from bayeszoo.foundation import diagnostics
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,17 +48,6 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
     return _summarized(tree, "posterior", names)
 
 
-def summarize_derived(
-    tree: xr.DataTree, names: Collection[str] | None = None
-) -> dict[str, dict[str, np.ndarray | None]]:
-    """Summarize the quantities derived from the parameters, as `summarize`.
-
-    Of an exact fit they are closed forms where the model has them, else from independent draws, which have Monte Carlo
-    errors and no diagnostics.
-    """
-    return _summarized(tree, "derived", names)
-
-
 def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
     """Name the quantities whose entries are listed: closed forms cost nothing, of others there must be few."""
     closed = tree.attrs["kind"] == "exact"
@@ -75,11 +66,14 @@ def _summarized(
 ) -> dict[str, dict[str, np.ndarray | None]]:
     kind, summaries = tree.attrs["kind"], {}
     exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
+    fit = Fit(tree)
     for name, values in _draws(tree, group):
         if names is not None and name not in names:
             continue
+        variable = tree[group].variables[name]
+        measured = fit.once(f"{kind} summary of {group}/{name}", variable, partial(_of_draws, values, kind))
         closed = _closed_form(exact[name]) if name in exact else None
-        found = closed if closed and kind == "exact" else _moments_that_exist(_of_draws(values, kind), closed)
+        found = closed if closed and kind == "exact" else _moments_that_exist(measured, closed)
         shown = tree.attrs["status"] == "ok" and not is_of_components(tree, group, name)
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
@@ -87,7 +81,7 @@ def _summarized(
 
 def components_withheld(tree: xr.DataTree) -> str:
     """Say why the parameters of single components are not to be shown, if they are not."""
-    return str(nested(tree, "facts").get("components_withheld") or "")
+    return str(Fit(tree).facts.get("components_withheld") or "")
 
 
 def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
@@ -144,32 +138,45 @@ def _of_draws(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
     found = {**_EMPTY, **moments, **quantiles}
     if values.shape[1] < 4 or not np.isfinite(values).all():  # ArviZ has no diagnostics of these
         return found
-    return {**found, **_monte_carlo_errors(values), **(_diagnose(values) if kind == "sampled" else {})}
+    return {**found, **_diagnosed(values, kind)}
 
 
-def _monte_carlo_errors(values: np.ndarray) -> dict[str, np.ndarray | None]:
-    from arviz_stats.base import array_stats
-
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
-        moments = {f"mcse_{name}": array_stats.mcse(values, method=name, **axes) for name in ("mean", "sd")}
-        quantiles = {
-            f"mcse_{name}": array_stats.mcse(values, method="quantile", prob=prob, **axes)
-            for name, prob in QUANTILES.items()
-        }
-    return {name: np.asarray(value) for name, value in (moments | quantiles).items()}
+def _diagnosed(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
+    """Return Monte Carlo errors, and of draws of chains effective sample sizes and R-hat."""
+    errors_of = {f"mcse_{name}": diagnostics.mcse(values, name) for name in ("mean", "sd")}
+    errors_of |= {f"mcse_{name}": diagnostics.mcse(values, "quantile", prob) for name, prob in QUANTILES.items()}
+    if kind != "sampled":
+        return {**errors_of}
+    sizes = {f"ess_{method}": diagnostics.ess(values, method) for method in ("bulk", "tail")}
+    return {**errors_of, **sizes, "r_hat": diagnostics.r_hat(values) if len(values) > 1 else None}
 
 
-def _diagnose(values: np.ndarray) -> dict[str, np.ndarray | None]:
-    from arviz_stats.base import array_stats
+def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the posterior probability that each entry of a parameter is > 0, and its Monte Carlo standard error.
 
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
-        return {
-            "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
-            "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)),
-            "r_hat": np.asarray(array_stats.rhat(values, method="rank", **axes)) if len(values) > 1 else None,
-        }
+    It tells what an estimate of exactly 0 says nothing about.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned. An exact fit gives the closed form, with error 0; others the share of their draws.
+    name : str
+        The parameter.
+
+    Returns
+    -------
+    tuple of two ndarrays of the parameter's shape, or None
+        None for point estimates, and for fits that did not pass their gate.
+    """
+    fit = Fit(tree)
+    if fit.status != "ok" or fit.kind == "point estimate":
+        return None
+    if fit.method == "exact" and fit.posterior is not None:
+        below = np.asarray(fit.posterior[name].cdf(0.0))
+        return 1 - below, 0 * below
+    positive = fit.draws()[name] > 0
+    mcse = diagnostics.mcse(positive.astype(np.float64))
+    return positive.mean((0, 1)), np.where(positive.all((0, 1)) | ~positive.any((0, 1)), np.nan, mcse)
 
 
 def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
@@ -198,14 +205,14 @@ def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None])
 def document(tree: xr.DataTree) -> dict[str, Any]:
     """Return everything that ``bayeszoo fit --json`` prints, as plain values."""
     attrs = tree.attrs
-    single = {name: fact(tree, name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
+    single = {name: Fit(tree).fact(name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
     return {
         **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status")},
         "seed": int(attrs["seed"]),
-        "fields": nested(tree, "fields"),
+        "fields": Fit(tree).fields,
         "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
-        "seconds": nested(tree, "seconds"),
-        "gate": nested(tree, "gate"),
+        "seconds": Fit(tree).seconds,
+        "gate": Fit(tree).gate,
         **single,
         "facts": _facts(tree),
         "exact": _exact_evidence(tree),
@@ -213,14 +220,14 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         "derived": _all_described(tree, "derived"),
         "not_listed": {name: list(shape) for name, shape in not_listed(tree).items()},
         "warnings": failures_of(tree),
-        "notes": nested(tree, "notes"),
+        "notes": Fit(tree).notes,
     }
 
 
 def _facts(tree: xr.DataTree) -> dict[str, Any]:
     """Return the facts of a fit that may be shown."""
     withheld = () if tree.attrs["status"] == "ok" else FIGURES
-    return {name: value for name, value in nested(tree, "facts").items() if name not in withheld}
+    return {name: value for name, value in Fit(tree).facts.items() if name not in withheld}
 
 
 def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:
@@ -242,7 +249,7 @@ def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
     if "exact" not in tree.children:
         return None
     evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
-    found = {name: fact(tree, name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
+    found = {name: Fit(tree).fact(name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
     gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in found.items() if value is not None}
     return {**evidence, **gaps}
 
@@ -252,7 +259,7 @@ def failures_of(tree: xr.DataTree) -> list[str]:
     reason = {"not converged": "the gate did not pass", "interrupted": "the run was interrupted"}.get(
         tree.attrs["status"]
     )
-    gate = nested(tree, "gate")["checks"]
+    gate = Fit(tree).checks
     failed = [_failure(name, check) for name, check in gate.items() if not check["passed"]]
     return [f"estimates are withheld: {reason}", *failed] if reason else failed
 

@@ -17,10 +17,9 @@ from bayeszoo.cli.options import TableOptions
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps, given_of, model_of
+from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +60,7 @@ def assign_command(
     tree, table = files.load(fit_file), table or TableOptions()
     if data is None and table != TableOptions():
         raise InputError("the options of a table go with DATA")
-    new = None if data is None else table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
+    new = None if data is None else table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)
     frame = assign(tree, new)
     whole: dict[str, Any] = {name: tree.attrs[name] for name in ("model", "method", "kind")}
     whole |= {str(name): value for name, value in frame.attrs.items()}

@@ -15,7 +15,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict, passed
 from bayeszoo.model import find as zoo
 from bayeszoo.model.fields import text
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 Flag = Annotated[bool, Parameter(negative=())]
 

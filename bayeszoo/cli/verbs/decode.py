@@ -15,11 +15,10 @@ from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.plots.states import plot_states
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps, given_of, model_of
+from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +80,7 @@ def _source(name: str, data: str | None, table: TableOptions, fields: FieldOptio
     tree = files.load(Path(name))
     if data is None and table != TableOptions():
         raise InputError("the options of a table go with DATA")
-    new = None if data is None else table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
+    new = None if data is None else table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)
     return tree, new, {attr: tree.attrs[attr] for attr in ("model", "method", "kind")}
 
 

@@ -26,7 +26,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import text
 from bayeszoo.report.tables import MAX_ROWS, number
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 SAME_FIELDS = 1e-6
 """Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""

@@ -15,7 +15,7 @@ from bayeszoo.cli.verbs.select import parse_candidate
 from bayeszoo.comparison.held_out import SHARE, held_out
 from bayeszoo.errors import InputError
 from bayeszoo.report.tables import number
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,8 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs.topics import show_proportions
 from bayeszoo.errors import InputError
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps, given_of, model_of
+from bayeszoo.results.stored import Fit, dumps
 
 
 def predict_command(
@@ -65,4 +64,4 @@ def _new_rows(tree: Any, data: str | None, rows: int | None, table: TableOptions
         return 1 if rows is None else rows
     if rows is not None:
         raise InputError("--rows goes without a table")
-    return table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
+    return table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)

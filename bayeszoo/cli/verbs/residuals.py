@@ -16,7 +16,7 @@ from bayeszoo.foundation import writing
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,7 @@ from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.plots import select as select_plot
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps
+from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,10 @@ from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.assemble import dumps, given_of, model_of
+from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +94,7 @@ def _frame(tree: Any, data: str | None, table: TableOptions, asked: dict[str, An
     """Return what was asked for: words of topics, topics of documents, or scores of documents."""
     new = None
     if data is not None:
-        new = table.read(type(model_of(tree)), data, new=True, like=like_of(given_of(tree)))
+        new = table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)
     if asked["score"] is not None:
         if new is None:
             raise InputError("--score is of other documents", hint="give DATA")

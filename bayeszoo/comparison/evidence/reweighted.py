@@ -22,6 +22,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.comparison.evidence.surface import Coordinates
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 
@@ -177,11 +178,9 @@ class Step:
 
 def mcse(values: np.ndarray) -> float:
     """Return the Monte Carlo standard error of the mean of draws, shape (chain, draw); 0 when they are all equal."""
-    from arviz_stats.base import array_stats
-
     if np.ptp(values) <= 1e-12 * float(np.max(np.abs(values))):
         return 0.0
-    return float(array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1))
+    return float(diagnostics.mcse(values))
 
 
 def _ratio(size: float, error: float) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.word_splits import split_words
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.left_to_right", suppress_warning=True)
@@ -340,8 +341,5 @@ def _mcse(values: np.ndarray, independent: bool = False) -> np.ndarray:
         return np.full(values.shape[2:], np.nan)
     if independent or values.shape[1] < 4:
         return np.asarray(values.std(axis=(0, 1), ddof=1) / math.sqrt(size))
-    from arviz_stats.base import array_stats
-
-    with np.errstate(divide="ignore", invalid="ignore"):  # of what is constant
-        found = array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1)
+    found = diagnostics.mcse(values)
     return np.where(np.ptp(values, axis=(0, 1)) == 0, 0.0, found)

@@ -1,0 +1,48 @@
+"""ArviZ's diagnostics of arrays of draws, shape (chain, draw, ...); loaded when first used."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_AXES = {"chain_axis": 0, "draw_axis": 1}
+_TAILS = (0.05, 0.95)
+
+
+def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
+    """Return the Monte Carlo standard error of the "mean", "sd", "median" or "quantile" ``prob``; NaN if constant."""
+    from arviz_stats.base import array_stats
+
+    options = {} if prob is None else {"prob": prob}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(array_stats.mcse(draws, method=method, **options, **_AXES))
+
+
+def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
+    """Return the effective sample size for "bulk", "tail" (the quantiles 0.05 and 0.95) or "mean"."""
+    from arviz_stats.base import array_stats
+
+    options = {"prob": _TAILS} if method == "tail" else {}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+        return np.asarray(array_stats.ess(draws, method=method, **options, **_AXES))
+
+
+def r_hat(draws: np.ndarray) -> np.ndarray:
+    """Return rank-normalized R-hat, the larger of bulk and folded; NaN for constant chains."""
+    from arviz_stats.base import array_stats
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(array_stats.rhat(draws, method="rank", **_AXES))
+
+
+def smoothed_weights(log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat.
+
+    Parameters
+    ----------
+    log_likelihood : ndarray of shape (..., draws)
+        The negative of the raw log weights, as ArviZ takes it.
+    """
+    from arviz_stats.base import array_stats
+
+    log_weights, k_hat = array_stats.psislw(log_likelihood)
+    return np.asarray(log_weights), np.asarray(k_hat)

@@ -1,0 +1,306 @@
+"""`Fit`, the one view through which the library reads a fit's tree: parsed once, checked once, computed once."""
+
+from __future__ import annotations
+
+import json
+import math
+import weakref
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
+from bayeszoo.model.base import Exact, Model
+from bayeszoo.model.find import find
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+_MEMORIES: dict[int, dict[str, tuple[Hashable, Any]]] = {}
+"""What is known of each living tree, by its `id`: under a name, what the value was computed from, and the value."""
+
+
+class Fit:
+    """A view of a fit. All views of one tree share what they have computed; a view keeps its tree alive.
+
+    A value is computed again when the attributes or the arrays that it is computed from are replaced. Data are checked
+    against their digest when they are first read. Groups and variables that bayeszoo did not write are left alone.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, or what was loaded.
+
+    Raises
+    ------
+    InputError
+        When it has not the attributes of a fit.
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        if "bayeszoo_format" not in getattr(tree, "attrs", {}):
+            raise InputError(f"a fit is needed, got {type(tree).__name__}", hint="give what bz.fit returned")
+        self.tree = tree
+        self._memory = _memory_of(tree)
+
+    def remember(self, **values: Any) -> None:
+        """Keep the ``model``, ``given``, ``stats`` and ``posterior`` of a tree that was just made from them."""
+        made_by, arrays = self._made_by(), self._arrays_now()
+        self._memory.update({name: (made_by if name == "model" else arrays, v) for name, v in values.items()})
+
+    def _kept(self, name: str, origin: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return the value that was computed from the same origin, or compute it."""
+        if name not in self._memory or self._memory[name][0] != origin:
+            self._memory[name] = (origin, compute())
+        return self._memory[name][1]
+
+    def once(self, name: str, of: xr.Variable, compute: Callable[[], Any]) -> Any:
+        """Return what was computed under a name from a variable of the tree, or compute it."""
+        return self._kept(name, _Identity(of), compute)
+
+    def _parsed(self, name: str) -> Any:
+        """Return an attribute that is stored as JSON; a mapping is read-only, as all views share it."""
+        text = self.tree.attrs[name]
+        value = self._kept(name, text, lambda: json.loads(text))
+        return MappingProxyType(value) if isinstance(value, dict) else value
+
+    # Attributes
+
+    @property
+    def status(self) -> str:
+        """The verdict of the gate: "ok", "not converged" or "interrupted"."""
+        return str(self.tree.attrs["status"])
+
+    @property
+    def kind(self) -> str:
+        """What the method gives: "exact", "sampled", "approximate" or "point estimate"."""
+        return str(self.tree.attrs["kind"])
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return str(self.tree.attrs["method"])
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The model's fields, as plain values."""
+        return cast(Mapping[str, Any], self._parsed("fields"))
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the method."""
+        return cast(Mapping[str, Any], self._parsed("options"))
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of Python and of the packages that the fit was made with."""
+        return cast(Mapping[str, str], self._parsed("versions"))
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds by phase."""
+        return cast(Mapping[str, float], self._parsed("seconds"))
+
+    @property
+    def gate(self) -> Mapping[str, Any]:
+        """What the gate looked at: ``{"passed": ..., "checks": ...}``."""
+        return cast(Mapping[str, Any], self._parsed("gate"))
+
+    @property
+    def checks(self) -> Mapping[str, dict[str, Any]]:
+        """The checks of the gate by name, each with ``passed``, ``value`` and ``limit``."""
+        return cast(Mapping[str, dict[str, Any]], self.gate["checks"])
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the checks that did not pass."""
+        return [name for name, check in self.checks.items() if not check["passed"]]
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Numbers and sentences about the fit as a whole: ``log_evidence``, ``elbo``, ``k_hat``, ..."""
+        return cast(Mapping[str, Any], self._parsed("facts"))
+
+    @property
+    def notes(self) -> list[str]:
+        """Everything that was done to the data or is remarkable about them."""
+        return cast(list[str], self._parsed("notes"))
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The user's column for each role."""
+        return cast(Mapping[str, str], self._parsed("columns"))
+
+    @property
+    def reading(self) -> Mapping[str, Any] | None:
+        """What the data were read with, as `Data.reading`; None of a fit saved before this was kept."""
+        return cast(Mapping[str, Any], self._parsed("reading")) if "reading" in self.tree.attrs else None
+
+    def fact(self, name: str) -> float | None:
+        """Return one fact as a number, or None where the method does not give it."""
+        value = self.facts.get(name)
+        return float(value) if isinstance(value, int | float | str) else None
+
+    # Model and data
+
+    def _made_by(self) -> tuple[Hashable, ...]:
+        return self.tree.attrs["model"], self.tree.attrs["fields"]
+
+    @property
+    def model(self) -> Model:
+        """The model, with its hyperparameters."""
+        return cast(Model, self._kept("model", self._made_by(), lambda: find(self.tree.attrs["model"])(**self.fields)))
+
+    @property
+    def given(self) -> Data | Accumulated:
+        """The data, or their statistics where only those were kept.
+
+        Raises
+        ------
+        InputError
+            When they are not what the stored digest says.
+        """
+        of_rows = self.tree.attrs.get("data_from") != "statistics"
+        compute = self._rows if of_rows else self._accumulated
+        return cast(Data | Accumulated, self._kept("given", self._arrays_now(), compute))
+
+    @property
+    def data(self) -> Data:
+        """The data rows.
+
+        Raises
+        ------
+        InputError
+            When they are not what the stored digest says, or only statistics of them were kept.
+        """
+        return rows_of(self.given)
+
+    @property
+    def like(self) -> Data:
+        """The data, or where only statistics were kept none of the rows, with the same names, types and labels."""
+        return like_of(self.given)
+
+    @property
+    def stats(self) -> Any:
+        """The model's sufficient statistics of the data."""
+        return self._kept("stats", self._arrays_now(), lambda: stats_of(self.model, self.given))
+
+    @property
+    def posterior(self) -> Mapping[str, Any] | None:
+        """The closed-form posterior by parameter, with those of derived quantities; None where there is none."""
+        origin = self._arrays_now()
+        if not isinstance(self.model, Exact):
+            return None
+        kept = self._kept("posterior", origin, lambda: closed_form(self.model, self.stats))
+        return cast(Mapping[str, Any] | None, kept)
+
+    def _arrays_now(self) -> Hashable:
+        """Return what the data are read from: the attributes, and which arrays the groups now hold."""
+        groups = [self.tree[name] for name in ("observed_data", "constant_data", "statistics") if name in self]
+        arrays = tuple(_Identity(variable) for group in groups for variable in group.variables.values())
+        names = ("data_digest", "statistics_digest", "data_arrays", "columns", "notes", "reading")
+        return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
+
+    def _rows(self) -> Data:
+        data = Data(
+            self._stored_arrays(),
+            source=self.tree.attrs["data_source"],
+            columns=self.columns,
+            notes=tuple(self.notes),
+            checked_for=(self.model.inputs, False),  # `fit` did, and the digest says that they are the same
+            reading=self.reading or {},
+        )
+        if data.digest != self.tree.attrs["data_digest"]:
+            raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
+        return data
+
+    def _stored_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays of the data; what else other tools have put into their groups is left out."""
+        groups = [self.tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in self]
+        arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
+        arrays |= {str(name): v.to_numpy().astype(str) for group in groups for name, v in group.coords.items()}
+        names = self._parsed("data_names") if "data_names" in self.tree.attrs else list(arrays)
+        return {name: arrays[name] for name in names if name in arrays}
+
+    def _accumulated(self) -> Accumulated:
+        attrs, group = self.tree.attrs, self.tree["statistics"].to_dataset()
+        about: dict[str, Any] = {"source": attrs["data_source"], "columns": self.columns, "notes": tuple(self.notes)}
+        like = none_of_the_rows(self._parsed("data_arrays"), **about)
+        stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
+        if digest_of(stats) != attrs["statistics_digest"]:
+            raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
+        rows, reading = int(attrs["data_rows"]), self.reading or {}
+        return Accumulated(self.model, stats, like, rows, attrs["data_digest"], reading=reading, **about)
+
+    # Draws
+
+    def __contains__(self, group: str) -> bool:
+        """Say whether the tree has a group."""
+        return group in self.tree.children
+
+    def draws(self, group: str = "posterior") -> dict[str, np.ndarray]:
+        """Return the draws of each variable of a group, shape (chain, draw, ...); nothing where there is no group."""
+        if group not in self:
+            return {}
+        variables = self.tree[group].data_vars.items()
+        return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in variables}
+
+    def pooled(self, group: str = "posterior") -> dict[str, np.ndarray]:
+        """Return the draws of all chains, one chain after the other, shape (draws, ...)."""
+        return {name: values.reshape(-1, *values.shape[2:]) for name, values in self.draws(group).items()}
+
+
+def closed_form(model: Model, stats: Any) -> dict[str, Any] | None:
+    """Return the closed-form posterior and derived marginals, or None where there are none for these data."""
+    if not isinstance(model, Exact):
+        return None
+    with suppress(NumericalError):
+        derived = cast(Any, model).derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
+        return {**model.posterior(stats), **derived}
+    return None
+
+
+class _Identity:
+    """An array of a tree, equal to itself only: not to another one, nor to one whose values were replaced."""
+
+    def __init__(self, variable: xr.Variable) -> None:
+        self.variable, self.values = variable, variable if isinstance(variable, xr.IndexVariable) else variable.data
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.variable is other.variable and self.values is other.values
+
+    def __hash__(self) -> int:
+        return id(self.variable)
+
+
+def _memory_of(tree: xr.DataTree) -> dict[str, tuple[Hashable, Any]]:
+    """Return the memory of a tree, which ends with the tree: a tree cannot be the key of a dictionary."""
+    if id(tree) not in _MEMORIES:
+        _MEMORIES[id(tree)] = {}
+        weakref.finalize(tree, _MEMORIES.pop, id(tree), None)
+    return _MEMORIES[id(tree)]
+
+
+def dumps(value: Any) -> str:
+    """Write JSON without the NaN and Infinity that JSON does not have: what is not finite becomes null or a word."""
+    return json.dumps(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
