@@ -32,7 +32,7 @@ def covariance(params):
     return W @ W.T + params["variance"] * np.eye(len(W))
 
 
-def Fit(Y).data:
+def data_of(Y):
     return {"Y": np.asarray(Y), "column": np.array([f"x{j}" for j in range(np.shape(Y)[1])])}
 
 
@@ -92,8 +92,8 @@ def test_plain_em_climbs_to_the_closed_form_without_jumps():
 def test_em_of_rows_with_holes_is_their_direct_maximum():
     Y = (AIR["Y"] - np.nanmean(AIR["Y"], axis=0)) / np.nanstd(AIR["Y"], axis=0)
     model = Ppca(q=2)
-    stats = model.statistics(Fit(Y).data)
-    found = em_mle(model, Fit(Y).data)
+    stats = model.statistics(data_of(Y))
+    found = em_mle(model, data_of(Y))
 
     def descend(x):
         here = factor_em.from_vector(x, 2)
@@ -113,7 +113,7 @@ def test_em_of_rows_with_holes_is_their_direct_maximum():
 def test_missing_numbers_are_not_taken_for_their_columns_mean():
     filled = np.where(np.isnan(AIR["Y"]), np.nanmean(AIR["Y"], axis=0), AIR["Y"])
     model = Ppca.weak(AIR)
-    imputed = model.mle(model.statistics(Fit(filled).data))
+    imputed = model.mle(model.statistics(data_of(filled)))
     exact = model.mle(model.statistics(AIR))
     assert abs(covariance(imputed)[0, 0] / covariance(exact)[0, 0] - 1) > 0.05
 
@@ -155,7 +155,7 @@ def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
 def test_without_noise_the_factors_span_the_subspace_of_pca():
     _, Y = planted(200, noise=1e-4)
     model = Ppca(q=2)
-    params = model.mle(model.statistics(Fit(Y).data))
+    params = model.mle(model.statistics(data_of(Y)))
     assert params["variance"] < 1e-7
     assert principal_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
 
@@ -195,9 +195,9 @@ def test_units_and_the_order_of_the_rows_do_not_matter(data):
 def test_fewer_rows_than_columns_will_do():
     _, Y = planted(6, D=20, q=2)
     model = Ppca(q=2)
-    params = model.mle(model.statistics(Fit(Y).data))
+    params = model.mle(model.statistics(data_of(Y)))
     assert params["variance"] == pytest.approx(_rest(Y, 2))
-    assert all(check.passed for check in model.mle_certificate(model.statistics(Fit(Y).data), params))
+    assert all(check.passed for check in model.mle_certificate(model.statistics(data_of(Y)), params))
 
 
 def _rest(Y, q):
@@ -210,10 +210,10 @@ def test_rows_that_factors_fit_exactly_have_no_maximum(rows):
     _, Y = planted(rows, q=2)
     model = Ppca(q=2)
     with pytest.raises(NumericalError, match=f"no maximum-likelihood estimate: 2 components fit the {rows} row"):
-        model.mle(model.statistics(Fit(Y).data))
+        model.mle(model.statistics(data_of(Y)))
     with pytest.raises(NumericalError, match="2 components fit the rows exactly"):
-        em.climbs(model, model.statistics(Fit(Y).data), np.random.default_rng(0), flat=True, restarts=2)
-    found = em.climbs(model, model.statistics(Fit(Y).data), np.random.default_rng(0), flat=False, restarts=2)
+        em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=True, restarts=2)
+    found = em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=False, restarts=2)
     assert np.isfinite(found.best.objective)
 
 
@@ -228,8 +228,8 @@ def test_as_many_factors_as_columns_are_refused():
 
 def test_a_constant_column_is_taken():
     Y = np.column_stack([planted(30)[1], np.full(30, 7.0)])
-    model = Ppca.weak(Fit(Y).data)
-    params = model.mle(model.statistics(Fit(Y).data))
+    model = Ppca.weak(data_of(Y))
+    params = model.mle(model.statistics(data_of(Y)))
     assert params["mean"][-1] == 7.0
     assert abs(params["loadings"][-1]).max() < 1e-8
 
