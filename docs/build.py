@@ -29,15 +29,14 @@ def newer(made: Path, *sources: Path) -> bool:
 
 
 def stage(folder: Path) -> Path:
-    """Copy the pages that are written by hand, with the README and the contract, which they include."""
+    """Copy the pages that are written by hand, with the contract, which one of them includes."""
     staged = folder / "docs"
     if staged.exists():
         shutil.rmtree(staged)
     ignore = shutil.ignore_patterns("__pycache__", "*.py")
     shutil.copytree(DOCS, staged, ignore=ignore)
-    for name in ("README.md", "CONTRACT.md"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        (staged / name).write_text(gallery.linked(text), encoding="utf-8")
+    contract = (ROOT / "CONTRACT.md").read_text(encoding="utf-8")
+    (staged / "CONTRACT.md").write_text(gallery.linked(contract), encoding="utf-8")
     shutil.copy(DOCS / "conf.py", staged)
     return staged
 

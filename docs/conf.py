@@ -13,7 +13,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["README.md", "CONTRACT.md"]  # other pages include them
+exclude_patterns = ["CONTRACT.md"]  # another page includes it
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 smartquotes = False  # `--columns` is no dash
 

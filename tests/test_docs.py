@@ -1,8 +1,7 @@
-"""The site: every model has its page and its failure card, what pages show is run, and nothing is fetched."""
+"""The site: every model has its page and its failure card, and no page fetches anything."""
 
 import ast
 import dataclasses
-import doctest
 import re
 import subprocess
 import sys
@@ -15,16 +14,6 @@ from bayeszoo.model import find as zoo
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FAILURES = sorted((DOCS / "failures").glob("*.py"))
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("guide/*.md")])
-
-
-def blocks(language):
-    """Return the blocks of a language in each page that has any, as cases for a test."""
-    found = {path: re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.S) for path in PAGES}
-    return [pytest.param(some, id=path.stem) for path, some in found.items() if some]
-
-
-SESSIONS, SCRIPTS = blocks("pycon"), blocks("python")
 SHORTEST = "beta_bernoulli"
 # What a browser fetches without being asked, in markup and in style sheets; links that a reader may follow are none.
 FETCHED = re.compile(
@@ -68,40 +57,6 @@ def test_the_twin_of_a_card_fails_as_it_says(path, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) >= 2
-
-
-@pytest.mark.parametrize("some", SESSIONS)
-def test_the_sessions_of_a_page_print_what_is_shown(some):
-    found = doctest.DocTestParser().get_doctest("".join(some), {}, "page", None, 0)
-    said: list[str] = []
-    options = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
-    failed, tried = doctest.DocTestRunner(optionflags=options).run(found, out=said.append)
-    assert tried
-    assert not failed, "".join(said)
-
-
-@pytest.mark.parametrize("some", SCRIPTS)
-def test_the_python_of_a_page_runs(some):
-    for block in some:
-        exec(block, {})
-
-
-def test_pages_with_sessions_and_with_python_are_found():
-    assert {"first_fit", "gate", "install", "misprints", "priors_and_evidence"} <= {case.id for case in SESSIONS}
-    assert "index" in {case.id for case in SCRIPTS}
-
-
-def test_the_guide_shows_sessions():
-    assert sum(path.read_text(encoding="utf-8").count(">>> ") for path in PAGES if path.parent.name == "guide") > 25
-
-
-def test_the_sections_that_pages_include_are_in_the_readme():
-    for path in PAGES:
-        text = path.read_text(encoding="utf-8")
-        for file, start, end in re.findall(r'include\} \.\./(\S+)\n:start-after: "(.*)"\n:end-before: "(.*)"', text):
-            whole = (ROOT / file).read_text(encoding="utf-8")
-            assert whole.count(f"\n{start}\n") == 1
-            assert f"\n{end}\n" in whole[whole.index(start) :]
 
 
 @pytest.mark.parametrize("name", zoo.builtin_names())

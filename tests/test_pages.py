@@ -1,0 +1,154 @@
+"""The README and the pages: every block of `console`, `pycon` and `python` is run; blocks of `sh` are only shown.
+
+A page is run from top to bottom in an empty folder, as a reader would. A block after the line `<!-- slow -->` is run by
+`make test-all` only. Python whose first line is `# models/NAME.py` becomes a file of the zoo while its page runs.
+"""
+
+import doctest
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayeszoo import models
+from bayeszoo.cli.app import main
+from bayeszoo.model import find as zoo
+from bayeszoo.report.describe import in_brief
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+MISPRINTS = ROOT / "docs" / "misprints.md"
+PAGES = [README, *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/guide/*.md"))]
+BLOCK = re.compile(r"^(<!-- slow -->\n)?( *)```(console|pycon|python)\n(.*?)^\2```", re.M | re.S)
+SAMPLED = re.compile(r"nuts|gibbs|advi|laplace|smc")
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def blocks(path):
+    """Return (slow, language, text) of each block that is run."""
+    found = BLOCK.findall(path.read_text(encoding="utf-8"))
+    return [(bool(slow), language, text) for slow, _, language, text in found]
+
+
+def cases():
+    """Return each page with its quick blocks, and those pages that have slow ones as a whole."""
+    for path in PAGES:
+        if any(not slow for slow, *_ in blocks(path)):
+            yield pytest.param(path, False, id=path.stem)
+        if any(slow for slow, *_ in blocks(path)):
+            yield pytest.param(path, True, id=f"{path.stem}-whole", marks=pytest.mark.slow)
+
+
+@pytest.fixture
+def page_models(tmp_path, monkeypatch):
+    """Return a folder whose files belong to the zoo until the test ends."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setattr(models, "__path__", [*models.__path__, str(folder)])
+    yield folder
+    zoo.find.cache_clear()
+    for path in folder.glob("*.py"):
+        sys.modules.pop(f"bayeszoo.models.{path.stem}", None)
+
+
+@pytest.mark.parametrize(("path", "whole"), [*cases()])
+def test_a_page_prints_what_it_shows(path, whole, page_models, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
+    for slow, language, text in blocks(path):
+        if slow and not whole:
+            continue
+        if language == "console":
+            run_console(text, capsys)
+        elif language == "pycon":
+            run_session(text, names)
+        elif file := re.match(r"# models/(\w+\.py)\n", text):
+            (page_models / file[1]).write_text(text, encoding="utf-8")
+            zoo.find.cache_clear()
+        else:
+            exec(text, names)
+
+
+def run_session(text, names):
+    """Run a session of the interpreter; the names that it makes stay for the next block of the page."""
+    session = doctest.DocTestParser().get_doctest(text, names, "page", None, 0)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    failed, tried = runner.run(session, out=said.append, clear_globs=False)
+    names.update(session.globs)
+    assert tried
+    assert not failed, "".join(said)
+
+
+def run_console(block, capsys):
+    """Run each command of a block; compare words always, and numbers where they are no Monte Carlo estimates."""
+    for part in block.split("$ ")[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith("printf"):
+            _, text, _, name = shlex.split(command)
+            Path(name).write_text(text.encode().decode("unicode_escape"))
+            continue
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(re.sub(r" (2?>|\|) .*", "", command))[1:])
+        out, err = capsys.readouterr()
+        assert stop.value.code == (2 if shown.startswith("error:") else 0), err
+        if head := re.search(r"\| head -(\d+)", command):
+            out, err = "\n".join(out.splitlines()[: int(head[1])]), ""
+        if " > " not in command:
+            printed = out if SAMPLED.search(command) or "2>" in command else out + err
+            assert_same(printed, shown, numbers=not SAMPLED.search(command))
+
+
+def assert_same(printed, shown, *, numbers):
+    """Compare two outputs: seconds, rules and blanks are left out, and numbers agree to four digits."""
+    printed, shown = (re.sub(r"(?<=seed \d), .* s$|─+", "", text, flags=re.M) for text in (printed, shown))
+    words = [NUMBER.sub("#", text).split() for text in (printed, shown)]
+    assert words[0] == words[1]
+    if numbers:
+        values = [[float(number) for number in NUMBER.findall(text)] for text in (printed, shown)]
+        assert values[0] == pytest.approx(values[1], rel=1e-3, abs=1e-9)
+
+
+def test_an_output_that_differs_is_noticed():
+    assert_same("theta  0.70001\nseed 1, run 0.5 s\n", "theta 0.7\nseed 1, run 0.7 s\n", numbers=True)
+    with pytest.raises(AssertionError):
+        assert_same("theta  0.71\n", "theta 0.7\n", numbers=True)
+    with pytest.raises(AssertionError):
+        assert_same("theta  0.7\n", "rate 0.7\n", numbers=False)
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_every_page_of_the_guide_is_listed():
+    guide = ROOT / "docs" / "guide"
+    toctree = re.search(r"```\{toctree\}\n:maxdepth: 1\n\n(.*?)```", (guide / "index.md").read_text(), re.S)[1]
+    assert sorted(toctree.split()) == sorted({path.stem for path in guide.glob("*.md")} - {"index"})
+
+
+def test_every_link_of_the_readme_leads_to_a_file():
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_table_of_models_is_right():
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", README.read_text(encoding="utf-8"), re.M)
+    assert sorted(name for name, *_ in rows) == zoo.builtin_names()
+    for name, about, data in rows:
+        model = zoo.find(name)
+        assert about in in_brief(model)["about"]
+        assert data == ", ".join(f"`{item.name}`" for item in model.examples)
+
+
+def test_each_misprint_has_its_demonstration():
+    text = MISPRINTS.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (W4400|CS725|ML blog), ([^|]*) \|", text, re.M)
+    assert len(rows) == 29
+    headings = " ".join(re.findall(r"^## (.*)$", text, re.M))
+    sections = {number for notes, where in rows if notes == "CS725" for number in re.findall(r"[\d.]+", where)}
+    assert {number for number in sections if number not in headings} == set()
