@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.lasso import descent as lasso
+from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.model import LaplaceWeights
 
 if TYPE_CHECKING:
@@ -65,39 +65,34 @@ def lasso_path(model: Any, data: Any = None, b: Any = None, points: int = 50) ->
     data = read(model, data)
     stats = model.statistics(data)
     scales = _grid(model, stats, points) if b is None else _checked(b)
-    rows, start = [], None
+    rows = []
     for scale in scales:
-        found = _mode(cast(Any, replace)(model, b=scale), stats, start)
-        start = found.theta
+        mode = _mode(cast(Any, replace)(model, b=scale), stats)
         alpha = float(model.sigma) ** 2 / (stats.n * scale)
-        rows.append([alpha, found.violation, *(model.origin(len(start)) + start / model.units(stats))])
+        rows.append([alpha, mode.violation, *(model.origin(len(mode.theta)) + mode.theta / model.units(stats))])
     columns = ["alpha", "violation", *model.coords(data)["term"].tolist()]
     return pd.DataFrame(rows, columns=columns, index=pd.Index(scales, name="b"))
 
 
-def _mode(model: LaplaceWeights, stats: Any, start: np.ndarray | None) -> lasso.Solution:
-    gram, pull = _normal(model, stats)
-    found = lasso.coordinate_descent(gram, pull, 1 / model.prior_scales(len(pull)), start=start)
-    if found.violation > lasso.LIMIT:
-        raise NumericalError(f"no mode found: the conditions are missed by {found.violation:.2g}")
-    return found
-
-
-def _normal(model: LaplaceWeights, stats: Any) -> tuple[np.ndarray, np.ndarray]:
+def _mode(model: LaplaceWeights, stats: Any) -> lasso.Mode:
     design, outcome = model.equations(stats)
-    return design.T @ design / model.sigma**2, design.T @ outcome / model.sigma**2
+    mode = lasso.mode(design, outcome, model.prior_scales(design.shape[1]), model.sigma**2)
+    if mode.violation > lasso.LIMIT:
+        raise NumericalError(f"no mode found: the conditions are missed by {mode.violation:.2g}")
+    return mode
 
 
 def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
     if isinstance(points, bool) or not isinstance(points, int) or points < 2:
         raise InputError(f"points must be a whole number >= 2, got {points!r}")
-    gram, pull = _normal(model, stats)
-    pattern = np.ones(len(pull))
-    pattern[: int(model.intercept)] = 0.0
-    top = lasso.largest_penalty(gram, pull, pattern)
-    if top == 0:
+    design, outcome = model.equations(stats)
+    intercept, slopes = np.split(design, [int(model.intercept)], axis=1)
+    rest = outcome - intercept @ np.linalg.lstsq(intercept, outcome)[0]
+    pull = float(np.max(np.abs(slopes.T @ rest), initial=0.0))
+    if pull <= 1e-13 * np.linalg.norm(slopes) * np.linalg.norm(outcome):
         raise NumericalError("all weights are 0 at any prior scale: the outcome does not vary with the features")
-    return np.geomspace(1 / top, RATIO / top, points)
+    smallest = model.sigma**2 / pull  # from here on a weight leaves 0
+    return np.geomspace(smallest, RATIO * smallest, points)
 
 
 def _checked(b: Any) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""Linear models with Laplace weights: coordinate descent and exact posteriors."""
+"""Linear models with Laplace weights: modes by scikit-learn, and exact posteriors."""

@@ -14,17 +14,8 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.lasso.descent import LIMIT, kkt_violation
-from bayeszoo.families.lasso.posterior import (
-    Moved,
-    Orthogonal,
-    joint_modes,
-    mixture_prior,
-    mode,
-    noise_mode,
-    orthogonal,
-    together,
-)
+from bayeszoo.families.lasso.mode import LIMIT, joint_modes, kkt_violation, mode, noise_mode
+from bayeszoo.families.lasso.posterior import Moved, Orthogonal, mixture_prior, orthogonal
 from bayeszoo.families.linear.least_squares import above_zero, solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
@@ -83,7 +74,7 @@ class LaplaceWeights(LinearModel):
         weights = mixture_prior(origin, b) if self.scale_mixture else Posterior({"w": frozen.laplace(origin, b)})
         if not self.learn_sigma:
             return weights
-        return together(weights, Posterior({"sigma2": frozen.invgamma(self.a0, scale=self.b0)}))
+        return Posterior.product(weights, Posterior({"sigma2": frozen.invgamma(self.a0, scale=self.b0)}))
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of the prior, with every constant, at draws of shape (..., own shape): shape (...)."""
@@ -137,7 +128,7 @@ class LaplaceWeights(LinearModel):
         return len(self.units(stats)) * (1 + self.scale_mixture) + self.learn_sigma
 
     def map(self, stats: FactoredMoments) -> dict[str, Any]:
-        """Return the joint mode, by coordinate descent: some weights are exactly 0."""
+        """Return the joint mode: some weights are exactly 0."""
         if self.scale_mixture:
             raise NumericalError("no mode: the density of a scale mixture is unbounded as w_j and tau2_j -> 0")
         (design, outcome), units = self.equations(stats), self.units(stats)
@@ -162,8 +153,7 @@ class LaplaceWeights(LinearModel):
         """Check that a point meets the conditions of a mode (Karush, Kuhn, Tucker), relative to the penalty."""
         (design, outcome), units = self.equations(stats), self.units(stats)
         theta, sigma2 = (np.asarray(params["w"]) - self.origin(len(units))) * units, float(self.variance(params))
-        gram, pull = design.T @ design / sigma2, design.T @ outcome / sigma2
-        violation = kkt_violation(gram, pull, 1 / self.prior_scales(len(units)), 0.0, 0.0, theta)
+        violation = kkt_violation(design, outcome, self.prior_scales(len(units)), sigma2, theta)
         checks = [at_most("violation of the KKT conditions", violation, LIMIT)]
         if not self.learn_sigma:
             return checks

@@ -12,17 +12,10 @@ import numpy as np
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.lasso import descent as lasso
 from bayeszoo.families.lasso.coefficient import LaplaceGaussian
 
 MAX_CORRELATION = 1e-12
 """Between columns that count as orthogonal."""
-MAX_ROUNDS = 1000
-"""Of the mode over weights and noise in turn."""
-STARTS = 9
-"""Noise variances from which joint modes are looked for."""
-SAME = 1e-6
-"""Relative difference of noise variances within which two modes are one."""
 
 
 class Moved:
@@ -116,76 +109,3 @@ def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:
         return math.fsum([*variances.logpdf(tau2), *normal.logpdf(params["w"])])
 
     return Posterior({"w": frozen.laplace(origin, b), "tau2": variances}, draw, log_density)
-
-
-def together(first: Posterior, second: Posterior) -> Posterior:
-    """Return two independent posteriors as one."""
-
-    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {**first.rvs(size, rng), **second.rvs(size, rng)}
-
-    return Posterior({**first, **second}, draw, lambda params: first.logpdf(params) + second.logpdf(params))
-
-
-def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) -> lasso.Solution:
-    """Return the weights of highest density given the noise variance."""
-    return lasso.coordinate_descent(design.T @ design / sigma2, design.T @ outcome / sigma2, 1 / b)
-
-
-@dataclass(frozen=True)
-class JointMode:
-    """A local maximum of the density of weights and noise variance, and its log height up to a constant."""
-
-    theta: np.ndarray
-    sigma2: float
-    height: float
-
-
-def joint_modes(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: float, scale: float) -> list[JointMode]:
-    """Return the modes of weights and noise variance that are found from several noise variances, the highest first.
-
-    Parameters
-    ----------
-    design, outcome, b : ndarray of shape (R, T), (R,), (T,)
-    shape, scale : float
-        The density of the noise variance given the weights is that of InvGamma(shape, scale + squared error / 2).
-
-    Raises
-    ------
-    NumericalError
-        When none is found.
-
-    Notes
-    -----
-    Weights and variance are maximized in turn. The density may have several modes: little noise around weights that are
-    far out for their prior, and much noise around weights near 0 (Park and Casella 2008, section 2 and appendix A).
-    """
-    lowest, highest = scale / (shape + 1), noise_mode(outcome, shape, scale)
-    starts = np.geomspace(lowest, highest, STARTS) if highest > lowest else [lowest]
-    found: list[JointMode] = []
-    for start in starts:
-        one = _climb(design, outcome, b, shape, scale, float(start))
-        if one is not None and all(abs(one.sigma2 / other.sigma2 - 1) > SAME for other in found):
-            found.append(one)
-    if not found:
-        raise NumericalError(f"no joint mode of weights and noise found in {MAX_ROUNDS} rounds")
-    return sorted(found, key=lambda one: -one.height)
-
-
-def _climb(
-    design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: float, scale: float, sigma2: float
-) -> JointMode | None:
-    for _ in range(MAX_ROUNDS):
-        theta = mode(design, outcome, b, sigma2).theta
-        error, before = design @ theta - outcome, sigma2
-        sigma2 = noise_mode(error, shape, scale)
-        if abs(sigma2 - before) <= 1e-12 * sigma2:
-            squares = scale + float(np.sum(np.square(error))) / 2
-            height = -float(np.sum(np.abs(theta) / b)) - (shape + 1) * math.log(sigma2) - squares / sigma2
-            return JointMode(theta, sigma2, height)
-    return None
-
-
-def noise_mode(error: np.ndarray, shape: float, scale: float) -> float:
-    """Return the mode of InvGamma(shape, scale + squared error / 2)."""
-    return (scale + float(np.sum(np.square(error))) / 2) / (shape + 1)

@@ -34,7 +34,7 @@ def run_map(problem: Problem) -> Outcome:
     if isinstance(model, Latent):
         return em.run(problem)
     if hasattr(model, "certificate"):
-        return _certified(problem, model.map, model.certificate, "coordinate descent")
+        return _certified(problem, model.map, model.certificate, "least angle regression")
     if isinstance(model, PointEstimates) and isinstance(model, Exact):
         posterior = model.posterior(problem.stats)
         return _closed_form(problem, model.map, posterior.logpdf)

@@ -1,0 +1,204 @@
+"""Posterior modes under Laplace priors: scikit-learn's lasso, judged by the conditions of a minimum.
+
+The weights theta, shape (T,), have independent priors Laplace(0, b_j), and the outcome has Gaussian noise of variance
+sigma2. Their negative log posterior is, up to a constant,
+
+    f(theta) = |outcome - design theta|^2 / (2 sigma2) + sum_j |theta_j| / b_j
+
+Tibshirani (1996), Regression shrinkage and selection via the lasso. Efron, Hastie, Johnstone and Tibshirani (2004),
+Least angle regression. Park and Casella (2008), The Bayesian lasso.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.threads import one_thread
+
+linear_model = lazy_loader.load("sklearn.linear_model", suppress_warning=True)
+
+LIMIT = 1e-6
+"""Largest violation of the conditions at which a point counts as the mode."""
+PARALLEL = 1e-12
+"""Two columns whose correlation is this near to 1 or -1 are multiples of each other."""
+VARIANCES = 64
+"""Noise variances between which joint modes are bracketed."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The weights of highest density, shape (T,), some of them exactly 0; and their violation by `kkt_violation`."""
+
+    theta: np.ndarray
+    violation: float
+
+
+@dataclass(frozen=True)
+class JointMode:
+    """A local maximum of the density of weights and noise variance, and its log height up to a constant."""
+
+    theta: np.ndarray
+    sigma2: float
+    height: float
+
+
+def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) -> Mode:
+    """Return the weights of highest density given the noise variance.
+
+    Parameters
+    ----------
+    design, outcome, b : ndarray of shape (R, T), (R,), (T,)
+        Terms, outcomes, and the scales of the Laplace priors, > 0.
+    sigma2 : float
+        Variance of the noise, > 0.
+
+    Returns
+    -------
+    Mode
+        Whoever prints it must look at its violation first: above `LIMIT` it is no mode.
+
+    Notes
+    -----
+    Of several parallel columns the one with the widest prior takes all of their weight: a mode has no use for the
+    others. Least angle regression then follows the modes from theta = 0 to this noise variance; where ties stop it,
+    coordinate descent goes on. The equations on the support are solved again, to the last digits.
+    """
+    columns, target = design * (b / math.sqrt(sigma2)), outcome / math.sqrt(sigma2)  # all penalties are now 1
+    kept, phi = _without_parallels(columns), np.zeros(len(b))
+    if np.max(np.abs(columns.T @ target), initial=0.0) > 1:
+        with one_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the violation says what they would
+            phi[kept] = _least_angle(columns[:, kept], target)
+            if _violation(columns, target, phi) > LIMIT:
+                phi[kept] = _coordinate_descent(columns[:, kept], target, phi[kept])
+    return Mode(b * phi, _violation(columns, target, phi))
+
+
+def kkt_violation(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float, theta: np.ndarray) -> float:
+    """Return by how much ``theta`` misses the conditions of Karush, Kuhn and Tucker, relative to the penalties.
+
+    Parameters
+    ----------
+    design, outcome, b, sigma2
+        As for `mode`.
+    theta : ndarray of shape (T,)
+
+    Returns
+    -------
+    float
+        With s the derivative of the squared error in f, the largest of abs(s_j b_j + sign(theta_j)) where theta_j is
+        not 0, and of max(0, abs(s_j) b_j - 1) where it is. It does not depend on units. As f is convex, it is 0 at the
+        minimum and nowhere else.
+    """
+    root = math.sqrt(sigma2)
+    return _violation(design * (b / root), outcome / root, theta / b)
+
+
+def joint_modes(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: float, scale: float) -> list[JointMode]:
+    """Return the modes of weights and noise variance, the highest first.
+
+    Parameters
+    ----------
+    design, outcome, b
+        As for `mode`.
+    shape, scale : float
+        The density of the noise variance given the weights is that of InvGamma(shape, scale + squared error / 2).
+
+    Notes
+    -----
+    The density may have several modes: little noise around weights that are far out for their prior, and much noise
+    around weights near 0 (Park and Casella 2008, section 2 and appendix A). At each of them the noise variance is the
+    mode of its own density given the weights. Such variances are bracketed by a grid, evenly in their logarithm; of
+    several between two neighbours one is found.
+
+    Raises
+    ------
+    NumericalError
+        When there is no such variance, or the weights at one are no mode.
+    """
+
+    def excess(log_sigma2: float) -> float:
+        theta = mode(design, outcome, b, math.exp(log_sigma2)).theta
+        return math.log(noise_mode(design @ theta - outcome, shape, scale)) - log_sigma2
+
+    # the squared error is between 0 and that of no weights at all
+    low, high = scale / (shape + 1), noise_mode(outcome, shape, scale)
+    grid = np.linspace(math.log(low) - 1e-3, math.log(high) + 1e-3, VARIANCES)
+    above = np.array([excess(at) for at in grid]) > 0
+    brackets = np.flatnonzero(above[:-1] & ~above[1:])
+    if not len(brackets):
+        raise NumericalError("no joint mode of weights and noise found")
+    variances = [math.exp(scipy.optimize.brentq(excess, *grid[[i, i + 1]], xtol=1e-14, rtol=1e-14)) for i in brackets]
+    modes = [_joint_mode(design, outcome, b, shape, scale, sigma2) for sigma2 in variances]
+    return sorted(modes, key=lambda candidate: -candidate.height)
+
+
+def noise_mode(error: np.ndarray, shape: float, scale: float) -> float:
+    """Return the mode of InvGamma(shape, scale + squared error / 2)."""
+    return (scale + float(error @ error) / 2) / (shape + 1)
+
+
+def _joint_mode(
+    design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: float, scale: float, sigma2: float
+) -> JointMode:
+    weights = mode(design, outcome, b, sigma2)
+    if weights.violation > LIMIT:
+        raise NumericalError(
+            f"no joint mode of weights and noise found: the conditions are missed by {weights.violation:.2g}"
+        )
+    error = design @ weights.theta - outcome
+    penalty = float(np.sum(np.abs(weights.theta) / b))
+    log_density = -penalty - (shape + 1) * math.log(sigma2) - (scale + float(error @ error) / 2) / sigma2
+    return JointMode(weights.theta, sigma2, log_density)
+
+
+def _violation(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> float:
+    slope = columns.T @ (columns @ phi - target)
+    misses = np.where(phi != 0, np.abs(slope + np.sign(phi)), np.maximum(np.abs(slope) - 1, 0.0))
+    return float(np.max(misses, initial=0.0))
+
+
+def _without_parallels(columns: np.ndarray) -> np.ndarray:
+    """Return the indices of columns that are not 0, and of parallel ones only the longest, or the first of these."""
+    size = np.sqrt(np.sum(np.square(columns), axis=0))
+    order = np.argsort(-size, kind="stable")[: np.count_nonzero(size)]
+    unit = columns[:, order] / size[order]
+    alike = np.triu(np.abs(unit.T @ unit) > 1 - PARALLEL, 1)
+    return np.sort(order[~alike.any(axis=0)])
+
+
+def _least_angle(columns: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Follow the modes from phi = 0 to penalties of 1."""
+    _, _, path = linear_model.lars_path(columns, target, alpha_min=1 / len(target), method="lasso")
+    return _polished(columns, target, path[:, -1])
+
+
+def _coordinate_descent(columns: np.ndarray, target: np.ndarray, start: np.ndarray) -> np.ndarray:
+    settings = {"alphas": [1 / len(target)], "coef_init": start, "tol": 1e-14, "max_iter": 100_000}
+    _, path, _ = linear_model.lasso_path(columns, target, **settings)
+    return _polished(columns, target, path[:, -1])
+
+
+def _polished(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """Return the best of a solution, that of the equations on its support, and that without what is but rounding."""
+    share = np.abs(phi) * np.linalg.norm(columns, axis=0)
+    supports = np.flatnonzero(phi), np.flatnonzero(share > 1e-14 * np.linalg.norm(target))
+    candidates = [phi, *(_solved(columns, target, np.sign(phi), support) for support in supports)]
+    return min(candidates, key=lambda candidate: _violation(columns, target, candidate))
+
+
+def _solved(columns: np.ndarray, target: np.ndarray, signs: np.ndarray, support: np.ndarray) -> np.ndarray:
+    """Solve the equations of the minimum on a support, where they are of full rank; else return 0."""
+    phi = np.zeros_like(signs)
+    q, r = np.linalg.qr(columns[:, support])
+    if q.shape[1] == len(support) and np.all(np.diag(r)):
+        pull = q.T @ target - scipy.linalg.solve_triangular(r, signs[support], trans="T")
+        phi[support] = scipy.linalg.solve_triangular(r, pull)
+    return phi
