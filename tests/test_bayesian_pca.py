@@ -12,7 +12,6 @@ import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.factors import ard_posterior
 from bayeszoo.families.factors import ard_steps as ard
-from bayeszoo.families.factors.ard_evidence import evidence_approximation
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.methods import em, vb
@@ -166,29 +165,6 @@ def test_planted_rank_is_found_by_automatic_relevance_determination(rank, seed):
     state = em.climbs(model, model.statistics(data), np.random.default_rng(seed), False, 4).best.state
     assert np.sum(np.square(state["loadings"]).sum(axis=0) > state["variance"]) == rank
     assert state["variance"] == pytest.approx(0.25, rel=0.2)
-
-
-@pytest.mark.parametrize("rank", [1, 3])
-def test_planted_rank_is_found_by_the_evidence_approximation(rank):
-    data = planted(rank, seed=rank)
-    found = evidence_approximation(replace(MODEL.weak(data), q=5), data, np.random.default_rng(0))
-    assert found.switched_on.sum() == rank
-    assert np.all(found.effective[:rank] > 6.5)
-    assert np.all(found.effective[rank:] < 0.5)
-    fewer = evidence_approximation(replace(MODEL.weak(data), q=rank), data, np.random.default_rng(0))
-    assert found.log_evidence_bound == pytest.approx(fewer.log_evidence_bound, abs=1.0)
-
-
-def test_approximate_evidence_is_below_that_by_quadrature_at_the_alpha_chosen():
-    rng = np.random.default_rng(0)
-    Y = 1 + rng.normal(size=(12, 1)) @ [[1.0, 0.6]] + 0.3 * rng.normal(size=(12, 2))
-    model = MODEL(q=1, m0=1.0, s0=2.0, c0=3.0, d0=1.0)
-    found = evidence_approximation(model, table(Y), np.random.default_rng(0))
-    evidence, _ = by_quadrature(model, Y, alpha=float(found.alpha[0]))
-    assert evidence - 3 < found.log_evidence_bound < evidence
-    # and there it is about as large as the evidence is at any alpha
-    others = (by_quadrature(model, Y, alpha=float(found.alpha[0]) * factor)[0] for factor in (0.05, 20.0))
-    assert max(others) < evidence
 
 
 def test_rows_without_any_number_add_nothing_but_a_zero():

@@ -25,9 +25,6 @@ _SMALLEST = 1e-290
 """Below it, products of probabilities come near where float64 loses digits, and then everything."""
 
 
-# Stationary distributions
-
-
 def stationary(transition: Any) -> np.ndarray:
     r"""Stationary distributions of Markov chains, by the elimination of Grassmann, Taksar and Heyman.
 
@@ -62,82 +59,33 @@ def stationary(transition: Any) -> np.ndarray:
     matrices = _checked(transition)
     *draws, states, _ = matrices.shape
     stack = matrices.reshape(-1, states, states)
-    recurrent = _recurrent(stack, draws)
-    # every state leads to a recurrent one; with those in front, no elimination finds a state without an exit
-    order = np.argsort(~recurrent, axis=1, kind="stable")
-    stack = np.take_along_axis(np.take_along_axis(stack, order[:, :, None], 1), order[:, None, :], 2)
+    distributions = np.zeros((len(stack), states))
+    # draws of one model mostly have their zeros at the same places: those are done together
+    patterns, pattern_of = np.unique((stack > 0).reshape(len(stack), states**2), axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        alike = np.flatnonzero(pattern_of == number)
+        closed = _closed_class(pattern.reshape(states, states), alike, draws)
+        distributions[np.ix_(alike, closed)], smallest = _eliminated(stack[np.ix_(alike, closed, closed)])
+        for lost in alike[~(smallest >= _SMALLEST)][:1]:
+            raise NumericalError(f"{_draw(lost, draws)}: its stationary distribution underflows")
+    return distributions.reshape(*draws, states)
+
+
+def _eliminated(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distributions (draws, K) of irreducible chains (draws, K, K), and the smallest divisor of each."""
+    states, smallest = stack.shape[-1], np.ones(len(stack))
     with np.errstate(all="ignore"):
-        smallest = _eliminate(stack)
-        ordered = _substitute(stack)
-    found = np.take_along_axis(ordered, np.argsort(order, axis=1), 1)
-    smallest = np.minimum(smallest, np.min(found, axis=1, where=recurrent, initial=1.0))
-    lost = np.flatnonzero(~(smallest >= _SMALLEST))
-    if len(lost):
-        raise NumericalError(f"{_draw(lost[0], draws)}: its stationary distribution underflows")
-    return found.reshape(*draws, states)
-
-
-def _eliminate(stack: np.ndarray) -> np.ndarray:
-    """Censor the chains, shape (draws, K, K), on ever fewer states, in place; return the smallest exit probabilities.
-
-    Afterwards entry i, n with i < n is the mean number of visits to n from i before the chain is back in 0..n-1.
-    """
-    smallest = np.ones(len(stack))
-    for n in range(stack.shape[-1] - 1, 0, -1):
-        leaving = stack[:, n, :n].sum(axis=1)  # not 1 - stay, which cancels
-        smallest = np.minimum(smallest, leaving)
-        stack[:, :n, n] /= leaving[:, None]
-        stack[:, :n, :n] += stack[:, :n, n, None] * stack[:, n, None, :n]
-    return smallest
-
-
-def _substitute(stack: np.ndarray) -> np.ndarray:
-    """Build the distributions, shape (draws, K), up from state 0."""
-    found = np.zeros(stack.shape[:2])
-    found[:, 0] = 1.0
-    for n in range(1, stack.shape[-1]):
-        found[:, n] = (found[:, :n] * stack[:, :n, n]).sum(axis=1)
-        found /= found.sum(axis=1, keepdims=True)  # at every step, lest it overflow
-    return found
-
-
-def power_iteration(transition: Any, tolerance: float = 1e-12, max_iterations: int = 64) -> np.ndarray:
-    """Stationary distributions by the power method, on the lazy chain (I + P) / 2, which is not periodic.
-
-    The powers are 2, 4, 8, ...: each iteration squares the matrix, until all its rows agree. The stationary
-    distribution lies between the rows, so their spread bounds the error. The small change of a single vector would
-    not: a chain that hardly ever leaves a group of states changes little from the start.
-
-    Parameters
-    ----------
-    transition : array_like, shape (..., K, K)
-        As in `stationary`.
-    tolerance : float
-        The most that a distribution may be off, summed over its states.
-    max_iterations : int
-        How often to square; 64 is 2**64 steps of the chain.
-
-    Returns
-    -------
-    ndarray, shape (..., K)
-
-    Raises
-    ------
-    InputError
-        As in `stationary`.
-    NumericalError
-        When the rows still differ: the chain has several closed classes, or mixes too slowly.
-    """
-    matrices = _checked(transition)
-    power = (np.eye(matrices.shape[-1]) + matrices) / 2
-    last = np.inf
-    for _ in range(max_iterations):
-        power = power @ power
-        power /= power.sum(axis=-1, keepdims=True)  # rounding would otherwise grow with the power
-        last = float(np.ptp(power, axis=-2).sum(axis=-1).max(initial=0.0))
-        if last <= tolerance:
-            return power.mean(axis=-2)
-    raise NumericalError(f"no convergence in {max_iterations} squarings: the rows still differ by {last:.3g}")
+        for n in range(states - 1, 0, -1):  # the chain watched only while it is in the states below n
+            leaving = stack[:, n, :n].sum(axis=1)  # not 1 - stay, which cancels
+            smallest = np.minimum(smallest, leaving)
+            stack[:, :n, n] /= leaving[:, None]
+            stack[:, :n, :n] += stack[:, :n, n, None] * stack[:, n, None, :n]
+        distributions = np.zeros(stack.shape[:2])
+        distributions[:, 0] = 1.0
+        for n in range(1, states):  # stack[:, i, n] is now the mean number of visits to n between states below n
+            distributions[:, n] = (distributions[:, :n] * stack[:, :n, n]).sum(axis=1)
+            distributions /= distributions.sum(axis=1, keepdims=True)  # at every step, lest it overflow
+    return distributions, np.minimum(smallest, distributions.min(axis=1))
 
 
 def _checked(transition: Any) -> np.ndarray:
@@ -171,46 +119,24 @@ def _entry(index: Iterable[Any]) -> str:
     return f"transition[{', '.join(str(int(i)) for i in index)}]"
 
 
-def _draw(number: int, draws: Sequence[int]) -> str:
+def _draw(number: Any, draws: Sequence[int]) -> str:
     return _entry(np.unravel_index(number, draws)) if draws else "transition"
 
 
-def _recurrent(stack: np.ndarray, draws: Sequence[int]) -> np.ndarray:
-    """Return which states are recurrent, shape (draws, K); refuse chains with several closed classes."""
-    # draws of one model mostly have their zeros at the same places: each pattern is looked at once
-    bits = np.packbits((stack > 0).reshape(len(stack), stack.shape[-1] ** 2), axis=1)
-    _, first, pattern = np.unique(bits, axis=0, return_index=True, return_inverse=True)
-    classes = [_closed_classes(stack[draw]) for draw in first]
-    broken = np.flatnonzero(np.array([len(closed) > 1 for closed in classes], dtype=bool)[pattern])
-    if len(broken):
-        raise _not_unique(classes[pattern[broken[0]]], _draw(broken[0], draws), len(broken) - 1)
-    masks = np.zeros((len(classes), stack.shape[-1]), dtype=bool)
-    for mask, closed in zip(masks, classes, strict=True):
-        mask[closed[0]] = True
-    return masks[pattern]
-
-
-def _closed_classes(matrix: np.ndarray) -> list[np.ndarray]:
-    """Return the sets of states that communicate and are never left, each as sorted indices."""
-    count, label = communicating(matrix)
-    source, target = np.nonzero(matrix > 0)
-    is_open = np.zeros(count, dtype=bool)
-    is_open[label[source[label[source] != label[target]]]] = True
-    found = [np.flatnonzero(label == c) for c in np.flatnonzero(~is_open)]
-    return sorted(found, key=lambda states: int(states[0]))
-
-
-def communicating(matrix: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return how many classes of states that reach each other there are, and the class of each state."""
-    graph = scipy.sparse.csr_array(matrix > 0)
-    count, label = scipy.sparse.csgraph.connected_components(graph, directed=True, connection="strong")
-    return int(count), label
-
-
-def _not_unique(classes: list[np.ndarray], where: str, others: int) -> NumericalError:
-    sets = f"{len(classes)} closed classes of states, {_first(['{' + _first(list(c), 8) + '}' for c in classes], 5)}"
-    more = f" (and {others} more)" if others else ""
-    return NumericalError(f"{where}{more} has {sets}: its stationary distribution is not unique; take one class")
+def _closed_class(pattern: np.ndarray, alike: np.ndarray, draws: Sequence[int]) -> np.ndarray:
+    """Return the states of the one class that is never left; refuse chains (``alike``) that have several."""
+    count, label = scipy.sparse.csgraph.connected_components(pattern, connection="strong")
+    source, target = np.nonzero(pattern)
+    left = label[source[label[source] != label[target]]]
+    closed = [np.flatnonzero(label == c) for c in range(count) if c not in left]
+    if len(closed) == 1:
+        return closed[0]
+    sets = _first(["{" + _first(states.tolist(), 8) + "}" for states in sorted(closed, key=lambda c: c[0])], 5)
+    others = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+    raise NumericalError(
+        f"{_draw(alike[0], draws)}{others} has {len(closed)} closed classes of states, {sets}: "
+        "its stationary distribution is not unique; take one class"
+    )
 
 
 def _first(items: list[Any], most: int) -> str:
