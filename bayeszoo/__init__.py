@@ -5,7 +5,8 @@
     tree = bz.fit(M(a=1, b=1), "data.csv", method="nuts", seed=1)
     bz.compare(M(), "data.csv", methods=["exact", "map", "advi", "nuts"])
 
-Importing it imports neither PyMC nor ArviZ.
+Importing it imports neither PyMC nor ArviZ. The public names are grouped below as the folders are: what is lower
+imports nothing of what is higher.
 """
 
 from bayeszoo import plots
@@ -50,66 +51,18 @@ from bayeszoo.report.page import report
 from bayeszoo.results.files import load, save
 from bayeszoo.results.summary import summarize
 
-__all__ = [
-    "Accumulated",
-    "Check",
-    "Data",
-    "Example",
-    "InputError",
-    "Interrupted",
-    "NumericalError",
-    "Untrustworthy",
-    "accumulate",
-    "assign",
-    "check",
-    "compare",
-    "components",
-    "decode",
-    "document_scores",
-    "empirical_bayes",
-    "enumerate_posterior",
-    "evidence_grid",
-    "example",
-    "find",
-    "fit",
-    "forecast",
-    "full_bayes",
-    "gate",
-    "held_out",
-    "identified",
-    "lasso_path",
-    "load",
-    "mackay",
-    "names",
-    "ngrams",
-    "pagerank",
-    "plot_ard",
-    "plot_biplot",
-    "plot_lasso_path",
-    "plot_predictive_check",
-    "plot_residuals",
-    "plot_scree",
-    "plot_select",
-    "plot_states",
-    "plot_topics",
-    "plots",
-    "polynomials",
-    "predict",
-    "predictive_check",
-    "project",
-    "proportions",
-    "read",
-    "read_chunks",
-    "reconstruct",
-    "report",
-    "residuals",
-    "save",
-    "select",
-    "stationary",
-    "stream",
-    "subsets",
-    "summarize",
-    "topics",
-    "update",
-    "vowel_or_consonant",
-]
+__all__ = ["InputError", "Interrupted", "NumericalError", "Untrustworthy"]
+# Data, models and what families offer beside them.
+__all__ += ["Accumulated", "Data", "Example", "accumulate", "example", "find", "names", "read", "read_chunks"]
+__all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
+# Fits: made, judged, read and stored.
+__all__ += ["Check", "enumerate_posterior", "fit", "gate", "load", "save", "stream", "summarize", "update"]
+# What a fit is asked.
+__all__ += ["assign", "decode", "document_scores", "forecast", "predict", "predictive_check", "project", "proportions"]
+__all__ += ["reconstruct", "residuals", "topics"]
+# Fits, models and prior fields compared; a model checked.
+__all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
+__all__ += ["select"]
+# Pictures and the page.
+__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_lasso_path", "plot_predictive_check", "plot_residuals"]
+__all__ += ["plot_scree", "plot_select", "plot_states", "plot_topics", "plots", "report"]

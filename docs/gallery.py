@@ -22,6 +22,15 @@ CARD = ("What breaks", "How it looks", "What to do")
 """The three paragraphs of a failure card."""
 SMALL = (4.6, 3.2)
 """Size of a thumbnail, in inches."""
+SECTIONS = {
+    "Data and models": ("data", "model", "families"),
+    "Fits": ("fit", "foundation", "inference", "results"),
+    "What a fit is asked": ("answers",),
+    "Comparisons and checks": ("comparison", "contract"),
+    "Reports and pictures": ("report", "plots"),
+    "Errors": ("errors",),
+}
+"""Sections of the Python reference, each with the folders of the library that it lists."""
 
 
 def names() -> list[str]:
@@ -288,20 +297,21 @@ def notebooks_page() -> str:
 
 
 def api_page() -> str:
-    """Write the reference of every public name."""
-    classes = sorted(name for name in bz.__all__ if inspect.isclass(getattr(bz, name)))
-    functions = sorted(name for name in bz.__all__ if callable(getattr(bz, name)) and name not in classes)
+    """Write the reference of every public name, in the order of the storeys."""
     parts = ["# Python reference", "Everything is imported from `bayeszoo`, usually `as bz`."]
-    plots = sorted(f"plots.{name}" for name, one in vars(bz.plots).items() if _draws(one))
-    sections = (
-        ("Functions", "autofunction", functions),
-        ("Classes", "autoclass", classes),
-        ("Pictures", "autofunction", plots),
-    )
-    for title, kind, members in sections:
-        directives = "\n\n".join(f".. {kind}:: bayeszoo.{name}" for name in members)
+    for title, folders in SECTIONS.items():
+        members = [name for name in bz.__all__ if callable(getattr(bz, name)) and _folder(getattr(bz, name)) in folders]
+        if "plots" in folders:
+            members += [f"plots.{name}" for name, member in vars(bz.plots).items() if _draws(member)]
+        kinds = ["autoclass" if inspect.isclass(getattr(bz, name, None)) else "autofunction" for name in members]
+        directives = "\n\n".join(f".. {kind}:: bayeszoo.{name}" for kind, name in zip(kinds, members, strict=True))
         parts += [f"## {title}", f"```{{eval-rst}}\n{directives}\n```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _folder(member: Any) -> str:
+    """Return the folder of the library that defines a public name."""
+    return str(member.__module__).split(".")[1]
 
 
 def _draws(one: Any) -> bool:
