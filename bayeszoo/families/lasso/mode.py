@@ -22,7 +22,7 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.threads import one_thread
 
-linear_model = lazy_loader.load("sklearn.linear_model", suppress_warning=True)
+sklearn = lazy_loader.load("sklearn")
 
 LIMIT = 1e-6
 """Largest violation of the conditions at which a point counts as the mode."""
@@ -176,13 +176,13 @@ def _without_parallels(columns: np.ndarray) -> np.ndarray:
 
 def _least_angle(columns: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Follow the modes from phi = 0 to penalties of 1."""
-    _, _, path = linear_model.lars_path(columns, target, alpha_min=1 / len(target), method="lasso")
+    _, _, path = sklearn.linear_model.lars_path(columns, target, alpha_min=1 / len(target), method="lasso")
     return _polished(columns, target, path[:, -1])
 
 
 def _coordinate_descent(columns: np.ndarray, target: np.ndarray, start: np.ndarray) -> np.ndarray:
     settings = {"alphas": [1 / len(target)], "coef_init": start, "tol": 1e-14, "max_iter": 100_000}
-    _, path, _ = linear_model.lasso_path(columns, target, **settings)
+    _, path, _ = sklearn.linear_model.lasso_path(columns, target, **settings)
     return _polished(columns, target, path[:, -1])
 
 
