@@ -92,7 +92,7 @@ $(TOOLS): $(READY)
 	$$install --quiet -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
-notebooks: $(NOTEBOOKS) ## Run the notebooks; writes build/notebooks/ (BAYESZOO_NOTEBOOK_DRAWS=400 for a quick run)
+notebooks: $(NOTEBOOKS) ## Run the notebooks; writes build/notebooks/
 
 build/notebooks/%.ipynb: notebooks/%.py $(TOOLS)
 	@echo "Running $<"

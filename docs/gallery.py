@@ -1,7 +1,6 @@
 """What the site says of the zoo, made from the models themselves: no list here names one."""
 
 import inspect
-import os
 import re
 import sys
 from pathlib import Path
@@ -289,8 +288,7 @@ def heading(script: Path) -> tuple[str, str]:
 
 def notebooks_page() -> str:
     """Write the list of notebooks."""
-    draws = os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000")
-    said = f"Run with {draws} draws of each chain. Each asserts what it claims, so that running it is a test."
+    said = "Each asserts what it claims, so that running it is a test. NUTS takes 400 draws a chain."
     items = [f"[{title}]({script.stem}.ipynb)\n: {about}" for script in NOTEBOOKS for title, about in [heading(script)]]
     toctree = "\n".join(script.stem for script in NOTEBOOKS)
     return "\n\n".join(["# Notebooks", said, *items, f"```{{toctree}}\n:hidden:\n\n{toctree}\n```"]) + "\n"

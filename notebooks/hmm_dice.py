@@ -6,7 +6,6 @@
 # that come with the zoo are simulated, so that the truth can be drawn beside what is inferred.
 
 # %%
-import os
 from importlib import resources
 
 import numpy as np
@@ -16,7 +15,7 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
+DRAWS = 400  # of each of four chains: the fewest that the gate takes
 
 Chain = bz.find("hmm_categorical")
 rolls = bz.example(Chain, "dice")

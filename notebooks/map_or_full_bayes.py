@@ -6,8 +6,6 @@
 # lies on an edge, and where it depends on how the question was written down.
 
 # %%
-import os
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -16,7 +14,6 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
 
 # %% [markdown]
 # ## Many rows, one parameter: no difference

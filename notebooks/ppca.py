@@ -7,8 +7,6 @@
 # measurement.
 
 # %%
-import os
-
 import numpy as np
 import pandas as pd
 
@@ -16,7 +14,7 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
+DRAWS = 400  # of each of four chains: the fewest that the gate takes
 
 Ppca = bz.find("ppca")
 iris = bz.example(Ppca, "iris")

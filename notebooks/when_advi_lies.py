@@ -8,7 +8,6 @@
 # %%
 import json
 import logging
-import os
 
 import pandas as pd
 import pymc as pm
@@ -17,7 +16,7 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = int(os.environ.get("BAYESZOO_NOTEBOOK_DRAWS", "1000"))  # of each of four chains; CI takes fewer
+DRAWS = 400  # of each of four chains: the fewest that the gate takes
 logging.getLogger("pymc").setLevel(logging.WARNING)
 
 # %% [markdown]

@@ -14,10 +14,10 @@ SHORTEST = "conjugate"
 NAMES = [path.stem for path in NOTEBOOKS]
 
 
-def run(text, folder, draws=400):
+def run(text, folder):
     script = folder / "notebook.py"
     script.write_text(text, encoding="utf-8")
-    env = {**os.environ, "BAYESZOO_NOTEBOOK_DRAWS": str(draws), "MPLBACKEND": "Agg"}
+    env = {**os.environ, "MPLBACKEND": "Agg"}
     return subprocess.run(
         [sys.executable, script.name], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=3600
     )
@@ -55,9 +55,7 @@ def test_it_has_a_title_an_introduction_and_assertions(path):
     asserted = sum(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(text)))
     assert asserted >= 4
     assert len(cells) > 10
-    if 'nuts", seed' in text:
-        assert "BAYESZOO_NOTEBOOK_DRAWS" in text
-        assert all("draws=DRAWS" in call for call in re.findall(r'bz\.fit\([^\n]*"nuts"[^\n]*', text))
+    assert all("draws=DRAWS" in call for call in re.findall(r'bz\.fit\([^\n]*"nuts"[^\n]*', text))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
