@@ -13,14 +13,23 @@ from bayeszoo.model.base import CAPABILITIES
 MODELS = zoo.names()
 SEEDS = {"normal_inverse_wishart": 2}  # at 1, and a cold cache only, one of a hundred numbers is 4.47 of its errors off
 EXACT = [name for name in MODELS if issubclass(zoo.find(name), CAPABILITIES["Exact"])]
-LATENT = ("gaussian_mixture", "hmm_categorical", "hmm_gaussian", "hmm_poisson", "lda")
-SLOW = {(name, "simulation_based") for name in LATENT} | {
-    (name, "simulator") for name in ("ridge", "linear_regression")
+QUICK = {
+    "simulator": ("beta_bernoulli", "normal_gamma"),
+    "simulation_based": ("multinomial_mixture",),
+    "compiled_density": ("hmm_categorical", "multinomial_mixture", "lda"),
+    "compiled_gradient": ("hmm_categorical", "multinomial_mixture", "lda"),
+    "statistics_density": ("ppca",),
+    "NUTS": ("beta_bernoulli", "normal_gamma", "ridge"),
 }
-SLOW |= {(name, "compiled_density") for name in ("hmm_gaussian", "hmm_poisson")}
-"""Many fits, or many compilations; others of the same family are not slow."""
+"""Identities of many fits or long compilations, and the models on which `make test` checks them."""
+
+
+def slow_if_costly(name, function):
+    return [pytest.mark.slow] * (name not in QUICK.get(function, MODELS))
+
+
 IDENTITIES = [
-    pytest.param(name, identity, marks=[pytest.mark.slow] * ((name, identity.function) in SLOW))
+    pytest.param(name, identity, marks=slow_if_costly(name, identity.function))
     for name in MODELS
     for identity in applicable(zoo.find(name))
 ]
@@ -53,7 +62,7 @@ def test_source(name, cases_for):
         assert found.passed, str(found)
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=slow_if_costly(name, "NUTS")) for name in EXACT])
 def test_sampler_against_exact(name):
     checks = sampler_checks(zoo.find(name), None, seed=SEEDS.get(name, 1))
     assert checks

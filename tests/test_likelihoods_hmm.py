@@ -49,6 +49,16 @@ FUNCTIONS = {
     "poisson": hmm.hmm_poisson_log_likelihood,
 }
 COMPILED = {}
+QUICK = "categorical"
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind != QUICK)) for kind in FUNCTIONS]
+"""Numba takes ten seconds for each: `make test` compiles one of them, and takes the others by NumPy."""
+SLOW_NUMBA = [pytest.param("NUMBA", marks=pytest.mark.slow), "FAST_COMPILE"]
+
+
+def ways(*kinds):
+    """Each kind by numba, and those that this makes slow by NumPy too."""
+    by_numba = [pytest.param(*kind.values, "NUMBA", marks=kind.marks) for kind in KINDS if kind.values[0] in kinds]
+    return [*by_numba, *((kind, "FAST_COMPILE") for kind in kinds if kind != QUICK)]
 
 
 def evaluated(kind, initial, transition, tables, data, starts, mode="NUMBA"):
@@ -97,14 +107,14 @@ def by_differences(kind, parameters, data, starts, at, index, step=1e-5):
     return (values[0] - values[1]) / (2 * step), parameters[at][index] if positive else 1.0
 
 
-@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize(("kind", "mode"), ways(*FUNCTIONS))
 @pytest.mark.parametrize(("rows", "starts"), [(50, [0, 7]), (500, [0]), (5000, [0, 1, 4990])])
 @pytest.mark.parametrize(("sharp", "closed"), [(1.0, 0.0), (0.02, 0.0), (1.0, 1 - 1e-9), (0.02, 1 - 1e-9)])
-def test_gradients_are_those_of_hmmlearn_by_differences(kind, rows, starts, sharp, closed):
+def test_gradients_are_those_of_hmmlearn_by_differences(kind, mode, rows, starts, sharp, closed):
     rng = np.random.default_rng(rows)
     initial, transition, tables, data = case(kind, rng, rows, sharp, closed)
     parameters = [initial, transition, *tables]
-    value, *gradients = evaluated(kind, initial, transition, tables, data, starts)
+    value, *gradients = evaluated(kind, initial, transition, tables, data, starts, mode)
     log_b = np.ascontiguousarray(rows_of(kind, tables, data))
     assert value == pytest.approx(peer_value(initial, transition, log_b, starts), rel=1e-11)
     for at, gradient in enumerate(gradients):
@@ -116,7 +126,7 @@ def test_gradients_are_those_of_hmmlearn_by_differences(kind, rows, starts, shar
             assert gradient[index] * unit == pytest.approx(expected, rel=1e-5, abs=max(slack, 1e-6))
 
 
-@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_numpy_gives_the_same_numbers(kind):
     rng = np.random.default_rng(1)
     for sharp, closed in itertools.product((1.0, 0.02), (0.0, 1.0)):
@@ -128,6 +138,7 @@ def test_numpy_gives_the_same_numbers(kind):
             np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_smoothed_probabilities_are_the_gradient_of_the_log_densities():
     rng = np.random.default_rng(2)
     initial, transition, tables, _ = case("dense", rng, 300)
@@ -158,7 +169,7 @@ def test_derivatives_at_zeros_are_those_from_above(mode):
         assert gradients[at][index] > 0
 
 
-@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+@pytest.mark.parametrize("mode", SLOW_NUMBA)
 def test_a_derivative_that_overflows_is_finite(mode):
     log_b = np.zeros((4, 2))
     log_b[2:, 0] = -1000  # a way to the second state would gain e^2000
@@ -168,8 +179,7 @@ def test_a_derivative_that_overflows_is_finite(mode):
     assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
 
 
-@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
-@pytest.mark.parametrize("kind", ["dense", "table", "categorical"])
+@pytest.mark.parametrize(("kind", "mode"), ways("dense", "table", "categorical"))
 def test_impossible_data_give_minus_infinity_and_no_nan(kind, mode):
     tables = {
         "dense": np.array([[0.0, -np.inf]] * 3 + [[-np.inf, 0.0]]),
@@ -183,7 +193,8 @@ def test_impossible_data_give_minus_infinity_and_no_nan(kind, mode):
 
 
 def test_nan_parameters_give_nan():
-    value = evaluated("gaussian", HALF, TRANSITION, [[0.0, np.nan], [1.0, 1.0]], [np.zeros(4)], [0])[0]
+    with np.errstate(invalid="ignore"):
+        value = evaluated("gaussian", HALF, TRANSITION, [[0.0, np.nan], [1, 1]], [np.zeros(4)], [0], "FAST_COMPILE")[0]
     assert np.isnan(value)
 
 
@@ -194,6 +205,7 @@ def test_no_rows_have_log_likelihood_zero():
     assert all(np.all(gradient == 0) for gradient in gradients)
 
 
+@pytest.mark.slow
 def test_many_states_and_shapes_not_known():
     rng = np.random.default_rng(3)
     initial, transition, log_b = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(9), 9), rng.normal(size=(40, 9))
@@ -236,6 +248,7 @@ def dice_model(symbols, starts):
     return model
 
 
+@pytest.mark.slow
 def test_a_model_samples_its_parameters_by_it():
     rng = np.random.default_rng(4)
     symbols, starts = rng.integers(-1, 6, 300), np.array([0, 120])
@@ -251,6 +264,7 @@ def test_a_model_samples_its_parameters_by_it():
     assert np.isfinite(value)
 
 
+@pytest.mark.slow
 def test_transitions_fixed_at_zero_leave_the_gradient_finite():
     rng = np.random.default_rng(5)
     with pm.Model() as model:
@@ -272,7 +286,7 @@ def test_transitions_fixed_at_zero_leave_the_gradient_finite():
 def test_poisson_rates_agree_with_a_normal_count_of_rows():
     counts = np.array([0, 2, 2, 7])
     distinct, codes = np.unique(counts, return_inverse=True)
-    value = evaluated("poisson", [1.0, 0.0], np.eye(2), [[2.0, 3.0]], [distinct, codes], [0])[0]
+    value = evaluated("poisson", [1.0, 0.0], np.eye(2), [[2.0, 3.0]], [distinct, codes], [0], "FAST_COMPILE")[0]
     assert value == pytest.approx(stats.poisson.logpmf(counts, 2).sum(), rel=1e-13)
 
 

@@ -219,8 +219,15 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("method", ["exact", "mle", "map", "laplace", "advi"])
-@pytest.mark.parametrize("which", AWKWARD)
+def awkward_fits():
+    """Yield each case with each method; approximations, which compile a density, are slow but for the least model."""
+    for which in AWKWARD:
+        for method in ("exact", "mle", "map", "laplace", "advi"):
+            is_slow = method in ("laplace", "advi") and which != "one measurement"
+            yield pytest.param(which, method, marks=[pytest.mark.slow] * is_slow)
+
+
+@pytest.mark.parametrize(("which", "method"), awkward_fits())
 def test_awkward_data_give_numbers_or_a_reason(which, method):
     model, data = AWKWARD[which]
     data = bz.read(model, data)
@@ -272,10 +279,15 @@ def test_most_awkward_data_have_their_exact_answer():
     "which",
     [
         "no error at all",
-        "equal of unknown mean and precision",
-        "events in no time",
-        "one category seen, weakly",
-        "a context nothing follows",
+        *(
+            pytest.param(which, marks=pytest.mark.slow)
+            for which in (
+                "equal of unknown mean and precision",
+                "events in no time",
+                "one category seen, weakly",
+                "a context nothing follows",
+            )
+        ),
     ],
 )
 def test_the_sampled_density_has_a_gradient_far_out(which, size):
