@@ -21,6 +21,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import HEADLINE
+from tests.quick import quick_where
 
 PLACENTA = ("beta_bernoulli", "--example", "placenta_previa")
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
@@ -125,7 +126,9 @@ class Caught:
     file: Path
 
 
-@pytest.fixture(scope="module", params=SIX.values(), ids=SIX.keys())
+@pytest.fixture(
+    scope="module", params=quick_where(SIX.values(), lambda bad: bad.arguments[0] != "funnel"), ids=SIX.keys()
+)
 def caught(request, patch, bad_models, tmp_path_factory):
     bad, folder = request.param, tmp_path_factory.mktemp("bad")
     (folder / "y.csv").write_text("y\n0.5\n-0.5\n")

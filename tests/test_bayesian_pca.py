@@ -125,6 +125,7 @@ def test_without_rows_the_bound_is_not_above_zero_and_is_zero_where_alpha_is_kno
     assert bound(MODEL(q=2, a0=1e9, b0=1e9), nothing).objective == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_other_means_rotations_and_variances_of_factors_only_save_steps(monkeypatch):
     data = few(30, 4, 0.1)
     model = MODEL(q=2, s0=3.0)

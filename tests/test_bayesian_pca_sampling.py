@@ -91,6 +91,7 @@ def iris():
     return bz.fit(MODEL.weak(IRIS), IRIS, "nuts", seed=1)
 
 
+@pytest.mark.slow
 def test_nuts_passes_its_gate_on_iris_and_finds_its_eigenvalues(iris):
     assert not gate(iris)
     assert iris.attrs["declared_from"] == "sufficient statistics"
@@ -99,6 +100,7 @@ def test_nuts_passes_its_gate_on_iris_and_finds_its_eigenvalues(iris):
     assert np.all((found[0] < sample) & (sample < found[1]))
 
 
+@pytest.mark.slow
 def test_parameters_without_factors_are_shown_where_single_factors_are_withheld(iris):
     facts, shown = json.loads(iris.attrs["facts"]), bz.summarize(iris)
     assert "what factor" in facts["components_withheld"]
@@ -108,6 +110,7 @@ def test_parameters_without_factors_are_shown_where_single_factors_are_withheld(
     assert shown["mean"]["mean"] == pytest.approx(IRIS["Y"].mean(axis=0), abs=0.02)
 
 
+@pytest.mark.slow
 def test_alignment_is_undone_bit_for_bit(iris):
     from bayeszoo.inference.labels.factors import undone
 
@@ -135,6 +138,7 @@ def test_advi_and_variational_bayes_are_withheld_where_their_weights_say_so(iris
         assert -480 < elbo < -430  # below the log evidence, about -437 by sequential Monte Carlo
 
 
+@pytest.mark.slow
 def test_fits_are_matched_in_order_and_signs(iris):
     other = bz.fit(MODEL.weak(IRIS), IRIS, "em", seed=3)
     draws = {str(name): values.to_numpy() for name, values in other["posterior"].data_vars.items()}

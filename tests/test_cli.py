@@ -16,6 +16,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.app import main
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
+from tests.quick import quick_first
 
 DOCUMENT = {
     *("model", "method", "status", "seed", "seconds", "gate", "log_evidence", "elbo", "log_likelihood", "log_joint"),
@@ -124,6 +125,7 @@ def test_compare_prints_one_json_document(run, coins):
     assert found["table"][0]["error_sd"] is None
 
 
+@pytest.mark.slow
 def test_check_prints_the_scorecard_of_every_model(run, monkeypatch):
     monkeypatch.setattr(zoo, "builtin_names", lambda: ["beta_bernoulli"])  # the others have their turn in test_contract
     code, out, err = run("check", "--all", "--no-sampler", "--json")
@@ -257,7 +259,9 @@ def heavy_modules_after(*arguments):
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["fit", "beta_bernoulli", "--method", "exact"], ["fit", "x"]])
+@pytest.mark.parametrize(
+    "arguments", quick_first([["fit", "beta_bernoulli", "--method", "exact"], ["list"], ["fit", "x"]])
+)
 def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(arguments):
     done = heavy_modules_after(*arguments)
     assert done.stderr.splitlines()[-1] == "[]"

@@ -19,6 +19,7 @@ from bayeszoo.cli import app as cli
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
 from bayeszoo.results import files
+from tests.quick import quick_first
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = methods_for(bz.find("beta_bernoulli"))
@@ -169,7 +170,7 @@ main(["fit", "beta_bernoulli", "--example", "placenta_previa", "--method", "exac
 """
 
 
-@pytest.mark.parametrize("limit", [0, 4096, 50_000])
+@pytest.mark.parametrize("limit", quick_first([4096, 0, 50_000]))
 def test_a_full_disk_leaves_the_old_file(saved, limit):
     """HDF5 writing to the file itself would crash the process here (exit code 139)."""
     before = saved.read_bytes()

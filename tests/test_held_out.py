@@ -130,6 +130,7 @@ def test_pieces_of_the_cells_give_the_same_score(fits, monkeypatch):
     assert whole.mcse == pytest.approx(pieces.mcse, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_monte_carlo_error_is_that_of_fits_with_other_seeds():
     whole = planted(np.random.default_rng(5), documents=10)
     seen, held = split_words(whole, 0.3, np.random.default_rng(0))

@@ -136,7 +136,7 @@ def test_posteriordbs_reference_is_met():
 
 
 def test_what_needs_independent_rows_says_so(fits):
-    tree, data = fits("hmm_poisson", "nuts"), example(bz.find("hmm_poisson"))
+    tree, data = fits("hmm_poisson", "vb"), example(bz.find("hmm_poisson"))
     model = bz.find("hmm_poisson").weak(data)
     for refused in (lambda: bz.predict(tree), lambda: bz.residuals(tree), lambda: bz.predictive_check(tree)):
         with pytest.raises(InputError, match="does not say how its observations are distributed"):

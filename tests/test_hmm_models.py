@@ -20,6 +20,7 @@ from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
+from tests.quick import quick_first
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
 
@@ -277,7 +278,7 @@ def _path_probability(model, params, data, path):
     return np.exp(terms - special.logsumexp(terms))[np.flatnonzero(np.all(every == path, axis=1))[0]]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", quick_first(NAMES))
 def test_three_routes_agree_on_masked_and_several_sequences(name):
     model, data = FEW[name]
     y = np.concatenate([data["y"], data["y"][:2]])
@@ -311,6 +312,7 @@ def test_known_tables_are_no_parameters_and_give_states_a_meaning():
         assert one_check(identity, model, FEW["hmm_categorical"][1]).passed
 
 
+@pytest.mark.slow
 def test_zeros_of_known_tables_are_kept():
     left_to_right = {"initial": [1.0, 0.0, 0.0], "transition": [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]]}
     model, data = CATEGORICAL(K=3, **left_to_right), FEW["hmm_categorical"][1]

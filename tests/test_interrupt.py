@@ -22,6 +22,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Problem
 from bayeszoo.results.summary import HEADLINE
+from tests.quick import quick_first
 
 COMMAND = Path(sys.executable).with_name("bayeszoo")
 LONG = ("fit", "beta_bernoulli", "--example", "placenta_previa", "--seed", "1", "--draws", "2000000")
@@ -66,8 +67,8 @@ def listing(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-STOPS = [
-    (signal.SIGINT, "nutpie", 130),
+STOPS = [  # a quick one: `test_stopped_before_the_first_draw`
+    pytest.param(signal.SIGINT, "nutpie", 130, marks=pytest.mark.slow),
     pytest.param(signal.SIGTERM, "nutpie", 143, marks=pytest.mark.slow),
     pytest.param(signal.SIGINT, "pymc", 130, marks=pytest.mark.slow),
 ]
@@ -110,8 +111,8 @@ def test_nothing_is_predicted_from_a_partial_fit(tmp_path):
         bz.predict(bz.load(tmp_path / "fit.nc.partial"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("seconds", [0.2, 0.8, 1.6])
+@pytest.mark.parametrize("number", quick_first([signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.parametrize("seconds", quick_first([0.8, 0.2, 1.6]))
 def test_stopped_before_the_first_draw(tmp_path, number, seconds):
     """While PyMC is imported, the model compiled, or the chains warm up."""
     arguments = (*LONG, "--tune", "2000000", "-o", "fit.nc")
@@ -188,13 +189,14 @@ cli.main(["fit", "beta_bernoulli"])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", quick_first([signal.SIGINT, signal.SIGTERM]))
 @pytest.mark.parametrize("where", ["finalizer", "initializer", "linker", "compiled_import", "caught_twice"])
 def test_a_signal_is_not_lost_where_its_exception_is(tmp_path, number, where):
     """As in the callbacks of weak references that each import has: the process went on for good."""
     assert ends(tmp_path, number, where) == (128 + number, f"{NOTE}interrupted\n")
 
 
+@pytest.mark.slow
 def test_no_signal_is_sent_again_while_draws_are_kept(tmp_path):
     assert ends(tmp_path, signal.SIGINT, "kept") == (0, NOTE)
 

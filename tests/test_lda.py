@@ -203,6 +203,7 @@ def test_an_empty_document_has_the_mode_of_its_prior():
 # variational Bayes
 
 
+@pytest.mark.slow
 def test_the_elbo_is_that_of_an_average_over_draws_of_q():
     """E_q[log p(w, theta) - log q(theta)] lies between the ELBO, which has q(z) too, and the log evidence."""
     model, rng = LDA(K=2, alpha=0.6, eta=0.8), np.random.default_rng(0)
@@ -376,6 +377,7 @@ def test_fields_that_vary_between_topics_are_chosen_each():
     assert sorted(found.model.alpha) == pytest.approx([0.3, 1.5], rel=0.5)
 
 
+@pytest.mark.slow
 def test_documents_all_alike_have_no_best_alpha(monkeypatch):
     monkeypatch.setattr(ascent, "BUDGET", 1e8)
     with pytest.raises(NumericalError, match="no climb converged"):
@@ -396,6 +398,7 @@ def test_a_field_that_cannot_be_chosen_is_refused():
 # NUTS and ADVI
 
 
+@pytest.mark.slow
 def test_the_marginal_is_what_advi_approximates():
     model = LDA(alpha=1.5, eta=1.5)
     tree = bz.fit(model, TINY, "advi", seed=1)

@@ -41,6 +41,7 @@ def fits():
     return {method: bz.fit(model, FAITHFUL, method, seed=1) for method in ("map", "vb", "advi", "nuts")}
 
 
+@pytest.mark.slow
 def test_nuts_agrees_with_enumeration_where_its_gate_passes():
     tree = bz.fit(PRIOR, OVERLAPPING, "nuts", seed=1)
     exact = PRIOR.invariants(Enumeration.of(PRIOR, OVERLAPPING).draw((4, 5000), np.random.default_rng(0)), OVERLAPPING)
@@ -201,6 +202,7 @@ def test_k_means_and_em_find_the_same_starts_whatever_the_units():
     assert np.sort(other.state["weights"]) == pytest.approx(np.sort(one.state["weights"]), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_one_component_is_sampled_although_its_weight_cannot_move():
     tree = bz.fit(GAUSSIAN(K=1), OVERLAPPING, "nuts", seed=1, extend=False)
     exact = Enumeration.of(GAUSSIAN(K=1), OVERLAPPING).draw((4, 5000), np.random.default_rng(0))["means"]

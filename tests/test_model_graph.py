@@ -103,6 +103,7 @@ def test_data_that_a_likelihood_is_made_of_stay():
     assert graph.nodes["y"]["words"] == "y"
 
 
+@pytest.mark.slow
 def test_the_graph_is_the_same_in_every_process():
     code = "import bayeszoo as bz; from bayeszoo.plots import graph as g; k = bz.find('gaussian_mixture')()"
     code += "; print(g.in_dot(g.declared(k)).source)"

@@ -23,9 +23,7 @@ def run(text, folder):
     )
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(one, marks=[pytest.mark.slow] * (one.stem != SHORTEST), id=one.stem) for one in NOTEBOOKS]
-)
+@pytest.mark.parametrize("path", [pytest.param(one, marks=pytest.mark.slow, id=one.stem) for one in NOTEBOOKS])
 def test_it_runs_and_what_it_claims_holds(path, tmp_path):
     done = run(path.read_text(encoding="utf-8"), tmp_path)
     assert done.returncode == 0, done.stderr

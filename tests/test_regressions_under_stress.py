@@ -161,6 +161,7 @@ def test_the_highest_of_several_modes_is_the_map():
     assert heights[0] > heights[1] + 10
 
 
+@pytest.mark.slow
 def test_chains_in_one_of_several_modes_do_not_pass():
     data = two_modes()
     model = replace(LASSO.weak(data), learn_sigma=True, b=0.05)

@@ -169,7 +169,7 @@ def test_the_command_makes_the_fit_again(run, tmp_path):
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("gaussian_mixture", {"K": 3}),  # on which other fields depend
+        pytest.param("gaussian_mixture", {"K": 3}, marks=pytest.mark.slow),  # on which other fields depend
         ("ridge", {"tau": 3.5, "features": ("bmi", "s5")}),
         ("gaussian_mean", {}),
     ],
@@ -269,6 +269,7 @@ def test_what_does_not_depend_on_components_is_drawn_where_these_are_withheld():
     assert f"{float(tree['posterior']['weights'][..., 0].mean()):.5g}" not in made.text
 
 
+@pytest.mark.slow
 def test_a_point_is_looked_at_before_draws_of_which_nothing_is_shown():
     model, data = bz.find("hmm_poisson"), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
     point = bz.fit(model(K=2), data, "map", seed=1)

@@ -89,6 +89,7 @@ def test_an_outlier_moves_ridge_and_not_this():
     assert abs(ridge[1] - ridge[0]) > 1.0
 
 
+@pytest.mark.slow
 def test_simulated_noise_has_the_tails_of_student_t():
     model = ROBUST(nu=3.0, tau=1e-9, s0=1e-9)
     rng = np.random.default_rng(1)

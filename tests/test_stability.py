@@ -96,6 +96,7 @@ def exact_sums(y):
     return len(y), mpmath.mpf(str(y.sum())), mpmath.mpf(str(np.square(y).sum()))
 
 
+@pytest.mark.slow
 def test_ten_million_measurements():
     y = np.random.default_rng(0).normal(3.0, 2.0, 10_000_000)
     n, total, squares = exact_sums(y)
@@ -114,6 +115,7 @@ def test_ten_million_measurements():
     assert model.log_evidence(model.statistics({"y": y})) == pytest.approx(float(both), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_ten_million_counts_and_steps():
     y = np.random.default_rng(0).integers(0, 3, 10_000_000)
     counts = np.bincount(y).tolist()
@@ -133,6 +135,7 @@ def test_ten_million_counts_and_steps():
     assert events.log_evidence(events.statistics({"y": y})) == pytest.approx(float(expected), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_three_million_rows_of_several_numbers_in_batches():
     rows = np.random.default_rng(0).normal(size=(3_000_000, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]]) + 1e6
     model = NormalInverseWishart((1e6, 1e6), 0.3, 4.0, ((1.0, 0.2), (0.2, 2.0)))
@@ -227,7 +230,7 @@ def awkward_fits():
             yield pytest.param(which, method, marks=[pytest.mark.slow] * is_slow)
 
 
-@pytest.mark.parametrize(("which", "method"), awkward_fits())
+@pytest.mark.parametrize(("which", "method"), list(awkward_fits()))
 def test_awkward_data_give_numbers_or_a_reason(which, method):
     model, data = AWKWARD[which]
     data = bz.read(model, data)

@@ -351,6 +351,7 @@ def test_with_many_degrees_of_freedom_it_is_the_normal_gamma_model():
 # Sampling
 
 
+@pytest.mark.slow
 def test_nuts_on_newcomb_is_quadrature():
     mu, log_lam = np.linspace(22, 33, 441), np.linspace(-6, -0.5, 441)
     joint = log_joint(WEAK, NEWCOMB["y"], mu[:, None], np.exp(log_lam)) + log_lam
@@ -485,6 +486,7 @@ def test_bugs_are_seen(monkeypatch, bug):
     assert gap() > 10 * limit or (limit == 4.4 and gap() > 10)
 
 
+@pytest.mark.slow
 def test_what_bugs_are_seen_by_passes_without_them():
     for _, _, _, gap, limit in BUGS.values():
         assert gap() < limit
