@@ -9,8 +9,8 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.comparison.evidence.by_draws import OUTWARD, Search, by_draws
-from bayeszoo.comparison.evidence.reweighted import Place, Side, integrated
+from bayeszoo.comparison.evidence.by_draws import by_draws
+from bayeszoo.comparison.evidence.monte_carlo_em import Climb, Place, Search, mcse
 from bayeszoo.comparison.evidence.surface import Coordinates
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
@@ -51,14 +51,13 @@ def exact(monkeypatch):
 
 
 def climbed(model, data, over=("b",), seed=0):
-    """The climb alone, without the way out: the log of each field over the model's own, its error, and the gain."""
+    """One climb, from the model's own fields: the log of each field over the own, its error, and the gain."""
     coordinates = Coordinates.of(model, model.weak(data), over)
     search = Search(coordinates, data, np.random.default_rng(seed))
-    steps = search.climb(np.zeros(len(coordinates.labels)))
-    assert steps[-1].settled
+    climb = search.climb(np.zeros(len(coordinates.labels)))
+    assert climb.is_at_maximum
     assert not search.failed
-    gain, error = sum(step.gain for step in steps), math.hypot(*(step.gain_error for step in steps))
-    return steps[-1].x, steps[-1].error, gain, error
+    return climb.x, climb.error, *climb.gain()
 
 
 # The closed form
@@ -141,7 +140,7 @@ def test_by_draws_equals_the_closed_form():
     assert abs(np.log(found.model.b / best.model.b)) < 4.4 * found.error["b"]
     assert abs(found.gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * found.gain_error
     assert found.gain > 1
-    assert found.gain_error < 0.1
+    assert found.gain_error < 0.3
     assert math.isnan(found.log_evidence)
     assert "the log evidence itself is withheld" in repr(found)
 
@@ -152,18 +151,20 @@ def test_two_correlated_predictors_by_quadrature():
     centre = np.linalg.lstsq(X, y, rcond=None)[0]
     gram = X.T @ X
 
-    def density(v, w, b):
-        d = (w - centre[0], v - centre[1])
-        squares = gram[0, 0] * d[0] ** 2 + 2 * gram[0, 1] * d[0] * d[1] + gram[1, 1] * d[1] ** 2
-        return math.exp(-squares / 2 - (abs(w) + abs(v)) / b) / (4 * b * b)
+    nodes, weights = np.polynomial.legendre.leggauss(120)
+    side, weight = (
+        np.concatenate([2 * nodes - 2, 2 * nodes + 2]),
+        np.tile(2 * weights, 2),
+    )  # the density has a kink at 0
+    w, v = np.meshgrid(side, side, indexing="ij")
+    d = np.stack([w - centre[0], v - centre[1]])
+    squares = np.einsum("iab,ij,jab->ab", d, gram, d)
 
-    def log_evidence(b):  # up to a constant; each quadrant by itself, for the density has a kink at 0
-        quadrants = [((-4, 0), (-4, 0)), ((-4, 0), (0, 4)), ((0, 4), (-4, 0)), ((0, 4), (0, 4))]
-        parts = [scipy.integrate.dblquad(density, *w, *v, args=(b,), epsabs=1e-9, epsrel=1e-7)[0] for w, v in quadrants]
-        return math.log(sum(parts))
+    def log_evidence(b):  # up to a constant
+        return math.log(weight @ (np.exp(-squares / 2 - (abs(w) + abs(v)) / b) / (4 * b * b)) @ weight)
 
     best = scipy.optimize.minimize_scalar(
-        lambda u: -log_evidence(math.exp(u)), bracket=(-1.5, -0.5, 0.5), options={"xtol": 1e-4}
+        lambda u: -log_evidence(math.exp(u)), bracket=(-1.5, -0.5, 0.5), options={"xtol": 1e-6}
     )
     x, error, gain, gain_error = climbed(model, data, seed=2)
     assert abs(x[0] + math.log(2.0) - best.x) < 4.4 * error[0]
@@ -190,9 +191,8 @@ def test_the_monte_carlo_errors_are_those_of_repetitions(exact):
     # mean square of standard normal numbers: chi-squared with 40 degrees of freedom, one in 1e5 to either side
     low, high = scipy.stats.chi2(40).ppf([1e-5, 1 - 1e-5]) / 40
     assert low < np.mean(z[:, 0] ** 2) < high
-    assert low < np.mean(z[:, 1] ** 2) < high
-    assert np.all(np.abs(z) < 4.4)
-    assert np.all(np.mean((3 * z) ** 2, axis=0) > high)  # errors a third as large are seen
+    assert np.mean(z[:, 1] ** 2) < high  # the error of the gain is a bound: it includes that of the quadrature
+    assert np.mean((3 * z[:, 0]) ** 2) > high  # errors a third as large are seen
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,37 @@ def test_a_start_far_away_is_bridged_in_steps(exact):
     assert gain > 15
 
 
-# The boundary
+# The curvature, the gain and the boundary
+
+
+def test_slope_and_curvature_are_those_of_the_closed_form(exact):
+    data, model = orthogonal(), LASSO(b=0.6, s0=2.0, m0=-1.0)
+    coordinates = Coordinates.of(model, model.weak(data), ("b", "s0"))
+    search = Search(coordinates, data, np.random.default_rng(0))
+    place = exact_draws(search, np.zeros(2), size=(4, 4_000))
+
+    def value(x):
+        return coordinates.model_at(x).log_evidence(model.statistics(data))
+
+    h = 0.01 * np.eye(2)
+    slope = [(value(step) - value(-step)) / 0.02 for step in h]
+    curvature = [[(value(a + b) - value(a - b) - value(b - a) + value(-a - b)) / 4e-4 for a in h] for b in h]
+    errors = [mcse(place.scores[..., entry]) for entry in range(2)]
+    assert np.all(np.abs(place.slope - slope) < 4.4 * np.array(errors))
+    assert np.ravel(place.curvature) == pytest.approx(np.ravel(curvature), abs=0.2)
+
+
+def test_the_gain_is_exact_for_cubic_slopes():
+    def at(x):
+        place = Place(None, None, np.array([x]), {})
+        vars(place).update(
+            scores=np.zeros((4, 10, 1)), slope=np.array([x**3 - 2 * x]), curvature=np.array([[3 * x**2 - 2]])
+        )
+        return place
+
+    gain, error = Climb([at(x) for x in (0.0, 0.5, 1.3, 2.0)], ended=False).gain()
+    assert gain == pytest.approx(2.0**4 / 4 - 2.0**2, abs=1e-12)
+    assert error > 0
 
 
 def test_data_without_a_signal_have_no_maximum(exact):
@@ -253,64 +283,32 @@ def test_data_without_a_signal_have_no_maximum(exact):
     assert "b -> 0" in bz.empirical_bayes(model, data, over="b").boundary["b"]  # in closed form
     found = by_draws(model, data, ["b"])
     assert found.status == "at the boundary"
-    assert found.boundary["b"].startswith("no maximum in b: the evidence does not fall as b -> 0, as far as the draws")
-
-
-def sided(change, error=0.1, sign=1):
-    places = sign * np.array(OUTWARD)
-    return Side(0, sign, places, np.linspace(0, change, 5)[1:], np.full(4, error))
-
-
-@pytest.mark.parametrize(
-    ("below", "above", "status", "line"),
-    [
-        (-5, -5, "ok", None),
-        (-5, -0.2, "at the boundary", "the evidence does not fall as b -> infinity"),
-        (-0.2, -0.2, "at the boundary", "the evidence does not depend on b"),
-        (-5, 2, "not converged", "the evidence is higher at b = "),
-    ],
-)
-def test_what_the_ways_out_say(exact, monkeypatch, below, above, status, line):
-    monkeypatch.setattr(Search, "sides", lambda self, best: [sided(below, sign=-1), sided(above)])
-    found = by_draws(LASSO(b=1.0, intercept=False), orthogonal(), ["b"])
-    assert found.status == status, repr(found)
-    assert line is None or line in repr(found)
-
-
-def test_the_way_out_is_the_closed_form(exact):
-    data, model = orthogonal(), LASSO(b=1.0, intercept=False)
-    coordinates = Coordinates.of(model, model.weak(data), ["b"])
-    search = Search(coordinates, data, np.random.default_rng(0))
-    best = search.climb(np.zeros(1))[-1]
-    for side in search.sides(best):
-        expected = [closed(model, data, b=math.exp(best.x[0] + place)) for place in side.places]
-        change = np.array(expected) - closed(model, data, b=math.exp(best.x[0]))
-        assert np.all(np.abs(side.change - change) < 4.4 * side.error)
-        assert side.falls
-        assert side.highest is None
+    assert found.boundary["b"].startswith("no maximum in b, as far as the draws tell: the evidence is level at ")
 
 
 def test_a_start_where_the_evidence_is_level_is_left(exact):
-    data, model = orthogonal(), LASSO(b=0.01, intercept=False)
+    data, model = orthogonal(), LASSO(b=1e-3, intercept=False)
     best = bz.empirical_bayes(model, data, over="b")
-    alone = climbed(replace(model, b=1e-4), data)
-    assert not alone[1] < 0.1  # a climb ends there: no slope is seen
-    found = by_draws(replace(model, b=1e-3), data, ["b"])
+    found = by_draws(model, data, ["b"])
     assert found.status == "ok", repr(found)
     assert abs(math.log(found.model.b / best.model.b)) < 4.4 * found.error["b"]
-    gain = best.log_evidence - closed(model, data, b=1e-3)
-    assert abs(found.gain - gain) < 4.4 * found.gain_error
+    assert abs(found.gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * found.gain_error
     assert found.gain > 20
 
 
-def test_the_integral_is_exact_for_cubic_slopes_and_knows_its_error():
-    x = np.array([0.0, 0.5, 1.3, 2.0])
-    slope, bend = x**3 - 2 * x, 3 * x**2 - 2
-    change, _ = integrated(x, slope, bend, np.zeros(4))
-    assert change == pytest.approx(x[1:] ** 4 / 4 - x[1:] ** 2, abs=1e-12)
-    noise = np.random.default_rng(0).normal(size=(5_000, 4)) * [0.1, 0.2, 0.3, 0.4]
-    sd = np.std([integrated(x, one, 0 * x, 0 * x)[0] for one in noise], axis=0)
-    assert integrated(x, 0 * x, 0 * x, np.array([0.1, 0.2, 0.3, 0.4]))[1] == pytest.approx(sd, rel=0.05)
+def test_climbs_that_end_in_different_places_withhold_everything(exact, monkeypatch):
+    run = Search.run
+
+    def two_maxima(self):
+        first, second, *_ = run(self)
+        vars(second.places[-1])["x"] = second.places[-1].x + 0.5
+        return [first, second]
+
+    monkeypatch.setattr(Search, "run", two_maxima)
+    found = by_draws(LASSO(b=1.0, intercept=False), orthogonal(), ["b"])
+    assert found.status == "not converged"
+    assert "another climb ended at b = " in repr(found)
+    assert "climbs that reached the maximum 1 (must be >= 2)" in repr(found)
 
 
 # What is refused and withheld
@@ -379,7 +377,6 @@ LEARNED = ["--set", "learn_sigma=true", "--prior", "textbook"]
 
 def test_the_command_prints_the_field_with_its_error(run, table, exact, monkeypatch):
     monkeypatch.setattr("bayeszoo.comparison.evidence.evidence.no_closed_form", lambda *_: "for the test")
-    monkeypatch.setattr(Search, "sides", lambda self, best: [sided(-5, sign=-1), sided(-5)])
     code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", "--prior", "textbook")
     assert code == 0
     assert "Monte Carlo error of log b 0.0" in out

@@ -62,7 +62,7 @@ def empirical_command(
     full
         Also integrate these fields out, one or two that are positive, and set the posterior beside the plug-in one.
     starts
-        Climbs, from different places; by draws there is one.
+        Climbs, from different places; by draws there are two.
     seed
         Of these places, or of the draws.
     as_json
@@ -235,7 +235,7 @@ def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
         console.print(ENVELOPE)
     for line in _more(described):
         console.print(line)
-    if not described["draws"]:
+    if found.starts:
         console.print(f"{found.reached} of {found.starts} climbs reached the best")
     console.print(f"status {found.status}: {_verdict(described)}")
     if described["full_bayes"]:

@@ -108,8 +108,8 @@ def empirical_bayes(
     success lies, and the evidence is then largest for a prior that holds nothing else, at the boundary.
 
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
-    of NUTS: see `bayeszoo.empirical_draws.by_draws`. A model that is not `Exact` may choose them by variational Bayes,
-    so that the lower bound of the evidence is largest: see `bayeszoo.empirical_vb.by_vb`.
+    of NUTS: see `by_draws`. A model that is not `Exact` may choose them by variational Bayes,
+    so that the lower bound of the evidence is largest: see `by_vb`.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def empirical_bayes(
         chosen by itself.
     starts : int
         Climbs, at least two: from the model's own fields, and from places around these and around ``model.weak(data)``.
-        By draws there is one, from the model's own.
+        By draws there are two.
     seed : int
         Of the places, or of the draws.
     reporter : Reporter, optional
