@@ -103,7 +103,7 @@ def test_of_many_rows_batches_of_draws_are_held(held, monkeypatch):
     params = draws_of(np.random.default_rng(3))
     all_held = assignments(poisson(), params, {"y": Y})
     monkeypatch.setattr(module, "_HELD", held)
-    monkeypatch.setattr(module, "_CELLS", 70)  # chunks that end within batches
+    monkeypatch.setattr(responsibilities, "_CELLS", 70)  # chunks that end within batches
     found = assignments(poisson(), params, {"y": Y})
     assert found.probability == pytest.approx(all_held.probability, abs=1e-14)
     if held == 1:
@@ -174,7 +174,7 @@ def test_a_latent_number_has_a_mean_and_its_error(monkeypatch):
     assert found.mean == pytest.approx(a.mean() + np.array([0, 5]), rel=1e-14)
     assert found.sd_of_means == pytest.approx(np.full(2, a.std(ddof=1)), rel=1e-6)
     assert found.mcse == pytest.approx(np.full(2, a.std() / math.sqrt(2000)), rel=0.2)
-    monkeypatch.setattr(module, "_CELLS", 14)
+    monkeypatch.setattr(responsibilities, "_CELLS", 14)
     in_parts = assignments(Standing(), {"a": a}, {"y": np.array([0.0, 5.0])})
     assert in_parts.sd_of_means == pytest.approx(found.sd_of_means, rel=1e-9)
     point = assignments(Standing(), {"a": a[:1, :1]}, {"y": np.array([0.0, 5.0])})
@@ -189,7 +189,7 @@ def test_numbers_that_are_not_finite_are_an_error():
 
 
 def test_chunks_go_through_all_draws_once(monkeypatch):
-    monkeypatch.setattr(module, "_CELLS", 20)
+    monkeypatch.setattr(responsibilities, "_CELLS", 20)
     seen = list(in_chunks(Standing(), {"a": np.arange(23.0)}, {"y": np.zeros(3)}))
     assert [(some.start, some.stop) for some, _ in seen] == [(0, 6), (6, 12), (12, 18), (18, 23)]
     assert np.concatenate([values[:, 0] for _, values in seen]).tolist() == list(range(23))

@@ -14,13 +14,13 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.pointwise import with_log_likelihood
 from bayeszoo.comparison.compare import compare, names_of
 from bayeszoo.foundation.gate import k_hat_limit
-from bayeszoo.inference.labels import symmetry
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.model.density import log_density
 from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
 from bayeszoo.report import checks, one_by_one
+from bayeszoo.results import matched as matched_module
 from bayeszoo.results.quantities import free_of_labels, labels
 from bayeszoo.results.stored import Fit
 
@@ -134,12 +134,12 @@ def test_components_are_numbered_alike_in_every_picture(mixture, turned):
 
 
 def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monkeypatch):
-    once = symmetry.matched([mixture, turned])
-    monkeypatch.setattr(symmetry, "_turn_of_rows", lambda *_: pytest.fail("numbered again"))
-    assert symmetry.matched(once) is once
+    once = matched_module.matched([mixture, turned])
+    monkeypatch.setattr(matched_module, "_turn_of_rows", lambda *_: pytest.fail("numbered again"))
+    assert matched_module.matched(once) is once
     plots.forest(once, ["weights[1]"])
     with pytest.raises(pytest.fail.Exception):
-        symmetry.matched([once[0], turned])
+        matched_module.matched([once[0], turned])
     assert "numbered_together" not in mixture.attrs | turned.attrs
 
 
@@ -147,7 +147,7 @@ def test_fits_with_other_components_are_numbered_among_themselves(mixture, turne
     data = Fit(mixture).given
     three = bz.fit(type(Fit(mixture).model).weak_given(data, {"K": 3}), data, "map", seed=1)
     three = called(three, "nuts", status="ok")  # and so the best
-    found = symmetry.matched([three, mixture, turned])
+    found = matched_module.matched([three, mixture, turned])
     assert np.allclose(found[1]["posterior"]["means"], found[2]["posterior"]["means"])
     assert np.array_equal(found[0]["posterior"]["means"], three["posterior"]["means"])
 

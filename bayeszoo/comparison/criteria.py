@@ -84,7 +84,14 @@ def plug_in(model: Any) -> Callable[[Any, Any], Any] | None:
     if isinstance(model, Predictive) or not known:
         return None
     of_model = cast(Any, model)
-    return lambda stats, rows: of_model.likelihood(of_model.mle(stats), rows)
+    return lambda stats, rows: of_model.likelihood(_mle(of_model, stats), rows)
+
+
+def _mle(model: Any, stats: Any) -> Values:
+    """Return the maximum of the likelihood: in closed form, or where there is none for these data by EM."""
+    if model.has_closed_mle(stats):
+        return cast(Values, model.mle(stats))
+    return cast(Values, em.climbs(model, stats, np.random.default_rng(0), flat=True).best.state)
 
 
 @dataclass(frozen=True, eq=False)

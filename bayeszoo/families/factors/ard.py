@@ -86,7 +86,7 @@ class ArdModel(FactorModel):
 
     def divergence(self, q: ard_posterior.Factored) -> float:
         """Return KL(q(theta) || prior) in nats."""
-        return ard_posterior.divergence(q, self.prior(len(q.mean)))
+        return self.prior(len(q.mean)).divergence(q)
 
     def vb_posterior(self, q: ard_posterior.Factored) -> Posterior:
         """Return q(theta): each column's coefficients Gaussian, alpha Gamma, the variance inverse gamma."""

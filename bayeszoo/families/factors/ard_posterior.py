@@ -10,16 +10,13 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
-
-if TYPE_CHECKING:
-    from bayeszoo.families.factors.ard_steps import Prior
 
 _LOG_2_PI = math.log(2 * math.pi)
 
@@ -101,37 +98,12 @@ class Factored:
         """Which factors have loadings that are larger than their own uncertainty, shape (q,)."""
         return np.square(self.mean[:, 1:]).sum(axis=0) > self._spread
 
-    def divergence(self, prior: Prior) -> float:
-        """Return KL(q || prior) in nats."""
-        D, size = self.mean.shape
-        (a, b), (c, d) = self.relevance, self.precision
-        log_alpha = digamma(a) - np.log(b)
-        entropy = np.linalg.slogdet(self.covariance)[1].sum() / 2 + D * size * (1 + _LOG_2_PI) / 2
-        away = np.square(self.mean[:, 0] - prior.centre) + self.covariance[:, 0, 0]
-        of_mean = D * (_LOG_2_PI / 2 + math.log(prior.width)) + away.sum() / (2 * prior.width**2)
-        of_loadings = np.sum(D * (_LOG_2_PI - log_alpha) + a / b * self.loading_squares) / 2
-        of_alpha = np.sum(gamma_divergence((a, b), prior.relevance))
-        return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence((c, d), prior.precision))
-
 
 def gamma_divergence(one: tuple[Any, Any], other: tuple[float, float]) -> Any:
     """Return KL(Gamma(one) || Gamma(other)) in nats; each is shape and rate."""
     (a, b), (a0, b0) = one, other
     of_shapes = (a - a0) * digamma(a) - gammaln(a) + gammaln(a0)
     return of_shapes + a0 * (np.log(b) - math.log(b0)) + a * (b0 - b) / b
-
-
-def divergence(q: Factored, prior: Prior) -> float:
-    """Return KL(q || prior) in nats: of the loadings given alpha, in expectation, and of all others."""
-    D, size = q.mean.shape
-    (a, b), (c, d) = q.relevance, q.precision
-    entropy = np.linalg.slogdet(q.covariance)[1].sum() / 2 + D * size * (1 + _LOG_2_PI) / 2
-    away = np.square(q.mean[:, 0] - prior.centre) + q.covariance[:, 0, 0]
-    of_mean = D * (_LOG_2_PI / 2 + math.log(prior.width)) + away.sum() / (2 * prior.width**2)
-    log_alpha = digamma(a) - np.log(b)
-    of_loadings = np.sum(D * (_LOG_2_PI - log_alpha) + a / b * q.loading_squares) / 2
-    of_alpha = np.sum(gamma_divergence((a, b), prior.relevance))
-    return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence((c, d), prior.precision))
 
 
 def posterior(q: Factored) -> Posterior:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
-from bayeszoo.families.factors.ard_posterior import Coefficients, Factored
+from bayeszoo.families.factors.ard_posterior import Coefficients, Factored, gamma_divergence
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model.capabilities import Expectation
 
@@ -146,6 +146,18 @@ class Prior:
         of_alpha = a * math.log(b) - gammaln(a) + (a - 1) * log_alpha - b * alpha
         of_variance = c * math.log(d) - gammaln(c) - (c + 1) * np.log(variance) - d / variance
         return np.asarray(of_mean.sum(axis=-1) + (of_loadings + of_alpha).sum(axis=-1) + of_variance)
+
+    def divergence(self, q: Factored) -> float:
+        """Return KL(q || prior) in nats: of the loadings given alpha, in expectation, and of all others."""
+        D, size = q.mean.shape
+        (a, b), (c, d) = q.relevance, q.precision
+        entropy = np.linalg.slogdet(q.covariance)[1].sum() / 2 + D * size * (1 + _LOG_2_PI) / 2
+        away = np.square(q.mean[:, 0] - self.centre) + q.covariance[:, 0, 0]
+        of_mean = D * (_LOG_2_PI / 2 + math.log(self.width)) + away.sum() / (2 * self.width**2)
+        log_alpha = digamma(a) - np.log(b)
+        of_loadings = np.sum(D * (_LOG_2_PI - log_alpha) + a / b * q.loading_squares) / 2
+        of_alpha = np.sum(gamma_divergence((a, b), self.relevance))
+        return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence((c, d), self.precision))
 
     def coefficients(self, stats: Complete) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (D, q + 1) and precision (D, q + 1, q + 1) of each column's coefficients given the rest."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.families.factors import em as factor_em
 from bayeszoo.families.factors import trapezoid
 from bayeszoo.families.factors.base import FactorModel
@@ -14,7 +15,6 @@ from bayeszoo.families.factors.em import FactorPrior, FactorSums
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
-from bayeszoo.inference.methods import em
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Expectation
 
@@ -59,17 +59,18 @@ class PpcaModel(FactorModel):
         return stats.is_complete
 
     def mle(self, stats: Patterns) -> dict[str, Any]:
-        """Return the maximum of the likelihood: in closed form, or where numbers are missing by EM.
+        """Return the maximum of the likelihood of complete data.
 
         Raises
         ------
         NumericalError
-            When q factors fit the rows exactly: the likelihood then has no maximum.
+            When numbers are missing: there is no closed form then, and EM finds the maximum; or when q factors fit the
+            rows exactly: the likelihood then has no maximum.
         """
         self.prior(stats.size)
-        if self.has_closed_mle(stats):
-            return factor_em.closed_form(stats, self.q)
-        return em.climbs(self, stats, np.random.default_rng(0), flat=True).best.state
+        if not self.has_closed_mle(stats):
+            raise NumericalError("numbers are missing: the maximum of the likelihood has no closed form, EM finds it")
+        return factor_em.closed_form(stats, self.q)
 
     def mle_certificate(self, stats: Patterns, params: Values) -> list[Check]:
         """Check that the likelihood is stationary there and curved downwards in all free entries.
