@@ -29,7 +29,7 @@ from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
-from bayeszoo.families.linear.identified import identified
+from bayeszoo.families.linear.model import identified
 from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.families.markov.pagerank import pagerank

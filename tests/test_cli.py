@@ -253,7 +253,8 @@ def heavy_modules_after(*arguments):
     """Run a command in a process of its own; return what it printed and which slow libraries it imported."""
     code = (
         "import sys, bayeszoo\nassert 'pytensor' not in sys.modules\nfrom bayeszoo.cli.app import main\ntry: main()\n"
-        "except SystemExit: pass\nslow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba'}\n"
+        "except SystemExit: pass\n"
+        "slow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba'}\n"
         "slow |= {'sklearn.base'}\nprint(sorted(slow & set(sys.modules)), file=sys.stderr)"
     )
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)

@@ -5,7 +5,8 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.families.linear.identified import identified, identify
+from bayeszoo.families.linear.identified import identify
+from bayeszoo.families.linear.model import identified
 
 RIDGE = bz.find("ridge")
 

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
-
-from bayeszoo.data.read import read
-from bayeszoo.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bayeszoo.families.linear.model import LinearModel
 
 DEPENDENT = 1e-10
 """A column of which the columns before it leave less than this share is a sum of them."""
@@ -92,47 +83,6 @@ def identify(design: np.ndarray, units: np.ndarray) -> Identified:
         share = np.abs(relation) * np.linalg.norm(design[:, independent[: len(relation)]], axis=0)
         coefficients[: len(relation), j] = np.where(share > 1e-8 * np.max(share, initial=0.0), found, 0.0)
     return Identified(np.array(independent, dtype=int), coefficients)
-
-
-def identified(model: LinearModel, data: Any = None) -> pd.DataFrame:
-    """Return the sums of weights that the data identify.
-
-    Parameters
-    ----------
-    model : LinearModel
-        An instance: its terms are the columns.
-    data : Data or anything that `read` takes, optional
-        The model's first example by default.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a sum, named as ``w[x1] + 2 w[x3]``, and one column a term with its coefficients: with draws of ``w``
-        of shape (..., T), ``draws @ frame.T`` are draws of the sums.
-
-    Raises
-    ------
-    InputError
-        When the model is not linear, or the data do not suit it.
-
-    Examples
-    --------
-    >>> import bayeszoo as bz
-    >>> rows = {"y": [1.0, 2.0, 4.0], "a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]}
-    >>> list(bz.identified(bz.find("ridge")(), rows).index)
-    ['w[(intercept)]', 'w[a] + 2 w[b]']
-    """
-    import pandas as pd
-
-    from bayeszoo.families.linear.model import LinearModel
-
-    if not isinstance(model, LinearModel):
-        raise InputError("identified needs a linear model, such as bz.find('ridge')()")
-    data = read(model, data)
-    terms = model.coords(data)["term"].tolist()
-    stats = model.statistics(data)
-    found = identify(model.equations(stats)[0], model.units(stats))
-    return pd.DataFrame(found.coefficients, index=found.texts(terms), columns=terms)
 
 
 def _text(row: np.ndarray, terms: list[str], first: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bayeszoo.data.inputs import Regression
-from bayeszoo.data.read import Example
+from bayeszoo.data.read import Example, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.identified import identify
@@ -19,6 +19,9 @@ from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Axes, Model, Values
 from bayeszoo.model.fields import plain, positive, real, relabelled
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INTERCEPT = "(intercept)"
 MAX_DEGREE = 30
@@ -296,3 +299,42 @@ def _names(features: Any) -> tuple[str, ...]:
     if len(set(features)) < len(features):
         raise InputError(f"features names {shown(max(features, key=list(features).count))} twice")
     return tuple(features)
+
+
+def identified(model: LinearModel, data: Any = None) -> pd.DataFrame:
+    """Return the sums of weights that the data identify.
+
+    Parameters
+    ----------
+    model : LinearModel
+        An instance: its terms are the columns.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a sum, named as ``w[x1] + 2 w[x3]``, and one column a term with its coefficients: with draws of ``w``
+        of shape (..., T), ``draws @ frame.T`` are draws of the sums.
+
+    Raises
+    ------
+    InputError
+        When the model is not linear, or the data do not suit it.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> rows = {"y": [1.0, 2.0, 4.0], "a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]}
+    >>> list(bz.identified(bz.find("ridge")(), rows).index)
+    ['w[(intercept)]', 'w[a] + 2 w[b]']
+    """
+    import pandas as pd
+
+    if not isinstance(model, LinearModel):
+        raise InputError("identified needs a linear model, such as bz.find('ridge')()")
+    data = read(model, data)
+    terms = model.coords(data)["term"].tolist()
+    stats = model.statistics(data)
+    found = identify(model.equations(stats)[0], model.units(stats))
+    return pd.DataFrame(found.coefficients, index=found.texts(terms), columns=terms)
