@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.evidence import ENVELOPE, EmpiricalBayes
+from bayeszoo.comparison.evidence.chosen import ENVELOPE, EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.dirichlet_fit import LARGEST, SMALLEST

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.evidence import ENVELOPE, EmpiricalBayes
+from bayeszoo.comparison.evidence.chosen import ENVELOPE, EmpiricalBayes
 from bayeszoo.comparison.evidence.monte_carlo_em import MAX_ERROR, NEAR, SETTLED, Climb, Search
 from bayeszoo.comparison.evidence.surface import Coordinates
 from bayeszoo.data.read import Data

@@ -14,7 +14,8 @@ from typing import Any, cast
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bayeszoo.comparison.evidence.evidence import EmpiricalBayes, empirical_bayes, no_closed_form
+from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
+from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.grid import Axis, Bounds, axes_of, model_at, require_fields, require_same_statistics
 from bayeszoo.comparison.evidence.integral import (
     MAX_ERROR,

@@ -1,0 +1,75 @@
+"""What empirical Bayes gives: a model whose fields were chosen by the data, and whether it may be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayeszoo.foundation.gate import Check, passed
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import text
+
+SAME = 1e-6
+"""Two climbs reached the same maximum when their log evidences differ by less, in nats."""
+ENVELOPE = "the fields were chosen by these data, so this is an upper envelope and not the evidence of a model"
+
+
+@dataclass(frozen=True, repr=False)
+class EmpiricalBayes:
+    """A model whose fields maximize the evidence, or why there is none.
+
+    Attributes
+    ----------
+    model : Model
+        The model at the largest evidence found; where ``boundary`` is not empty, only where the search ended.
+    before : Model
+        The model that was given.
+    log_evidence, log_evidence_before : float
+        max over the fields of log p(data), and log p(data) at the fields given. The first is an upper envelope: it
+        may not be compared with the evidence of a model whose fields were not chosen by the same data.
+    over : tuple of str
+        The fields that were chosen.
+    boundary : dict of str to str
+        What the evidence does, for each field, or entry of one, in which it has no maximum.
+    reached, starts : int
+        How many climbs ended within `SAME` nats of the best, and how many there were.
+    checks : list of Check
+        All of them must pass.
+    """
+
+    model: Model
+    before: Model
+    log_evidence: float
+    log_evidence_before: float
+    over: tuple[str, ...]
+    boundary: dict[str, str]
+    reached: int
+    starts: int
+    checks: list[Check]
+
+    @property
+    def status(self) -> str:
+        """``"ok"``, ``"at the boundary"`` or ``"not converged"``."""
+        if self.boundary:
+            return "at the boundary"
+        return "ok" if passed(self.checks) else "not converged"
+
+    def __repr__(self) -> str:
+        """Say what was found and what it is worth."""
+        ended = "" if self.status == "ok" else "  (where the search ended)"
+        changes = [
+            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
+        ]
+        lines = [
+            f"{self.model.name}: {', '.join(changes)}{ended}",
+            f"log evidence {self.log_evidence_before:.10g} -> {self.log_evidence:.10g}",
+            ENVELOPE,
+            f"{self.reached} of {self.starts} climbs reached the best",
+            f"status {self.status}",
+        ]
+        return "\n".join([*lines, *self.reasons])
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the status is not ``"ok"``, a line each."""
+        failed = [str(check) for check in self.checks if not check.passed]
+        return list(self.boundary.values()) or failed
