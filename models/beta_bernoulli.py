@@ -19,7 +19,8 @@ import scipy
 from bayeszoo.data.inputs import Binary
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.discrete import BetaBinomial
-from bayeszoo.distributions.posterior import Posterior, log_beta_ratio, log_binomial, sum_or_nan
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_beta_ratio, log_binomial, sum_or_nan
 from bayeszoo.errors import NumericalError
 from bayeszoo.model.base import Model, Stats, Values
 from bayeszoo.model.fields import positive
@@ -81,9 +82,9 @@ class BetaBernoulli(Model):
         if "y" in data:
             successes = int(np.sum(data["y"]))
             return Counts(successes, len(data["y"]) - successes)
-        successes, trials = int(np.sum(data["successes"])), int(np.sum(data["trials"]))
-        coefficient = float(np.sum(log_binomial(data["trials"], data["successes"])))
-        return Counts(successes, trials - successes, log_coefficient=coefficient)
+        successes, trials = data["successes"], data["trials"]
+        coefficient = float(np.sum(log_binomial(trials, successes)))
+        return Counts(int(np.sum(successes)), int(np.sum(trials - successes)), log_coefficient=coefficient)
 
     def compressed(self, stats: Counts) -> Any:
         """Declare the density of the ordered observations from the two counts."""
@@ -110,9 +111,8 @@ class BetaBernoulli(Model):
 
     def predictive(self, stats: Counts, data: Values) -> Any:
         """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""
-        a, b = self.a + stats.successes, self.b + stats.failures
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
-        return BetaBinomial(trials, a, b)
+        return BetaBinomial(trials, self.a + stats.successes, self.b + stats.failures)
 
     def updated(self, stats: Counts) -> BetaBernoulli:
         """Return the model whose prior is this posterior."""

@@ -21,7 +21,8 @@ from bayeszoo.data.read import Example
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
 from bayeszoo.distributions.discrete import Categorical, Multinomial
 from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
-from bayeszoo.distributions.posterior import Posterior, sum_or_nan
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import sum_or_nan
 from bayeszoo.errors import NumericalError
 from bayeszoo.model.base import Axes, Model, Stats, Values
 from bayeszoo.model.fields import plain, positive

@@ -18,8 +18,9 @@ import scipy
 
 from bayeszoo.data.inputs import Counts
 from bayeszoo.data.read import Example
-from bayeszoo.distributions.discrete import NegativeBinomial, log_peak
+from bayeszoo.distributions.discrete import NegativeBinomial
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.events import Events, Poisson
 from bayeszoo.model.base import Model, Values

@@ -19,7 +19,8 @@ import scipy
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.data.read import Example
-from bayeszoo.distributions.posterior import InverseRootGamma, Posterior, log_rising
+from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Model, Values
@@ -107,8 +108,7 @@ class GaussianPrecision(Model):
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; lam of shape (...,) gives (..., rows)."""
-        sd = np.asarray(params["lam"])[..., None] ** -0.5
-        return scipy.stats.norm(self.mu, sd + np.zeros(len(data["y"])))
+        return scipy.stats.norm(self.mu, np.asarray(params["lam"])[..., None] ** -0.5 + np.zeros(len(data["y"])))
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""

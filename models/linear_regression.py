@@ -17,7 +17,8 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.posterior import InverseRootGamma, Posterior, log_rising
+from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.linear.posteriors import normal_inverse_gamma
@@ -112,9 +113,8 @@ class LinearRegression(LinearModel):
 
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
-        (found, _, _), half = self._learned(stats), stats.n / 2
-        powers = self.a0 * math.log1p(found.misfit / (2 * self.b0))
-        powers += half * math.log(math.pi * (2 * self.b0 + found.misfit))
+        (found, _, scale), half = self._learned(stats), stats.n / 2
+        powers = self.a0 * math.log1p(found.misfit / (2 * self.b0)) + half * math.log(2 * math.pi * scale)
         return float(log_rising(self.a0, half)) - powers - found.safe_log_det / 2
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:

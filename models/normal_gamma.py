@@ -21,7 +21,8 @@ import scipy
 from bayeszoo.data.inputs import Real
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.normal_gamma import normal_gamma
-from bayeszoo.distributions.posterior import InverseRootGamma, Posterior, log_rising
+from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Model, Values

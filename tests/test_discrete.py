@@ -11,10 +11,9 @@ from bayeszoo.distributions.discrete import (
     DirichletMultinomial,
     Multinomial,
     NegativeBinomial,
-    deviance,
-    log_peak,
     sum_of_others,
 )
+from bayeszoo.distributions.special import deviance, log_peak
 
 QUANTILES = (0.025, 0.5, 0.975)
 P = np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0], [0.05, 0.05, 0.9]])

@@ -13,7 +13,7 @@ from bayeszoo.models.beta_bernoulli import BetaBernoulli
 from bayeszoo.models.gaussian_mean import GaussianMean
 
 import bayeszoo as bz
-from bayeszoo.distributions.posterior import log_beta_ratio
+from bayeszoo.distributions.special import log_beta_ratio
 from bayeszoo.foundation.gate import failures
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import covariance, in_units, positive

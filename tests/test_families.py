@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo.distributions.posterior import Posterior, log_beta_ratio, log_binomial, log_rising, sum_or_nan
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_beta_ratio, log_binomial, log_rising, sum_or_nan
 
 
 @pytest.fixture(autouse=True)

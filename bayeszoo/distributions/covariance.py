@@ -9,8 +9,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import deviance, log_peak
-from bayeszoo.distributions.posterior import log_rising
+from bayeszoo.distributions.special import deviance, log_peak, log_rising
 
 _NEGLIGIBLE = 1e-18
 """Mass left out at either end of an integral."""

@@ -9,8 +9,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import deviance, log_peak, sum_of_others
-from bayeszoo.distributions.posterior import Posterior, log_beta_ratio, log_binomial
+from bayeszoo.distributions.discrete import sum_of_others
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import deviance, log_beta_ratio, log_binomial, log_peak
 from bayeszoo.errors import NumericalError
 
 

@@ -9,45 +9,32 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.marginals import ByMarginals
-from bayeszoo.distributions.posterior import _LARGE, _stirling_remainder
+from bayeszoo.distributions.special import deviance, log_beta_binomial, log_negative_binomial, log_peak
 
 _TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
 
 
-def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
-    """Return x log(x / mean) - (x - mean), without cancellation where x is near the mean.
+class ByMarginals:
+    """Moments and quantiles of each entry; a subclass has the distributions of the entries in ``_marginals``."""
 
-    Parameters
-    ----------
-    x, mean : array_like
-        Non-negative.
-    difference : array_like, optional
-        x - mean, where it is known to more digits than the two.
+    _marginals: Any
 
-    Notes
-    -----
-    Loader (2000), Fast and accurate computation of binomial probabilities: with it the logarithm of a mass is the sum
-    of terms of its own size, and not of terms as large as the counts.
-    """
-    x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
-    difference = x - mean if difference is None else np.asarray(difference, dtype=np.float64)
-    both = x + mean
-    v = difference / np.where(both > 0, both, 1.0)
-    series = np.zeros_like(v)
-    for j in range(9, 0, -1):
-        series = (series + 1 / (2 * j + 1)) * v * v
-    near = difference * v + 2 * x * v * series
-    return np.where(np.abs(v) < 0.1, near, scipy.special.rel_entr(x, mean) - difference)
+    def mean(self) -> np.ndarray:
+        """Return the mean of each entry, of shape (..., rows, K); without one as SciPy says it."""
+        return np.asarray(self._marginals.mean())
 
+    def var(self) -> np.ndarray:
+        """Return the variance of each entry, of shape (..., rows, K); without one as SciPy says it."""
+        return np.asarray(self._marginals.var())
 
-def log_peak(x: Any) -> np.ndarray:
-    """Return x log x - x - log Gamma(x + 1): the log mass at x of a Poisson distribution whose mean is x."""
-    x = np.asarray(x, dtype=np.float64)
-    low, high = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
-    small = scipy.special.xlogy(low, low) - low - scipy.special.gammaln(low + 1)
-    return np.where(x < _LARGE, small, -_stirling_remainder(high) - 0.5 * np.log(2 * np.pi * high))
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each entry, of shape (..., rows, K); without one as SciPy says it."""
+        return np.asarray(self._marginals.std())
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of each entry, of shape (..., rows, K); NaN where it is not known."""
+        return np.asarray(self._marginals.ppf(q))
 
 
 def sum_of_others(alpha: Any) -> np.ndarray:
@@ -57,15 +44,6 @@ def sum_of_others(alpha: Any) -> np.ndarray:
     others[..., 1:] += np.cumsum(alpha[..., :-1], axis=-1)
     others[..., :-1] += np.cumsum(alpha[..., :0:-1], axis=-1)[..., ::-1]
     return others
-
-
-def _log_negative_binomial(k: Any, a: Any, rate: Any, exposure: Any) -> np.ndarray:
-    """Log mass at ``k`` of a Poisson of mean g * exposure, g ~ Gamma(a, rate): a quotient of three Poisson masses."""
-    total = a + k
-    p, q = rate / (rate + exposure), exposure / (rate + exposure)
-    difference = k * p - a * q  # of k from its mean given the total; a is off by as much the other way
-    peaks = log_peak(k) + log_peak(a) - log_peak(total) + np.log(a) - np.log(total)
-    return peaks - deviance(k, total * q, difference) - deviance(a, total * p, -difference)
 
 
 def _is_count(k: np.ndarray) -> np.ndarray:
@@ -107,20 +85,10 @@ class BetaBinomial:
         return np.sqrt(self.var())
 
     def logpmf(self, k: Any) -> np.ndarray:
-        """Log mass at ``k`` successes; -inf outside 0..trials.
-
-        Notes
-        -----
-        Two negative binomial counts of one rate, given their sum, are beta-binomial, whatever the rate; at this one
-        they are near their means.
-        """
+        """Log mass at ``k`` successes; -inf outside 0..trials."""
         k = np.asarray(k, dtype=np.float64)
         inside = _is_count(k) & (k <= self.trials)
-        safe, total = np.where(inside, k, 0.0), self.a + self.b
-        of_k = _log_negative_binomial(safe, self.a, total, self.trials)
-        of_rest = _log_negative_binomial(self.trials - safe, self.b, total, self.trials)
-        log_mass = of_k + of_rest - _log_negative_binomial(self.trials, total, total, self.trials)
-        return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+        return np.where(inside, log_beta_binomial(np.where(inside, k, 0.0), self.trials, self.a, self.b), -np.inf)
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the smallest count whose cumulative mass reaches ``q``."""
@@ -167,7 +135,7 @@ class NegativeBinomial:
         """Log mass at the counts ``k``; -inf where they are not counts."""
         k = np.asarray(k, dtype=np.float64)
         inside = _is_count(k)
-        log_mass = _log_negative_binomial(np.where(inside, k, 0.0), self.a, self.b, self.exposure)
+        log_mass = log_negative_binomial(np.where(inside, k, 0.0), self.a, self.b, self.exposure)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
     def cdf(self, k: Any) -> np.ndarray:
@@ -285,8 +253,8 @@ class DirichletMultinomial(ByMarginals):
         """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (rows,)."""
         counts, inside = _rows_of_counts(counts, self.trials)
         total = np.sum(self.alpha)
-        each = _log_negative_binomial(counts, self.alpha, total, self.trials[:, None])
-        log_mass = np.sum(each, axis=-1) - _log_negative_binomial(self.trials, total, total, self.trials)
+        each = log_negative_binomial(counts, self.alpha, total, self.trials[:, None])
+        log_mass = np.sum(each, axis=-1) - log_negative_binomial(self.trials, total, total, self.trials)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
 

@@ -11,9 +11,9 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
-from bayeszoo.distributions.discrete import deviance, log_peak
-from bayeszoo.distributions.marginals import ByMarginals
-from bayeszoo.distributions.posterior import Posterior, log_rising
+from bayeszoo.distributions.discrete import ByMarginals
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import deviance, log_peak, log_rising
 from bayeszoo.errors import NumericalError
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions.posterior import Posterior, log_rising
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.model.base import Model, Stats
 from bayeszoo.model.fields import positive
 

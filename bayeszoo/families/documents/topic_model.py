@@ -14,7 +14,8 @@ import numpy as np
 
 from bayeszoo.distributions import simplex
 from bayeszoo.distributions.dirichlet import Dirichlet
-from bayeszoo.distributions.posterior import Posterior, log_rising
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures.base import log_permanent, spread_out
 from bayeszoo.model.base import Values

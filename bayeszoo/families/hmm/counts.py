@@ -13,8 +13,8 @@ import scipy
 from scipy.special import digamma, gammaln
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import deviance, log_peak
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.hmm.emissions import Emissions, Sums, table_sums
 from bayeszoo.families.hmm.tables import Pair

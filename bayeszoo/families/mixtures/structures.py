@@ -16,8 +16,7 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
-from bayeszoo.distributions.discrete import deviance, log_peak
-from bayeszoo.distributions.posterior import log_rising
+from bayeszoo.distributions.special import deviance, log_peak, log_rising
 from bayeszoo.distributions.wishart import _solve_lower, log_multigamma_ratio
 from bayeszoo.errors import NumericalError
 

@@ -18,7 +18,8 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.normal_gamma import normal_gamma
-from bayeszoo.distributions.posterior import Posterior, log_rising
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.moments import Moments
 

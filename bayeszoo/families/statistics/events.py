@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import deviance, log_peak
+from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.model.base import Stats
 
 
