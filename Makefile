@@ -74,10 +74,11 @@ test-all: $(TOOLS) ## The slow ones too
 test-browser: $(READY) ## The reports in a real browser; needs Chromium and its driver (Debian: chromium chromium-driver)
 	$(BIN)/pytest -m browser
 
-lint: $(READY) ## Style, formatting and types
+lint: $(READY) ## Style, formatting, types and storeys
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy bayeszoo models
+	$(BIN)/lint-imports --cache-dir .cache/import_linter
 
 format: $(READY) ## Put the code in the house format
 	$(BIN)/ruff check --fix

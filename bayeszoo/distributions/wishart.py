@@ -112,7 +112,7 @@ class NormalInverseWishart:
         """
         size = (size,) if isinstance(size, int) else tuple(size)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            root = _solve_lower(self._bartlett(size, rng), np.broadcast_to(self._factor.T, size + self.Psi.shape))
+            root = solve_lower(self._bartlett(size, rng), np.broadcast_to(self._factor.T, size + self.Psi.shape))
             Sigma = root.mT @ root
         mu = self.m + np.einsum("...ij,...i->...j", root, rng.standard_normal(size + self.m.shape)) / self.kappa**0.5
         if not (np.all(np.isfinite(Sigma)) and np.all(np.isfinite(mu))):
@@ -132,7 +132,7 @@ class NormalInverseWishart:
         except np.linalg.LinAlgError:
             return -math.inf
         d = len(self.m)
-        z = _solve_lower(factor, (np.asarray(params["mu"], dtype=np.float64) - self.m)[:, None])
+        z = solve_lower(factor, (np.asarray(params["mu"], dtype=np.float64) - self.m)[:, None])
         log_det = np.sum(np.log(np.diagonal(factor)))
         of_mu = d / 2 * math.log(self.kappa / (2 * math.pi)) - log_det - self.kappa / 2 * np.sum(z * z)
         return float(self._log_inverse_wishart(factor) + of_mu)
@@ -144,14 +144,14 @@ class NormalInverseWishart:
         of the textbook's formula cancel inside `deviance` and `log_peak`.
         """
         d, half = len(self.m), self.nu / 2
-        B = _solve_lower(factor, self._factor)
+        B = solve_lower(factor, self._factor)
         shape = np.sum(deviance(half, np.diagonal(B) ** 2 / 2)) + np.sum(np.tril(B, -1) ** 2) / 2
         gammas = d * (log_peak(half) + math.log(half)) + sum(log_rising(half - j / 2, j / 2) for j in range(d))
         log_det = np.sum(np.log(np.diagonal(factor)))
         return float(gammas - d * (d - 1) / 4 * math.log(math.pi) - shape - (d + 1) * log_det)
 
 
-def _solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
+def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve factor @ x = right for lower triangular factors (..., D, D) and right sides (..., D, n)."""
     x = np.empty(np.broadcast_shapes(factor.shape[:-2], right.shape[:-2]) + right.shape[-2:])
     for i in range(right.shape[-2]):
@@ -191,7 +191,7 @@ class MultivariateT(ByMarginals):
     def logpdf(self, Y: Any) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (rows,)."""
         d, factor = len(self.loc), np.linalg.cholesky(self.shape)
-        z = _solve_lower(factor, (np.asarray(Y, dtype=np.float64) - self.loc).T)
+        z = solve_lower(factor, (np.asarray(Y, dtype=np.float64) - self.loc).T)
         constant = log_rising(self.df / 2, d / 2) - d / 2 * math.log(self.df * math.pi)
         log_det = np.sum(np.log(np.diagonal(factor)))
         return constant - log_det - (self.df + d) / 2 * np.log1p(np.sum(z * z, axis=0) / self.df)
@@ -235,7 +235,7 @@ class GaussianRows:
 
     def logpdf(self, Y: Any) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""
-        z = _solve_lower(self._factor, (np.asarray(Y, dtype=np.float64) - self._mean[..., None, :]).mT)
+        z = solve_lower(self._factor, (np.asarray(Y, dtype=np.float64) - self._mean[..., None, :]).mT)
         log_det = np.sum(np.log(np.diagonal(self._factor, axis1=-2, axis2=-1)), axis=-1)
         return -np.sum(z * z, axis=-2) / 2 - (log_det + z.shape[-2] / 2 * math.log(2 * math.pi))[..., None]
 

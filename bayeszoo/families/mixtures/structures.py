@@ -17,7 +17,7 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
 from bayeszoo.distributions.special import deviance, log_peak, log_rising
-from bayeszoo.distributions.wishart import _solve_lower, log_multigamma_ratio
+from bayeszoo.distributions.wishart import log_multigamma_ratio, solve_lower
 from bayeszoo.errors import NumericalError
 
 
@@ -173,18 +173,18 @@ class Matrices(Structure):
         return 2 * np.sum(np.log(self.variances(factor)), axis=-1)
 
     def scaled(self, factor: np.ndarray, shifts: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.sum(_solve_lower(factor, shifts.mT) ** 2, axis=-2)
+        return np.sum(solve_lower(factor, shifts.mT) ** 2, axis=-2)
 
     def coloured(self, factor: np.ndarray, z: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.einsum("...ij,...j->...i", factor, z)
 
     def ratio(self, factor: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, Any]:  # noqa: D102
-        B = _solve_lower(factor, self.factor(psi))
+        B = solve_lower(factor, self.factor(psi))
         return self.variances(B) ** 2, np.sum(np.tril(B, -1) ** 2, axis=(-2, -1))
 
     def _relative(self, factor: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Return the eigenvalues of a covariance in units of that with the factor, ascending."""
-        both = _solve_lower(factor, _solve_lower(factor, covariance).mT)
+        both = solve_lower(factor, solve_lower(factor, covariance).mT)
         return np.linalg.eigvalsh((both + both.mT) / 2)
 
     def smallest(self, factor: np.ndarray, covariance: np.ndarray) -> np.ndarray:  # noqa: D102
@@ -203,7 +203,7 @@ class Matrices(Structure):
         gammas = rng.standard_gamma((np.asarray(nu)[..., None] - np.arange(d)) / 2, (*shape, d))
         bartlett[..., range(d), range(d)] = np.sqrt(2 * gammas)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            root = _solve_lower(bartlett, np.broadcast_to(self.factor(psi).mT, bartlett.shape))
+            root = solve_lower(bartlett, np.broadcast_to(self.factor(psi).mT, bartlett.shape))
             drawn = root.mT @ root
         return (drawn + drawn.mT) / 2
 
