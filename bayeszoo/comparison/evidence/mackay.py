@@ -1,6 +1,6 @@
 """MacKay's fixed point for the prior and the noise of ridge regression, in terms of effective numbers of parameters.
 
-Where the evidence is stationary (see `bayeszoo.evidence`),
+Where the evidence is stationary,
 
     tau**2    =  |m|**2 / gamma                      m: the weights other than the intercept
     sigma**2  =  |y - X m|**2 / (n - gamma_total)
@@ -146,23 +146,21 @@ def _chosen(model: Model, over: str | Sequence[str]) -> tuple[str, ...]:
 
 def _iterated(model: Any, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
     outcome = _squares_of_outcome(model, stats)
-    found = model.standardized_weights(stats)
-    trace = [_values(model, over)]
-    reason, converged = "", False
-    for _ in range(most):
-        after = _step(model, found, stats.n)
-        reason = _without_fixed_point(model, found, after, over, outcome)
-        if reason:
+    weights = model.standardized_weights(stats)
+    trace, reason = [_values(model, over)], f"not converged after {most} iterations"
+    while len(trace) <= most:
+        squares = _next_squares(model, weights, stats.n)
+        if why := _without_fixed_point(model, weights, squares, over, outcome):
+            reason = why
             break
-        model = replace(model, **{name: math.sqrt(after[name]) for name in over})
-        found = model.standardized_weights(stats)
+        model = replace(model, **{name: math.sqrt(squares[name]) for name in over})
+        weights = model.standardized_weights(stats)
         trace.append(_values(model, over))
-        converged = _is_close(trace)
-        if converged:
+        if _is_close(trace):
+            reason = ""
             break
-    ended = "" if converged else reason or f"not converged after {most} iterations"
-    gamma, total = determined(found, model.intercept), effective_parameters(found)
-    return FixedPoint(model, over, len(trace) - 1, gamma, total, converged, ended, np.array(trace))
+    gamma, total = determined(weights, model.intercept), effective_parameters(weights)
+    return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
 
 
 def _values(model: Any, over: tuple[str, ...]) -> list[float]:
@@ -175,39 +173,39 @@ def _squares_of_outcome(model: Any, stats: Any) -> float:
     return about_mean if model.intercept else about_mean + stats.n * float(stats.mean[-1]) ** 2
 
 
-def _step(model: Any, found: Solution, n: float) -> dict[str, float]:
+def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
     """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
-    gamma, free = determined(found, model.intercept), n - effective_parameters(found)
-    squares = float(np.sum(np.square(found.mean[int(model.intercept) :])))
+    gamma, free = determined(weights, model.intercept), n - effective_parameters(weights)
+    squares = float(np.sum(np.square(weights.mean[int(model.intercept) :])))
     return {
         "tau": squares / gamma if gamma > 0 else math.nan,
-        "sigma": found.squared_error * float(model.sigma) ** 2 / free if free > 0 else math.nan,
+        "sigma": weights.squared_error * float(model.sigma) ** 2 / free if free > 0 else math.nan,
     }
 
 
 def _without_fixed_point(
-    model: Any, found: Solution, after: dict[str, float], over: tuple[str, ...], outcome: float
+    model: Any, weights: Solution, squares: dict[str, float], over: tuple[str, ...], outcome: float
 ) -> str:
     """Say why the iteration ends without a fixed point; nothing where it goes on."""
-    if not found.rounding <= MAX_ROUNDING:
+    if not weights.rounding <= MAX_ROUNDING:
         return f"at tau = {model.tau:g}, sigma = {model.sigma:g} rounding hides the evidence"
-    gamma = determined(found, model.intercept)
+    gamma = determined(weights, model.intercept)
     if "tau" in over and gamma == 0:
         return "no fixed point: the evidence does not depend on tau"
-    steps = {name: after[name] / float(getattr(model, name)) ** 2 for name in over}
-    if _falls("tau", steps) and gamma < NO_SIGNAL:
+    steps = {name: squares[name] / float(getattr(model, name)) ** 2 for name in over}
+    falling = [name for name in over if not steps[name] >= 1 and _stays(steps, besides=name)]
+    if "tau" in falling and gamma < NO_SIGNAL:
         return "no fixed point: tau -> 0, the data do not tell the weights from 0"
-    if _falls("sigma", steps) and found.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
+    if "sigma" in falling and weights.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
         return "no fixed point: sigma -> 0, the outcome is fitted exactly"
-    if not all(after[name] > 0 for name in over):
+    if not all(squares[name] > 0 for name in over):
         return f"no fixed point: no step from tau = {model.tau:g}, sigma = {model.sigma:g}"
     return ""
 
 
-def _falls(name: str, steps: dict[str, float]) -> bool:
-    """Say whether a field falls while the other, if it is iterated too, stays: it might turn the first back."""
-    others = [step for other, step in steps.items() if other != name]
-    return name in steps and not steps[name] >= 1 and all(abs(step - 1) < SETTLED for step in others)
+def _stays(steps: dict[str, float], besides: str) -> bool:
+    """Say whether the other field, if it is iterated too, stays: else it might turn the first back."""
+    return all(abs(step - 1) < SETTLED for name, step in steps.items() if name != besides)
 
 
 def _is_close(trace: list[list[float]]) -> bool:
@@ -215,7 +213,4 @@ def _is_close(trace: list[list[float]]) -> bool:
     if len(trace) < 3:
         return False
     before, last = np.max(np.abs(np.diff(np.log(trace[-3:]), axis=0)), axis=1)
-    if last == 0:
-        return True
-    rate = last / before if before > 0 else math.inf
-    return bool(rate < 1 and last * rate / (1 - rate) < CLOSE)
+    return bool(last == 0 or (last < before and last**2 / (before - last) < CLOSE))
