@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib.util
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -118,3 +119,13 @@ def private_names_reached(path):
 def test_a_private_name_stays_in_its_file():
     reached = {module: sorted(private_names_reached(path)) for module, path in PATHS.items()}
     assert not {module: names for module, names in reached.items() if names}
+
+
+def test_the_guide_shows_the_folders_and_files_that_there_are():
+    page = (ROOT / "docs" / "guide" / "architecture.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^  ([\w.]+)/? ", page, re.M))
+    there = {path.name for path in (ROOT / "bayeszoo").iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert shown == there - {"__init__.py", "__pycache__"}
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", page)
+    assert len(named) > 20
+    assert not [name for name in named if not any((ROOT / part / name).exists() for part in ("", "bayeszoo"))]
