@@ -135,8 +135,9 @@ def test_posteriordbs_reference_is_met():
 # What rows that are not independent do not have
 
 
+@pytest.mark.slow
 def test_what_needs_independent_rows_says_so(fits):
-    tree, data = fits("hmm_poisson", "vb"), example(bz.find("hmm_poisson"))
+    tree, data = fits("hmm_poisson", "nuts"), example(bz.find("hmm_poisson"))
     model = bz.find("hmm_poisson").weak(data)
     for refused in (lambda: bz.predict(tree), lambda: bz.residuals(tree), lambda: bz.predictive_check(tree)):
         with pytest.raises(InputError, match="does not say how its observations are distributed"):
@@ -151,6 +152,7 @@ def test_what_needs_independent_rows_says_so(fits):
     assert np.isnan(bz.compare([tree, fits("hmm_poisson", "em")])["loo_score"]).all()
 
 
+@pytest.mark.slow
 def test_states_of_new_rows_are_known_from_a_fit(fits):
     found = bz.assign(fits("hmm_poisson", "nuts"), {"y": [3, 2, 45, 40]})
     assert found["component"].tolist() == [1, 1, 2, 2]

@@ -70,10 +70,13 @@ def _summarized(
     for name, values in _draws(tree, group):
         if names is not None and name not in names:
             continue
-        variable = tree[group].variables[name]
-        measured = fit.once(f"{kind} summary of {group}/{name}", variable, partial(_of_draws, values, kind))
         closed = _closed_form(exact[name]) if name in exact else None
-        found = closed if closed and kind == "exact" else _moments_that_exist(measured, closed)
+        if closed and kind == "exact":  # the draws need no summary, which would import ArviZ
+            found = closed
+        else:
+            summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
+            measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
+            found = _moments_that_exist(measured, closed)
         shown = tree.attrs["status"] == "ok" and not is_of_components(tree, group, name)
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
