@@ -13,9 +13,10 @@ import numpy as np
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import CAPABILITIES, Model
+from bayeszoo.model.base import CAPABILITIES, Model, fields_of
 from bayeszoo.results.assemble import assemble
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def fit(
         How to fit, one of `METHODS`: "exact", "enumerate", "mle", "map", "em", "vb", "online_vb", "laplace",
         "advi", "fullrank_advi", "nuts", "gibbs", "smc".
     seed : int or numpy.random.Generator, optional
-        Source of all randomness. Without one a seed is drawn; either way the tree records it.
+        Source of all randomness. Without one a seed is drawn; either way the tree records it. The stream of random
+        numbers is derived from the seed, the model with its fields, the data and the method: the same four give the
+        same draws again, and fits that differ in one of them are independent.
     reporter : Reporter, optional
         Takes progress; silent by default.
     **options
@@ -104,7 +107,9 @@ def fit(
         raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
     effective = _with_defaults(run, method, options)
     seed = _as_seed(seed)
-    problem = Problem(model, given(model, data), np.random.default_rng(seed), reporter or Reporter())
+    checked = given(model, data)
+    rng = stream(seed, model.name, fields_of(model), checked.digest, method)
+    problem = Problem(model, checked, rng, reporter or Reporter())
     outcome = run(problem, **options)
     how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
     return assemble(problem, outcome, how, effective)

@@ -16,8 +16,9 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm import model as hmm_model
 from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.labels.responsibilities import flat
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -217,7 +218,7 @@ def decode(
     chain, states = chain_at(whole.model, whole.best(), whole.data), np.array(whole.states)
     path, value = state_paths.viterbi(*chain)
     columns = _sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
-    drawn = _drawn(whole, paths, np.random.default_rng(seed))
+    drawn = _drawn(whole, paths, stream(seed, whole.model.name, fields_of(whole.model), whole.data.digest, "paths"))
     columns |= {f"path[{i}]": states[one] for i, one in enumerate(drawn, start=1)}
     columns |= _by_state(smoothed, states, "smoothed", "mcse") | _by_state(
         filtered, states, "filtered", "mcse_filtered"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from bayeszoo.answers.topics import TOPICS, new_documents, some_draws
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import DocumentScores, document_completion, left_to_right
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -69,7 +68,8 @@ def document_scores(
         raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}")
     data, model = new_documents(tree, new_data, options), Fit(tree).model
     topics = some_draws(tree, MOST_DRAWS[how])[TOPICS]
-    found = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), np.random.default_rng(seed))
+    rng = stream_of_fit(tree.attrs, seed, how, data.digest)
+    found = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
     columns = {"words": found.words, "log_score": found.log_p, "mcse": found.mcse}
     frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
     whole = {"log_score": found.mean, "mcse": found.mcse_mean, "perplexity": found.perplexity}

@@ -12,6 +12,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class _Fit:
 
     def averaged(self, moments: Moments, params: Params, Y: np.ndarray, seed: int) -> _Seen:
         """Average Gaussians over the draws, a few rows at a time: quantiles of draws, of a point estimate exact."""
-        rng = np.random.default_rng(seed)
+        rng = stream_of_fit(self.tree.attrs, seed, "rows", Data({"Y": Y}).digest)
         pieces = [self._of_some(moments, params, rows, rng) for rows in _few(Y, self.params["loadings"])]
         joined = [np.concatenate(parts, axis=1 if i == 2 else 0) for i, parts in enumerate(zip(*pieces, strict=True))]
         return _Seen(*joined)

@@ -15,6 +15,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import like_of, stats_of
 from bayeszoo.model.base import Model, Observable
 from bayeszoo.model.base import Predictive as HasPredictive
@@ -206,7 +207,8 @@ def _averaged(
     if tree.attrs["kind"] == "point estimate":
         quantiles, mcse = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()]), None
     else:
-        drawn = given.rvs(size=conditional.shape, random_state=np.random.default_rng(seed))
+        rng = stream_of_fit(tree.attrs, seed, "predict", Data(data).digest)
+        drawn = given.rvs(size=conditional.shape, random_state=rng)
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
     unknown = np.full(len(mean), np.nan)

@@ -19,6 +19,7 @@ from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model, Values
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def replicate(
     model, data, y = one_number_outcomes(tree, "predictive checks")
     chosen = _chosen(statistics, model, data)
     draws, chains = _thinned(draws_of(tree), tree.attrs["kind"], replicates)
-    size, rng = len(next(iter(draws.values()))), np.random.default_rng(seed)
+    size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
     observed: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
     replicated: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
     kept: list[np.ndarray] = []

@@ -8,6 +8,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Exact, Model, Values
 from bayeszoo.model.density import prior
 from bayeszoo.results.stored import Fit
@@ -44,7 +45,7 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
         When only statistics of the rows were kept, or the prior gives other parameters than the fit has.
     """
     model, data = Fit(tree).model, Fit(tree).data
-    found, fitted = _drawn(model, data, draws, seed), tree["posterior"].to_dataset()
+    found, fitted = _drawn(model, data, draws, stream_of_fit(tree.attrs, seed, "prior")), tree["posterior"].to_dataset()
     if missing := [str(name) for name in fitted.data_vars if name not in found]:
         raise InputError(f"the prior of {missing[0]} is not drawn by itself")
     variables = {
@@ -58,14 +59,15 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
     return made
 
 
-def _drawn(model: Model, data: Values, draws: int, seed: int) -> dict[str, np.ndarray]:
+def _drawn(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw from the prior in closed form where there is one, else from the PyMC declaration."""
     if isinstance(model, Exact):
-        found: Any = prior(model, data).rvs(draws, np.random.default_rng(seed))
+        found: Any = prior(model, data).rvs(draws, rng)
         return dict(found)
     import pymc as pm
 
     declared = model.declare(data)
     variables = [*declared.free_RVs, *declared.deterministics]
+    seed = int(rng.integers(2**31 - 1))
     values = pm.draw(variables, draws=draws, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
     return {str(variable.name): np.asarray(value) for variable, value in zip(variables, values, strict=True)}

@@ -23,6 +23,7 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.events import Poisson
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model, Observable, Predictive
 from bayeszoo.model.density import log_density
@@ -129,7 +130,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     whole = _in_sample(model, tree, data, y)
     without, basis = _without(model, tree, data, y)
     used = whole if without is None else without
-    lower, upper = _randomized(used, np.random.default_rng(seed))
+    lower, upper = _randomized(used, stream_of_fit(tree.attrs, seed, "residuals"))
     shown = basis != WITHHELD
     score = np.where(shown, _normal_score(lower, upper), np.nan)
     unknown = np.full(len(y), np.nan)

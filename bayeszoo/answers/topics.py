@@ -15,6 +15,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.documents.coherence import coherence
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn
 from bayeszoo.results.stored import Fit
@@ -180,7 +181,7 @@ def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> 
 def _folded_in(tree: xr.DataTree, data: Any, seed: int) -> np.ndarray:
     """Draw proportions of new documents."""
     model: Any = Fit(tree).model
-    made = model.fold_in(some_draws(tree), data, np.random.default_rng(seed))
+    made = model.fold_in(some_draws(tree), data, stream_of_fit(tree.attrs, seed, "fold in", data.digest))
     if not np.isfinite(made).all():
         raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")
     return np.asarray(made)

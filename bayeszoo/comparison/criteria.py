@@ -10,11 +10,13 @@ from typing import Any, cast
 import numpy as np
 
 from bayeszoo.comparison import dual_importance
+from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures
+from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.ascent import Search
 from bayeszoo.inference.methods import em, enumeration, vb
-from bayeszoo.model.base import Exact, Model, Predictive, Sufficient
+from bayeszoo.model.base import Exact, Model, Predictive, Sufficient, fields_of
 from bayeszoo.model.capabilities import Enumerable, Latent, Values, Variational
 
 NO_EVIDENCE = "no closed form: give a fit by smc"
@@ -120,7 +122,7 @@ class Criteria:
         """Return the maximum of the log likelihood, by EM."""
         if not isinstance(self.model, Latent):
             raise NumericalError("no closed form")
-        found = em.climbs(self.model, self._sample, self._rng(0), flat=True)
+        found = em.climbs(self.model, self._sample, self._rng("em"), flat=True)
         return found.best.expectation.value, _reached("EM", found)
 
     def elbo(self) -> tuple[float, str]:
@@ -136,7 +138,7 @@ class Criteria:
         if not (isinstance(self.model, Variational) and dual_importance.can_estimate(self.model)):
             raise NumericalError(NO_EVIDENCE)
         starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
-        found = dual_importance.estimate(self.model, self.data, self._rng(2), starts)
+        found = dual_importance.estimate(self.model, self.data, self._rng("importance"), starts)
         if wrong := failures([at_most("k-hat", found.k_hat, MAX_K_HAT)]):
             raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
         return found.log_evidence, found.mcse, "importance sampling"
@@ -153,15 +155,15 @@ class Criteria:
 
     @cached_property
     def _climbed(self) -> Search:
-        return vb.climbs(self.model, self._sample, self._rng(1))
+        return vb.climbs(self.model, self._sample, self._rng("vb"))
 
     @cached_property
     def _sample(self) -> Any:
         """What EM and variational Bayes go by."""
         return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
 
-    def _rng(self, purpose: int) -> np.random.Generator:
-        return np.random.default_rng((self.seed, purpose))
+    def _rng(self, purpose: str) -> np.random.Generator:
+        return stream(self.seed, self.model.name, fields_of(self.model), Data(self.data).digest, purpose)
 
 
 def _reached(how: str, found: Search) -> str:

@@ -7,10 +7,9 @@ import io
 import secrets
 from typing import Any
 
-import numpy as np
-
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model
+from bayeszoo.foundation.streams import stream
+from bayeszoo.model.base import Model, fields_of
 
 
 def simulate_csv(model: Model, size: int, seed: int | None = None) -> tuple[str, dict[str, Any], int]:
@@ -18,7 +17,7 @@ def simulate_csv(model: Model, size: int, seed: int | None = None) -> tuple[str,
     if size < 1:
         raise InputError(f"size must be >= 1, got {size}")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
-    params, data = model.simulate(np.random.default_rng(seed), size)
+    params, data = model.simulate(stream(seed, model.name, fields_of(model), "simulate"), size)
     table = model.inputs.table(data)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

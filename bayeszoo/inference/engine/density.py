@@ -41,6 +41,15 @@ def no_evidence(model: pm.Model) -> str | None:
     return f"log evidence is undefined under a flat prior ({', '.join(flat)})" if flat else None
 
 
+def strict() -> Any:
+    """Return a context in which numba keeps the order of additions that the code has.
+
+    Otherwise a function that was compiled a moment ago and the same one from the cache on disk may differ in the last
+    bit, and NUTS makes other draws of it.
+    """
+    return pytensor.config.change_flags(numba__fastmath=False)
+
+
 class Density:
     """A PyMC model as functions of a flat unconstrained point.
 
@@ -82,11 +91,12 @@ class Density:
         return parts
 
     def _compile(self, outputs: Iterable[Any]) -> Callable[[np.ndarray], Any]:
-        graph = clone_replace(list(outputs), self._parts)
-        function = pytensor.function([self._flat], graph, mode=self._mode, on_unused_input="ignore", trust_input=True)
-        if self._mode != "NUMBA":
-            return cast(Callable[[np.ndarray], Any], function)
-        function(self.start)  # numba compiles at the first call
+        graph, options = clone_replace(list(outputs), self._parts), {"on_unused_input": "ignore", "trust_input": True}
+        with strict():
+            function = pytensor.function([self._flat], graph, mode=self._mode, **options)
+            if self._mode != "NUMBA":
+                return cast(Callable[[np.ndarray], Any], function)
+            function(self.start)  # numba compiles at the first call
         jitted, shared = function.vm.jit_fn, [variable.get_value(borrow=True) for variable in function.get_shared()]
         return lambda x: jitted(x, *shared)
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import STRUCTURAL, Check, at_least, check_draws, check_hmc, failures, passed
-from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import Start, starts, visits
@@ -275,7 +275,8 @@ def _compiled_by_nutpie(problem: Problem, start: Start) -> Any:
     import nutpie
 
     if problem not in _COMPILED:
-        _COMPILED[problem] = nutpie.compile_pymc_model(problem.declared)
+        with strict():
+            _COMPILED[problem] = nutpie.compile_pymc_model(problem.declared)
     return replace(_COMPILED[problem], initial_point_func=_beginning(problem.density, start))
 
 
@@ -310,7 +311,7 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
     import pymc as pm
 
     declared, watch = problem.declared, _Watch(problem, settings)
-    with problem.clock.phase("run"), threadpool_limits(1), signals.keeping():
+    with problem.clock.phase("run"), threadpool_limits(1), signals.keeping(), strict():
         try:
             tree = pm.sample(
                 draws=settings.draws,

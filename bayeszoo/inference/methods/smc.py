@@ -119,11 +119,13 @@ def _finer(threshold: float) -> float:
 def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int) -> Any:
     import pymc as pm
 
+    from bayeszoo.inference.engine.density import strict
+
     logger = logging.getLogger("pymc")
     level = logger.level
     logger.setLevel(logging.ERROR)  # sample_smc has no `quiet`, and the gate judges
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), strict():
             warnings.simplefilter("ignore")  # of chains that stand still, and of densities that numba runs as Python
             return pm.sample_smc(
                 draws,
