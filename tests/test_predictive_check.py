@@ -253,7 +253,7 @@ def test_replicates_are_evenly_spread_over_chains_and_repeat_with_the_seed(gauss
     assert first.equals(second)
     assert not first.equals(other)
     assert first.attrs["basis"] == "posterior draws"
-    both = [bz.predictive_check(one, seed=1) for one in (tree, sampled(tree))]
+    both = [bz.predictive_check(one, seed=np.random.default_rng(1)) for one in (tree, sampled(tree))]
     assert both[0]["p_value"].equals(both[1]["p_value"])
     assert ((both[1]["mcse"] / both[0]["mcse"]).between(0.95, 1.4)).all()  # independent draws, by their autocorrelation
 

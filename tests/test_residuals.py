@@ -220,7 +220,7 @@ def test_the_band_flags_noise_and_tails_that_are_wrong(errors, flagged):
     tree = bz.fit(Ridge(10.0, 1.0, 10.0), outcome_of(errors), "exact", seed=1)
     assert (bz.residuals(tree).attrs["outside"] > 0) == flagged
     check = bz.predictive_check(tree).loc["largest absolute standardized residual"]
-    assert (check["p_value"] < 0.01) == flagged
+    assert (check["p_value"] < 0.05) == flagged
 
 
 # The band
@@ -269,7 +269,7 @@ def test_weighted_draws_agree_with_the_closed_form():
         (BetaBernoulli(2.0, 1.0), {"successes": [3, 0, 9, 2] * 3, "trials": [10, 5, 12, 4] * 3}),
     ):
         tree = bz.fit(model, data, "exact", seed=1)
-        exact, drawn = bz.residuals(tree), bz.residuals(as_draws(tree))
+        exact, drawn = (bz.residuals(fit, seed=np.random.default_rng(1)) for fit in (tree, as_draws(tree)))
         kept = drawn["basis"] == "leave-one-out, PSIS"
         assert kept.mean() > 0.9
         assert (drawn["k_hat"][kept] <= 0.5).all()
