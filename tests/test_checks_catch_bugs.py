@@ -14,6 +14,7 @@ from bayeszoo.contract.sampler import largest_z
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.foundation.gate import passed
 from bayeszoo.model.find import find
+from tests.quick import is_quick, one_bug_an_identity, quick_first
 
 BetaBernoulli = find("beta_bernoulli")
 COUNTS = {"successes": [3, 5, 0], "trials": [9, 6, 2]}
@@ -197,7 +198,9 @@ def identity(name):
     return next(one for one in applicable(BetaBernoulli) if one.function == name)
 
 
-@pytest.mark.parametrize(("bug", "function"), BUGS, ids=lambda p: p if isinstance(p, str) else p.__name__)
+@pytest.mark.parametrize(
+    ("bug", "function"), one_bug_an_identity(BUGS), ids=lambda p: p if isinstance(p, str) else p.__name__
+)
 def test_bug_is_caught(bug, function):
     case = case_of(bug(2.0, 5.0), {"y": [1, 0, 0, 1, 1, 0, 1, 0, 0, 0]})
     assert not run_identity(identity(function), case).passed
@@ -239,13 +242,7 @@ class CoefficientSubtracted(BetaBernoulli):
 
 @pytest.mark.parametrize(
     "bug",
-    [
-        CountsSwapped,
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in (PredictsOneTrial, CountsOfFailures, CoefficientForgotten, CoefficientSubtracted)
-        ),
-    ],
+    quick_first([CountsSwapped, PredictsOneTrial, CountsOfFailures, CoefficientForgotten, CoefficientSubtracted]),
 )
 def test_bugs_in_the_form_of_counts_are_caught_without_being_asked(bug, monkeypatch):
     monkeypatch.setattr(bug, "examples", ())  # some of them are counts: they would be asking
@@ -283,7 +280,11 @@ def test_fields_are_moved_off_their_defaults_because_equal_ones_hide_a_swap():
 
 
 def test_every_identity_has_a_seeded_bug():
-    seeded = {function for _, function in BUGS} | {"compressed_density", "jacobian", "gradient"}
+    seeded = {case[1] for case in one_bug_an_identity(BUGS) if is_quick(case)} | {
+        "compressed_density",
+        "jacobian",
+        "gradient",
+    }
     assert {one.function for one in applicable(BetaBernoulli)} <= seeded
 
 
