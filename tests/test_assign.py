@@ -244,5 +244,5 @@ def test_what_cannot_be_assigned_is_refused():
     tree = tree_of(params, {"y": Y, "exposure": np.ones(6)})
     with pytest.raises(InputError, match="the new rows have no outcome"):
         assign(tree, {"exposure": [1.0, 2.0]})
-    with pytest.raises(InputError, match="column is an option of reading, and there is nothing to read"):
+    with pytest.raises(InputError, match="column is an option for reading a table, and no table is given"):
         assign(tree, column="n")

@@ -265,7 +265,7 @@ def test_leading_axes_are_those_of_scikit_learn():
 
 
 def test_what_cannot_be_is_refused_in_a_line():
-    with pytest.raises(InputError, match="3 components from 3 columns: at most 2"):
+    with pytest.raises(InputError, match="3 factors of 3 columns: at most 2"):
         bz.fit(MODEL(q=3), few(10, 3), "vb")
     with pytest.raises(NumericalError, match="use ppca"):
         bz.fit(MODEL(q=1), few(10, 3), "mle")

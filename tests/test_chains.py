@@ -182,7 +182,10 @@ def changed(row, column, value):
         (np.empty((0, 0)), r"has shape \(0, 0\)"),
         ([[1.0], [0.5, 0.5]], r"is ragged"),
         ([["a", "b"], ["c", "d"]], r"must hold numbers, got <U1$"),
-        (pd.DataFrame(CHAINS["weather"], index=["wet", "dry"], columns=["dry", "wet"]), r"other rows than columns"),
+        (
+            pd.DataFrame(CHAINS["weather"], index=["wet", "dry"], columns=["dry", "wet"]),
+            r"the rows of transition are not named as its columns",
+        ),
     ],
 )
 def test_what_is_no_transition_matrix_is_refused(transition, message):

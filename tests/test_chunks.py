@@ -268,11 +268,11 @@ def test_counts_that_add_up_to_too_much_over_the_chunks(tmp_path):
 
 
 NOT_IN_CHUNKS = {
-    "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive looks at all rows"),
-    "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count looks at"),
+    "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive needs all rows"),
+    "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count needs all"),
     "labels": ("dirichlet_multinomial", "v\na\nb\na\n", {}, "the categories must be known .* with --categories"),
-    "labels or counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n5,6\n", {}, "which all rows together tell"),
-    "columns of counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns looks at all"),
+    "labels or counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n5,6\n", {}, "only all rows together show whether"),
+    "columns of counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns needs all"),
     "symbols": ("markov_chain", "from,to\na,b\nb,a\n", {}, "the symbols must be known before"),
     "order": ("markov_chain", "from,to\na,b\nb,a\n", {"symbols": "a,b"}, "use --order 1"),
     "a sequence": ("markov_chain", "s\na\nb\n", {"symbols": "a,b", "order": 1}, "a sequence of symbols cannot be cut"),
@@ -477,7 +477,7 @@ class Opaque(Model):
 
 
 def test_a_model_without_statistics(files):
-    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics: nothing to add up"):
+    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics to add up"):
         bz.accumulate(Opaque(), files / "gaussian_mean.csv")
     model = bz.find("gaussian_mean")()
     with pytest.raises(bz.InputError, match="opaque has no sufficient statistics: it needs the rows"):
@@ -534,11 +534,11 @@ def test_what_needs_the_rows_says_that_there_are_none(files):
     model = bz.find("ridge")()
     found = total(files, model, 90)
     tree = bz.fit(model, found, "exact", seed=1)
-    kept = "only statistics of the 1000 rows were kept"
+    kept = "this needs the 1000 rows, and only their statistics were kept"
     for use in (lambda tree: Fit(tree).data, lambda tree: bz.select([tree])):
         with pytest.raises(bz.InputError, match=kept):
             use(tree)
-    with pytest.raises(bz.InputError, match="only statistics of the rows were kept, and this needs the rows"):
+    with pytest.raises(bz.InputError, match="this needs the rows, and only their statistics were kept"):
         bz.update(bz.find("linear_regression")(), found)
     from bayeszoo.answers import leave_out as score
 

@@ -36,7 +36,7 @@ def fit(tmp_path_factory):
         (["predict", "none.nc"], "not a regular file: none.nc"),
         (["predict", "coins.csv"], "coins.csv is not a bayeszoo result (or is damaged)"),
         (["predict", "fit.nc", "--rows", "0"], "the number of further observations must be >= 1, got 0"),
-        (["predict", "fit.nc", "coins.csv", "--rows", "2"], "--rows goes without a table"),
+        (["predict", "fit.nc", "coins.csv", "--rows", "2"], "give a table or --rows, not both"),
         (["predict", "fit.nc", "--column", "y"], "--column goes with DATA"),
         (["frobnicate"], 'Unknown command "frobnicate".'),
         (["fit", "beta_bernoulli", "none.csv"], "not a regular file: none.csv"),

@@ -297,7 +297,7 @@ def test_states_that_draws_do_not_agree_about_are_withheld_and_observations_are_
 def test_refuses_in_one_line(symbols):
     tree, coin = symbols[0], bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact")
     for call, message in (
-        (lambda: bz.decode(coin), "beta_bernoulli is no hidden Markov model"),
+        (lambda: bz.decode(coin), "beta_bernoulli is not a hidden Markov model"),
         (lambda: bz.decode(tree, paths=-1), "the number of paths must be >= 0"),
         (lambda: bz.decode(tree, column="y"), "column is an option of reading"),
         (lambda: bz.decode(tree, ["a", "d"]), "'d'"),

@@ -360,14 +360,14 @@ def test_a_prior_with_a_hard_edge():
         (GaussianMean(), {}, "a grid is over one or two fields, got none; gaussian_mean has m0, s0, sigma"),
         (GaussianMean(), dict.fromkeys(("m0", "s0", "sigma"), (1, 2)), "one or two fields, got m0, s0, sigma"),
         (GaussianMean(), {"q": (1, 2)}, "over q: gaussian_mean has no such field of numbers"),
-        (GaussianMean(), {"sigma": (2, 1)}, "the bounds of sigma must be finite and rise, got 2 and 1"),
+        (GaussianMean(), {"sigma": (2, 1)}, "the bounds of sigma must be finite and increase, got 2 and 1"),
         (GaussianMean(), {"sigma": (0, 1)}, "the bounds of sigma must be > 0, got 0 and 1"),
         (GaussianMean(), {"m0": (0, math.inf)}, "the bounds of m0 must be finite"),
         (GaussianMean(), {"m0": 3}, "the bounds of m0 must be two numbers, got 3"),
         (GaussianMean(), {"m0": ("a", "b")}, "the bounds of m0 must be two numbers"),
         (DirichletMultinomial(alpha=(1, 1)), {"alpha": (1, 2)}, "over alpha: it has several entries"),
-        (Ridge(), {"scale": (1, 2)}, "over scale: ridge reads the data through it, so that it stays as given"),
-        (Ridge(), {"center": (1, 2)}, "over center: ridge reads the data through it"),
+        (Ridge(), {"scale": (1, 2)}, "over scale: ridge needs it to read the data, so it cannot vary"),
+        (Ridge(), {"center": (1, 2)}, "over center: ridge needs it to read the data"),
     ],
 )
 def test_what_a_grid_is_not_over(model, over, message):

@@ -333,11 +333,11 @@ def test_zeros_of_known_tables_are_kept():
     [
         ({"transition": [[0.9, 0.1], [0.2, 0.7]]}, "row 2 of transition sums to 0.9, not 1"),
         ({"initial": [0.5, 0.6]}, "initial sums to 1.1, not 1"),
-        ({"initial": [1.5, -0.5]}, "initial has an entry that is no probability: -0.5"),
-        ({"transition": np.eye(3)}, "transition is 3 x 3, of K=2 states"),
+        ({"initial": [1.5, -0.5]}, "initial has an entry that is not a probability: -0.5"),
+        ({"transition": np.eye(3)}, "transition is 3 x 3, but there are K=2 states"),
         ({"initial": [[0.5, 0.5]]}, "initial must have 1 axis, got shape"),
         ({"emission": [[0.5, 0.5], [1.0]]}, "emission must be lists of numbers of equal length"),
-        ({"emission": [[np.nan, 1.0], [0.5, 0.5]]}, "emission has an entry that is no probability: nan"),
+        ({"emission": [[np.nan, 1.0], [0.5, 0.5]]}, "emission has an entry that is not a probability: nan"),
         ({"sticky": -1.0}, "sticky must be >= 0, got -1"),
     ],
 )

@@ -254,7 +254,7 @@ REFUSED = {
     "smaller": (
         TEXTS[2:],
         {"vocabulary": "saw,dogs", "max_share": 0.5},
-        "a vocabulary that is given is not made smaller; leave out min_documents and max_share",
+        "min_documents and max_share do not apply to a given vocabulary; leave them out",
     ),
     "other columns": (
         {"n": [1, 2], "m": [1, 2], "title": ["x y", "z"]},
@@ -266,18 +266,18 @@ REFUSED = {
     "sparse fraction": (
         {"counts": scipy.sparse.csr_array([[0, 1], [0.5, 0]]), "word": ["a", "b"]},
         {},
-        "counts, document '2', word 'a': 0.5 is no count; counts are whole numbers from 0 to 2**53",
+        "counts, document '2', word 'a': 0.5 is not a count; counts are whole numbers from 0 to 2**53",
     ),
     "sparse NaN": (
         scipy.sparse.csr_array([[0, 1], [np.nan, 0]]),
         {},
-        "counts, document '2', word '1': nan is no count; counts are whole numbers from 0 to 2**53",
+        "counts, document '2', word '1': nan is not a count; counts are whole numbers from 0 to 2**53",
     ),
     "sparse truth": (scipy.sparse.csr_array([[True, False]]), {}, "column 'counts' holds true/false, not numbers"),
     "sparse labels": (
         {"counts": scipy.sparse.csr_array(DENSE), "word": ["a", "b"]},
         {},
-        "word holds 2 labels, the matrix has 3 of them",
+        "word holds 2 labels, but the matrix has 3",
     ),
     "sparse twice": (
         {"counts": scipy.sparse.csr_array(DENSE), "word": ["a", "b", "a"]},
@@ -431,7 +431,7 @@ def test_a_corpus_too_large_for_its_zeros(monkeypatch):
     table = {"document": list("xy"), "word": list("ab")}
     assert read(Unigrams, table)["counts"].tolist() == [[1, 0], [0, 1]]
     monkeypatch.setattr("bayeszoo.data.inputs.words.documents.MOST_CELLS", 3)
-    message = "2 documents x 2 words are 4 counts, at most 3 are held with their zeros; leave words out"
+    message = "2 documents x 2 words are 4 counts with their zeros, more than 3; leave words out"
     with pytest.raises(InputError, match=f"^{message}"):
         read(Unigrams, table)
     assert read(Topics, table).rows == 2

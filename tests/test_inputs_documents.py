@@ -121,7 +121,7 @@ REFUSED = {
     "sparse": (
         scipy.sparse.csr_array([[0, 0.5]]),
         {},
-        "counts, document '1', word '2': 0.5 is no count; counts are whole numbers from 0 to 2**53",
+        "counts, document '1', word '2': 0.5 is not a count; counts are whole numbers from 0 to 2**53",
     ),
 }
 
@@ -139,7 +139,7 @@ def test_the_largest_sum_is_kept_exactly():
 
 
 BROKEN = {
-    "width": ([[1, 2]], WORDS, "counts has 2 columns, 3 labels stand for them"),
+    "width": ([[1, 2]], WORDS, "counts has 2 columns, but there are 3 labels"),
     "repeated": ([[1, 2]], ["a", "a"], "word: label 'a' appears twice"),
     "one": ([[1]], ["a"], "word holds 1 labels, at least 2 expected"),
     "numbers": ([[1, 2]], [1, 2], "word must hold text labels"),

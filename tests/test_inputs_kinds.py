@@ -240,8 +240,8 @@ BROKEN = {
     "numbers": (CATEGORIES, {"y": [0], "category": [1, 2]}, "category must hold text labels"),
     "nothing": (CATEGORIES, {"y": [], "category": ABC}, "no data rows"),
     "NUL": (CATEGORIES, {"y": [0], "category": ["a", "a\0"]}, "a label ends in a NUL character; rename it"),
-    "width": (CATEGORIES, {"counts": [[1, 2]], "category": ABC}, "counts has 2 columns, 3 labels stand for them"),
-    "no width": (CATEGORIES, {"counts": [1, 2], "category": ABC}, "counts has 1 columns, 3 labels stand for them"),
+    "width": (CATEGORIES, {"counts": [[1, 2]], "category": ABC}, "counts has 2 columns, but there are 3 labels"),
+    "no width": (CATEGORIES, {"counts": [1, 2], "category": ABC}, "counts has 1 columns, but there are 3 labels"),
     "no rows": (CATEGORIES, {"counts": np.zeros((0, 3)), "category": ABC}, "no data rows"),
     "part": (CATEGORIES, {"counts": [[1, 2, 0.5]], "category": ABC}, "column 'c', row 1: 0.5 is not a whole number"),
     "zeros": (
@@ -250,7 +250,7 @@ BROKEN = {
         "the counts add up to 0: there are no observations",
     ),
     "infinite": (Matrix(), {"Y": [[1, np.inf]], "column": ["a", "b"]}, "column 'b', row 1: inf is too large"),
-    "columns": (Matrix(), {"Y": [[1, 2]], "column": ["a"]}, "Y has 2 columns, 1 labels stand for them"),
+    "columns": (Matrix(), {"Y": [[1, 2]], "column": ["a"]}, "Y has 2 columns, but there are 1 labels"),
     "ragged": (
         Matrix(),
         {"Y": [[1, 2], [1]], "column": ["a"]},

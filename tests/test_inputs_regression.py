@@ -799,8 +799,8 @@ def canonical(X=X2, y=(1, 2, 4), feature=("a", "b")):
 
 
 BROKEN = {
-    "width": (canonical(X2[:, :1]), "X has 1 columns, 2 labels stand for them"),
-    "labels": (canonical(feature=["a"]), "X has 2 columns, 1 labels stand for them"),
+    "width": (canonical(X2[:, :1]), "X has 1 columns, but there are 2 labels"),
+    "labels": (canonical(feature=["a"]), "X has 2 columns, but there are 1 labels"),
     "no labels": (canonical(feature=[]), "feature must hold text labels"),
     "label twice": (canonical(feature=["a", "a"]), "feature: label 'a' appears twice"),
     "numbers": (canonical(feature=[1, 2]), "feature must hold text labels"),

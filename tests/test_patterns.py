@@ -143,7 +143,7 @@ def test_a_column_without_values_is_refused_and_a_row_flagged():
     with pytest.raises(InputError, match="column 'b' has no values"):
         read(Masked, {"a": [1.0, 2.0], "b": [None, None]}, missing="mask")
     data = read(Masked, {"a": [1.0, None, 2.0], "b": [2.0, None, None]}, missing="mask")
-    assert data.notes[1] == "1 row (row 2) has no values and no part"
+    assert data.notes[1] == "1 row (row 2) without values was ignored"
 
 
 @pytest.mark.parametrize(("cell", "message"), [("x", "'x' is not a number"), (float("inf"), "is too large")])

@@ -227,9 +227,9 @@ def test_rows_that_factors_fit_exactly_have_no_maximum(rows):
 
 
 def test_as_many_factors_as_columns_are_refused():
-    with pytest.raises(InputError, match=r"^5 components from 3 columns: at most 2$"):
+    with pytest.raises(InputError, match=r"^5 factors of 3 columns: at most 2$"):
         bz.fit(Ppca(q=5), data_of(np.ones((4, 3))), "mle")
-    with pytest.raises(InputError, match=r"^1 component from 1 column: none is possible$"):
+    with pytest.raises(InputError, match=r"^1 factor of 1 column: none is possible$"):
         bz.fit(Ppca(q=1), data_of(np.ones((4, 1))), "mle")
     with pytest.raises(InputError, match="at least 1"):
         Ppca(q=0)

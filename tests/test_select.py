@@ -339,7 +339,7 @@ def test_different_observations_of_the_same_data_are_refused():
     class PairCoin(COIN):
         inputs = Pairs("y")
 
-    with pytest.raises(bz.InputError, match="what is one observation to a is not to b"):
+    with pytest.raises(bz.InputError, match="one observation of a is not one observation of b"):
         bz.select({"a": COIN(), "b": PairCoin()}, FLIPS)
 
 

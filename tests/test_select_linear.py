@@ -208,7 +208,7 @@ def test_what_has_no_description_length():
     coin = bz.select([COIN()], [1, 0, 1]).iloc[0]
     assert coin["mdl_from"] == "withheld: it is not a linear model of a Gaussian outcome"
     line = {"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]}
-    assert bz.select([RIDGE()], line).iloc[0]["mdl_from"] == "withheld: least squares leave no error"
+    assert bz.select([RIDGE()], line).iloc[0]["mdl_from"] == "withheld: the least-squares residuals are all zero"
     row = bz.select([RIDGE(degree=3)], line).iloc[0]
     assert row["mdl_from"].startswith("withheld: no unique maximum-likelihood estimate")
     assert np.isnan(row["mdl"])

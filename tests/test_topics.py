@@ -112,7 +112,7 @@ def test_a_mixture_has_topics_but_no_proportions():
 
 @pytest.mark.parametrize("top", [0, 7])
 def test_more_words_than_there_are_cannot_be_had(tree, top):
-    with pytest.raises(InputError, match=f"{top} words of each topic were asked for, there are 6 words"):
+    with pytest.raises(InputError, match=f"{top} words of each topic were asked for, but the vocabulary has 6"):
         bz.topics(tree, top)
 
 
@@ -153,7 +153,7 @@ def test_scores_are_of_topic_models_and_by_known_ways(tree):
     with pytest.raises(InputError, match="'completion' or 'left-to-right'"):
         bz.document_scores(tree, {"counts": [[1, 1, 0, 0, 0, 0]], "word": WORDS}, how="elbo")
     coin = bz.fit(bz.find("beta_bernoulli")(), [0, 1, 1], "exact")
-    with pytest.raises(InputError, match="has nothing to say of other documents"):
+    with pytest.raises(InputError, match="cannot infer the topics of other documents"):
         bz.document_scores(coin, [0])
 
 
@@ -162,5 +162,5 @@ def test_command_scores_new_documents(saved, tmp_path, capsys):
     path.write_text("document,word,count\nx,ant,6\nx,bee,4\ny,day,5\ny,fog,5\n")
     topics_command(saved, str(path), score="completion")
     assert "Log score of a word" in capsys.readouterr().out
-    with pytest.raises(InputError, match="--score is of other documents"):
+    with pytest.raises(InputError, match="--score needs other documents"):
         topics_command(saved, score="completion")

@@ -196,11 +196,11 @@ def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: dict[str, Any])
     """Return the rows to be assigned: those of the fit, or new ones, which must have an outcome."""
     if new_data is None:
         if options:
-            raise InputError(f"{next(iter(options))} is an option of reading, and there is nothing to read")
+            raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
         return Fit(tree).data
     data = read(model, new_data, new=True, like=Fit(tree).like, **options)
     if not model.inputs.has_outcome(data):
-        raise InputError("the new rows have no outcome: nothing tells which component they belong to")
+        raise InputError("the new rows have no outcome, from which their component could be inferred")
     return data
 
 

@@ -123,7 +123,7 @@ def require_states(whole: Decodable) -> None:
 
 def _hidden_markov(model: Any) -> Any:
     if not isinstance(model, hmm_model.HiddenMarkovModel):
-        raise InputError(f"{model.name} is no hidden Markov model", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} is not a hidden Markov model", hint="see `bayeszoo list`")
     return model
 
 
@@ -143,11 +143,11 @@ def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: Mapping[str, An
     """Return new rows; None where there are none."""
     if new_data is None:
         if options:
-            raise InputError(f"{next(iter(options))} is an option of reading, and there is nothing to read")
+            raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
         return None
     data = read(model, new_data, new=True, like=Fit(tree).like, **options)
     if not model.inputs.has_outcome(data):
-        raise InputError("the new rows have no observations: nothing tells their states")
+        raise InputError("the new rows have no observations, from which their states could be inferred")
     return data
 
 
@@ -200,7 +200,7 @@ def decode(
     Untrustworthy
         When the fit did not pass its gate, or its draws do not agree what the states are.
     InputError
-        When the model is no hidden Markov model, has unknown tables and no fit, or the rows do not suit it.
+        When the model is not a hidden Markov model, has unknown tables and no fit, or the rows do not suit it.
     NumericalError
         When no path of states can give the rows.
 

@@ -130,7 +130,7 @@ class _Fit:
     @classmethod
     def of(cls, tree: xr.DataTree) -> _Fit:
         if tree.attrs["status"] != "ok":
-            raise Untrustworthy(f"the fit is {tree.attrs['status']}: what follows from it is withheld")
+            raise Untrustworthy(f"the fit is {tree.attrs['status']}: projections by it are withheld")
         names = ("mean", "loadings", "variance")
         draws = tree["posterior"].to_dataset()
         if not set(names) <= set(draws):

@@ -47,7 +47,7 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
     model, data = Fit(tree).model, Fit(tree).data
     found, fitted = _drawn(model, data, draws, stream_of_fit(tree.attrs, seed, "prior")), tree["posterior"].to_dataset()
     if missing := [str(name) for name in fitted.data_vars if name not in found]:
-        raise InputError(f"the prior of {missing[0]} is not drawn by itself")
+        raise InputError(f"the prior of {missing[0]} cannot be drawn: {model.name} simulates other parameters")
     variables = {
         name: (variable.dims, found[str(name)].reshape(_CHAINS, -1, *variable.shape[2:]))
         for name, variable in fitted.data_vars.items()

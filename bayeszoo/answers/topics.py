@@ -65,7 +65,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     variable = _variable(tree, TOPICS)
     words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
     if not 1 <= top <= len(words):
-        raise InputError(f"{top} words of each topic were asked for, there are {len(words)} words")
+        raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}")
     draws = variable.to_numpy()
     best = np.argsort(-draws.mean(axis=(0, 1)), axis=1, kind="stable")[:, :top]
     found = _moments(np.take_along_axis(draws, best[None, None], axis=3), tree.attrs["kind"])
@@ -174,7 +174,7 @@ def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> 
     """
     model = Fit(tree).model
     if not isinstance(model, FoldIn):
-        raise InputError(f"{model.name} has nothing to say of other documents", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} cannot infer the topics of other documents", hint="see `bayeszoo list`")
     return read(cast(Model, model), new_data, new=True, like=Fit(tree).like, **options)
 
 

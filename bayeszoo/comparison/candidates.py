@@ -135,7 +135,9 @@ def require_comparable(found: list[Candidate]) -> None:
     require_same_data([(one.data.digest, one.data.source) for one in found], "candidates")
     for one in found[1:]:
         if not _same_observations(first, one):
-            raise InputError(f"what is one observation to {first.name} is not to {one.name}")
+            raise InputError(
+                f"one observation of {first.name} is not one observation of {one.name}: their scores cannot be compared"
+            )
 
 
 def _same_observations(first: Candidate, second: Candidate) -> bool:

@@ -59,12 +59,12 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
     if name is None:
         what = f"the class {model.__name__}" if isinstance(model, type) else getattr(model, "name", repr(model))
         raise InputError(
-            f"only models with K components have several, or those with q factors, got {what}",
+            f"numbers of components need models with a field K (components) or q (factors), got {what}",
             hint="see `bayeszoo list`",
         )
     given = list(numbers)
     if not given:
-        raise InputError("there are no numbers of components", hint="give range(1, 6)")
+        raise InputError("the list of numbers of components is empty", hint="give range(1, 6)")
     made = {f"{name}={number}": cast(Model, replace(cast(Any, model), **{name: number})) for number in given}
     if len(made) < len(given):
         raise InputError(f"{name}={max(given, key=given.count)} is given twice")

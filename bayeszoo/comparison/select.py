@@ -338,7 +338,7 @@ def _description_length(one: Candidate, keep: float) -> float:
         raise NumericalError("it is not a linear model of a Gaussian outcome")
     squared_error, terms = one.model.squared_error(one.stats)
     if not squared_error:
-        raise NumericalError("least squares leave no error")
+        raise NumericalError("the least-squares residuals are all zero")
     n = float(one.observations[1].sum())
     return n / 2 * math.log(squared_error / n) + terms * (math.log(n) / 2 - math.log(keep))
 

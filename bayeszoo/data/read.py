@@ -254,7 +254,9 @@ def _read(
 ) -> Data:
     inputs = model.inputs
     if type(source).__name__ == "Accumulated":
-        raise InputError("only statistics of the rows were kept, and this needs the rows", hint="bz.fit takes them")
+        raise InputError(
+            "this needs the rows, and only their statistics were kept", hint="bz.fit works from statistics"
+        )
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
     asked = reading_of(inputs, source, {**how, "missing": missing, **options})

@@ -83,7 +83,7 @@ def _sufficient(model: Any) -> Sufficient:
 def rows_of(given: Data | Accumulated) -> Data:
     """Return the rows, or raise the `InputError` that says that they were not kept."""
     if isinstance(given, Accumulated):
-        raise InputError(f"only statistics of the {given.rows} rows were kept, and this needs the rows")
+        raise InputError(f"this needs the {given.rows} rows, and only their statistics were kept")
     return given
 
 

@@ -115,7 +115,7 @@ def accumulate(
     if not isinstance(model, Model):
         raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
     if not isinstance(model, Sufficient):
-        raise InputError(f"{model.name} has no sufficient statistics: nothing to add up", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} has no sufficient statistics to add up", hint="see `bayeszoo list`")
     how, missing, given = _apart(options)
     total = _added_up(model, _read(model, source, rows, how, missing, given), reporter or Reporter())
     return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows)))
@@ -231,9 +231,9 @@ def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[s
     whole = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
     for name in sorted(whole & given.keys()):
         hint = "write 0 and 1" if name == "positive" else "read the file at once, or give it one observation a row"
-        raise InputError(f"--{name} looks at all rows together, and does not go with chunks", hint=hint)
+        raise InputError(f"--{name} needs all rows together, and cannot be used with chunks", hint=hint)
     if isinstance(inputs, Categories) and "column" not in given and len(table.columns) > 1:
-        raise InputError("the table may hold labels or counts, which all rows together tell", hint="use --column")
+        raise InputError("only all rows together show whether the table holds labels or counts", hint="use --column")
     labels = next((name for kind, name in _LABELS.items() if isinstance(inputs, kind)), None)
     if labels is not None and labels not in given:
         raise InputError(f"the {labels} must be known before the first chunk", hint=f"name them with --{labels}")
@@ -242,7 +242,7 @@ def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[s
         hint = "give columns of transitions with --source and --target"
         raise InputError("a sequence of symbols cannot be cut into chunks", hint=hint)
     if isinstance(inputs, Transitions) and str(given.get("order")) != "1":
-        raise InputError("what the contexts are, all rows together tell", hint="use --order 1")
+        raise InputError("only all rows together show which contexts occur", hint="use --order 1")
 
 
 def _refuse_other_arrays(inputs: Inputs, like: Data, chunk: _Chunk) -> None:

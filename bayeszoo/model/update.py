@@ -82,7 +82,7 @@ def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options:
     if not (isinstance(forget, int | float) and 0 < forget <= 1):
         raise InputError(f"forget must be a number in (0, 1], got {forget!r}", hint="1 forgets nothing")
     if isinstance(batches, str | PathLike | Mapping):
-        raise InputError("batches must be several, one after the other", hint="put a single one into a list")
+        raise InputError("batches must be a sequence of batches", hint="put a single one into a list")
     return _stream(model, batches, float(forget), options)
 
 
@@ -103,7 +103,9 @@ def _require_weights(model: Any, stats: Any) -> None:
     both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
     pairs = zip(*([np.asarray(getattr(one, name)) for name in hyperparameters(model)] for one in both), strict=True)
     if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
-        raise NumericalError(f"{type(stats).__name__}.discounted(2) is not the statistics of the same rows twice")
+        raise NumericalError(
+            f"{type(stats).__name__}.discounted(2) differs from the statistics of the same rows taken twice"
+        )
 
 
 def _require_conjugate(model: Any) -> Any:

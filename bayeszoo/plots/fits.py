@@ -357,7 +357,7 @@ def _arviz() -> Any:
 def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
     """Return the draws of a sampler, with what it says of them."""
     if tree.attrs["kind"] != "sampled":
-        raise InputError(f"{tree.attrs['method']} has no chains", hint="draw this of a fit by nuts, gibbs or smc")
+        raise InputError(f"{tree.attrs['method']} has no chains", hint="give a fit by nuts, gibbs or smc")
     groups = free_of_labels(tree) if quantities is None else (*GROUPS, "invariants")
     chosen = labels(tree, groups)[:MOST] if quantities is None else quantities
     made = {"posterior": draws_of(tree, chosen, groups)}

@@ -69,7 +69,7 @@ def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups:
         raise InputError(f"the fit has no quantity {unknown[0]!r}", hint=f"it has {', '.join(list(found)[:20])}")
     columns = [_draws(tree, *found[label]) for label in chosen]
     if not columns:
-        raise InputError("the fit has no quantity that is shown by itself")
+        raise InputError("the fit has no quantity to show")
     return _dataset(np.stack(columns, axis=-1), ("chain", "draw"), chosen)
 
 

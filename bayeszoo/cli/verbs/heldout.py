@@ -66,7 +66,7 @@ def heldout_command(
     for text, kind, _ in parsed:
         if isinstance(kind, Path):
             raise InputError(
-                f"--candidate {text!r} is a fit", hint="models are fitted to the words that are not held out"
+                f"--candidate {text!r} is a fit", hint="give a model: it is fitted to the words that are not held out"
             )
     models = [kind(**given) for _, kind, given in parsed if not isinstance(kind, Path)]
     names = None if methods is None else [name.strip() for name in methods.split(",")]

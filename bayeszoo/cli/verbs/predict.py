@@ -63,5 +63,5 @@ def _new_rows(tree: Any, data: str | None, rows: int | None, table: TableOptions
     if data is None and table == TableOptions():
         return 1 if rows is None else rows
     if rows is not None:
-        raise InputError("--rows goes without a table")
+        raise InputError("give a table or --rows, not both")
     return table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)

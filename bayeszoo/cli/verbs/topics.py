@@ -97,7 +97,7 @@ def _frame(tree: Any, data: str | None, table: TableOptions, asked: dict[str, An
         new = table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)
     if asked["score"] is not None:
         if new is None:
-            raise InputError("--score is of other documents", hint="give DATA")
+            raise InputError("--score needs other documents", hint="give DATA")
         return document_scores(tree, new, how=asked["score"])
     if new is None and not asked["documents"]:
         return topics(tree, asked["top"], untrusted=asked["untrusted"])

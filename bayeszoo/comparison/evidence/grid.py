@@ -165,7 +165,7 @@ def _pair(name: str, bounds: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InputError(f"the bounds of {name} must be two numbers, got {bounds!r}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"the bounds of {name} must be finite and rise, got {low:g} and {high:g}")
+        raise InputError(f"the bounds of {name} must be finite and increase, got {low:g} and {high:g}")
     return low, high
 
 
@@ -184,7 +184,7 @@ def require_same_statistics(model: Model, data: Any, axes: Sequence[Axis]) -> No
             continue
         given, made = (_height(there, stats) for stats in (own, there.statistics(data)))
         if not (given == made or (math.isnan(given) and math.isnan(made))):
-            raise InputError(f"over {axis.name}: {model.name} reads the data through it, so that it stays as given")
+            raise InputError(f"over {axis.name}: {model.name} needs it to read the data, so it cannot vary")
 
 
 def heights(model: Model, stats: Any, axes: Sequence[Axis], places: Sequence[np.ndarray]) -> np.ndarray:

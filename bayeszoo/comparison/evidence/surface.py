@@ -246,7 +246,9 @@ class Surface:
         given = model.log_evidence_gradient(self.stats)
         for name in self.coordinates.names:
             if name not in given or np.shape(given[name]) != np.shape(getattr(model, name)):
-                raise NumericalError(f"log_evidence_gradient of {model.name}: {name} is not there in its field's shape")
+                raise NumericalError(
+                    f"log_evidence_gradient of {model.name}lacks {name}, or has it in another shape than the field"
+                )
 
     def climb(self, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
         """Climb by L-BFGS-B within bounds, and return where that ends."""

@@ -276,7 +276,7 @@ def columns_of(name: str, values: Any, labels: np.ndarray) -> list[Column]:
     masked_too = isinstance(values, list | tuple | np.ma.MaskedArray)  # which asarray would unmask
     found = list(read_table(values if masked_too else np.asarray(values)).columns.values())
     if len(found) != len(labels):
-        raise InputError(f"{name} has {len(found)} columns, {len(labels)} labels stand for them")
+        raise InputError(f"{name} has {len(found)} columns, but there are {len(labels)} labels")
     if not len(found[0]):
         raise InputError("no data rows")
     return [Column(label, column.values) for label, column in zip(labels.tolist(), found, strict=True)]

@@ -164,7 +164,7 @@ def _masked(holes: np.ndarray, before: int) -> tuple[str, ...]:
     notes = [f"{count} missing value{'s' * (count > 1)} in {rows} row{'s' * (rows > 1)} integrated out, none imputed"]
     if len(none):
         several, places = len(none) > 1, listed(none, before=before)
-        notes.append(f"{len(none)} row{'s' * several} ({places}) ha{'ve' if several else 's'} no values and no part")
+        notes.append(f"{len(none)} row{'s' * several} ({places}) without values {'were' if several else 'was'} ignored")
     return tuple(notes)
 
 

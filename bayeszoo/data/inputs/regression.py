@@ -209,7 +209,7 @@ class Regression(Measured):
         else:
             labels = checked_labels(self.axis, given, least=1).tolist()
         if len(columns) != len(labels):
-            raise InputError(f"{self.features} has {len(columns)} columns, {len(labels)} labels stand for them")
+            raise InputError(f"{self.features} has {len(columns)} columns, but there are {len(labels)} labels")
         if is_frame(source) and labels != own:
             raise InputError(f"{self.features} has columns {_first(own)}, {self.axis} holds {_first(labels)}")
         return [Column(label, column.values, column.decimal) for label, column in zip(labels, columns, strict=True)]

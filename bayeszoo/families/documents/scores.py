@@ -271,7 +271,9 @@ def checked_topics(data: Arrays, topics: Any, alpha: Any) -> tuple[np.ndarray, n
     draws = draws[None, None] if draws.ndim == 2 else draws
     if draws.ndim != 4 or 0 in draws.shape or draws.shape[-1] != len(data["word"]):
         expected = f"(K, {len(data['word'])}) or (chains, draws, K, {len(data['word'])})"
-        raise InputError(f"topics have shape {np.shape(topics)}, {expected} expected: a word of the data a column")
+        raise InputError(
+            f"topics have shape {np.shape(topics)}, {expected} expected: one column for each word of the data"
+        )
     if not (np.all(draws >= 0) and np.all(np.abs(draws.sum(axis=-1) - 1) < 1e-6)):
         raise InputError("each topic must be probabilities of the words, which add up to 1")
     K = draws.shape[2]

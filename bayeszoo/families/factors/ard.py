@@ -52,7 +52,10 @@ class ArdModel(FactorModel):
     def m_step(self, stats: ard.Complete, flat: bool = False) -> dict[str, Any]:
         """Return parameters with a higher expected log joint density."""
         if flat:
-            raise NumericalError("the likelihood says nothing of alpha, nor of rotations of the loadings: use ppca")
+            raise NumericalError(
+                "no maximum-likelihood estimate: the likelihood depends neither on alpha nor on rotations of the "
+                "loadings; use ppca"
+            )
         return self.prior(len(stats.centre)).mode(stats)
 
     def log_likelihood(self, stats: Patterns, params: Values) -> np.ndarray:

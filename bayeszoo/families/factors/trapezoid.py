@@ -26,11 +26,11 @@ def entries(rows: int, factors: int) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     InputError
-        When there are not more rows than factors: all of a D x D covariance can then be had with fewer.
+        When there are not more rows than factors: fewer factors already give every D x D covariance.
     """
     if factors >= rows:
         several, most = "s" * (factors > 1), f"at most {rows - 1}" if rows > 1 else "none is possible"
-        raise InputError(f"{factors} component{several} from {rows} column{'s' * (rows > 1)}: {most}")
+        raise InputError(f"{factors} factor{several} of {rows} column{'s' * (rows > 1)}: {most}")
     return np.tril_indices(rows, 0, factors)
 
 

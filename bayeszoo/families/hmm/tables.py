@@ -56,7 +56,7 @@ def known_table(value: Any, label: str, axes: int) -> Any:
     if table.ndim != axes or not table.size:
         raise InputError(f"{label} must have {axes} ax{'e' if axes > 1 else 'i'}s, got shape {table.shape}")
     if not np.all(table >= 0):
-        raise InputError(f"{label} has an entry that is no probability: {table[~(table >= 0)][0]:g}")
+        raise InputError(f"{label} has an entry that is not a probability: {table[~(table >= 0)][0]:g}")
     totals = table.sum(axis=-1)
     if not np.all(np.abs(totals - 1) <= SUM_ERROR):
         row = int(np.argmax(~(np.abs(totals - 1) <= SUM_ERROR)))

@@ -107,7 +107,9 @@ class LaplaceWeights(LinearModel):
         if stats.n == 0:
             return self._prior(stats)
         if self.scale_mixture:
-            raise NumericalError("no closed form of the scales: with scale_mixture=false the weights have one")
+            raise NumericalError(
+                "no closed form with scale_mixture=true; the weights alone have one with scale_mixture=false"
+            )
         units = self.units(stats)
         return Posterior({"w": Moved(self._orthogonal(stats).weights, self.origin(len(units)), units)})
 

@@ -103,7 +103,7 @@ def _checked(transition: Any) -> np.ndarray:
 
 def _square(transition: Any) -> np.ndarray:
     if hasattr(transition, "columns") and list(transition.columns) != list(transition.index):
-        raise InputError("transition has other rows than columns", hint="reindex both by the same states")
+        raise InputError("the rows of transition are not named as its columns", hint="reindex both by the same states")
     try:
         matrices = np.asarray(transition)
     except ValueError:

@@ -180,7 +180,9 @@ def _refuse_half(table: Table) -> None:
     """Refuse starts of transitions without their ends: read as symbols in order they would mean another thing."""
     for start, end in _PAIRS:
         if list(table.columns) == [start]:
-            raise InputError(f"there is a column {shown(start)} and none {shown(end)}", hint="use --column for symbols")
+            raise InputError(
+                f"there is a column {shown(start)} but no column {shown(end)}", hint="use --column for symbols"
+            )
 
 
 def _symbols(table: Table, options: Mapping[str, Any]) -> dict[str, Column]:

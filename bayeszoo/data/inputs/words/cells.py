@@ -228,7 +228,7 @@ def _axis(labels: Mapping[str, Any], which: str, size: int) -> np.ndarray:
         return np.array([str(i + 1) for i in range(size)])
     found = checked_labels(which, labels[which], least=1)
     if len(found) != size:
-        raise InputError(f"{which} holds {len(found)} labels, the matrix has {size} of them", column=which)
+        raise InputError(f"{which} holds {len(found)} labels, but the matrix has {size}", column=which)
     return found
 
 
@@ -243,7 +243,9 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
         at = error.rows[0] - 1
         where = f"{name}, document {shown(document[cells.row[at]])}, word {shown(word[cells.col[at]])}"
         hint, rows = "counts are whole numbers from 0 to 2**53", [int(cells.row[at]) + 1]
-        raise InputError(f"{where}: {shown(cells.data[at])} is no count", column=name, rows=rows, hint=hint) from None
+        raise InputError(
+            f"{where}: {shown(cells.data[at])} is not a count", column=name, rows=rows, hint=hint
+        ) from None
     return Cells.of(document.tolist(), word.tolist(), cells.row, cells.col, counts)
 
 

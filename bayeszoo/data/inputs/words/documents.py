@@ -87,7 +87,7 @@ class Documents(Inputs):
         if size > MOST_CELLS:
             shape = f"{len(cells.document)} documents x {len(cells.word)} words"
             hint = "leave words out, as with --min-documents"
-            raise InputError(f"{shape} are {size} counts, at most {MOST_CELLS} are held with their zeros", hint=hint)
+            raise InputError(f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", hint=hint)
         return Parsed({self.name: cells.dense(), self.axis: label_array(cells.word)}, columns, notes)
 
     def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:

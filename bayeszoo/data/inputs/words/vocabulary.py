@@ -37,7 +37,7 @@ def chosen(found: Found, options: Mapping[str, Any], fitted: np.ndarray | None) 
     """
     known = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
     if known is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
-        raise InputError("a vocabulary that is given is not made smaller", hint="leave out min_documents and max_share")
+        raise InputError("min_documents and max_share do not apply to a given vocabulary", hint="leave them out")
     cells, notes = found.cells, list(found.notes)
     for why, without in _reasons(cells, options, known is not None).items():
         kept = cells.among([word for word in cells.word if word not in without])
