@@ -299,7 +299,7 @@ def test_refuses_in_one_line(symbols):
     for call, message in (
         (lambda: bz.decode(coin), "beta_bernoulli is not a hidden Markov model"),
         (lambda: bz.decode(tree, paths=-1), "the number of paths must be >= 0"),
-        (lambda: bz.decode(tree, column="y"), "column is an option of reading"),
+        (lambda: bz.decode(tree, column="y"), "column is an option for reading a table"),
         (lambda: bz.decode(tree, ["a", "d"]), "'d'"),
         (lambda: bz.decode(tree, bz.read(SYMBOLS, ["a", "d"])), "'d'"),
         (lambda: bz.forecast(tree, 0), "the number of steps must be >= 1"),

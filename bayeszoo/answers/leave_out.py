@@ -230,7 +230,7 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 def _kept(data: Any) -> Values:
     if isinstance(data, Accumulated):
-        raise NoScore(f"only statistics of the {data.rows} rows were kept")
+        raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept")
     return cast(Values, data)
 
 

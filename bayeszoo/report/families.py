@@ -108,7 +108,7 @@ def responsibilities(tree: xr.DataTree) -> Section:
 
     given = Fit(tree).given
     if isinstance(given, Accumulated):
-        raise InputError("only statistics of the rows were kept")
+        raise InputError("this needs the rows, and only their statistics were kept")
     frame = assign(tree)
     if "component" not in frame:
         raise InputError("the latent variable of a row is a number, not a component")
