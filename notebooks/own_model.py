@@ -38,10 +38,11 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.families import Posterior, log_rising
-from bayeszoo.fields import positive
-from bayeszoo.inputs import Real
-from bayeszoo.model import Model, Stats
+from bayeszoo.data.inputs import Real
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_rising
+from bayeszoo.model.base import Model, Stats
+from bayeszoo.model.fields import positive
 
 pm = lazy_loader.load("pymc")
 

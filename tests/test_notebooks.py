@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 NOTEBOOKS = sorted(Path(__file__).parents[1].joinpath("notebooks").glob("*.py"))
+BENCHMARKS = sorted(Path(__file__).parents[1].joinpath("benchmarks").glob("*.py"))
 SHORTEST = "conjugate"
 NAMES = [path.stem for path in NOTEBOOKS]
 
@@ -43,6 +44,13 @@ def test_a_claim_that_does_not_hold_stops_it(tmp_path):
 def test_there_is_one_of_each_family():
     families = {"conjugate", "regression", "mixtures", "hmm_dice", "lda", "ppca"}
     assert families | {"map_or_full_bayes", "when_advi_lies", "own_model"} <= {*NAMES}
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *BENCHMARKS], ids=lambda path: path.stem)
+def test_what_it_imports_of_the_library_exists(path):
+    imports = re.findall(r"^from (bayeszoo[\w.]*) import (\w.*)$", path.read_text(encoding="utf-8"), re.M)
+    for module, names in imports:
+        exec(f"from {module} import {names}", {})
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
