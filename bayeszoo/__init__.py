@@ -49,6 +49,7 @@ from bayeszoo.plots.states import plot_states
 from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.page import report
 from bayeszoo.results.files import load, save
+from bayeszoo.results.groups import extend
 from bayeszoo.results.summary import summarize
 
 __all__ = ["InputError", "Interrupted", "NumericalError", "Untrustworthy"]
@@ -56,7 +57,7 @@ __all__ = ["InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 __all__ += ["Accumulated", "Data", "Example", "accumulate", "example", "find", "names", "read", "read_chunks"]
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
-__all__ += ["Check", "enumerate_posterior", "fit", "gate", "load", "save", "stream", "summarize", "update"]
+__all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
 # What a fit is asked.
 __all__ += ["assign", "decode", "document_scores", "forecast", "predict", "predictive_check", "project", "proportions"]
 __all__ += ["reconstruct", "residuals", "topics"]

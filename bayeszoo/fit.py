@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import CAPABILITIES, Model, fields_of
 from bayeszoo.results.assemble import assemble
+from bayeszoo.results.groups import extend, extend_while_small
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,6 +57,7 @@ def fit(
     *,
     seed: int | np.random.Generator | None = None,
     reporter: Reporter | None = None,
+    groups: Sequence[str] | None = None,
     **options: Any,
 ) -> xr.DataTree:
     """Fit a model to data by one method.
@@ -76,6 +78,8 @@ def fit(
         same draws again, and fits that differ in one of them are independent.
     reporter : Reporter, optional
         Takes progress; silent by default.
+    groups : sequence of str, optional
+        The groups that `extend` adds: by default those that the fit can have, while they hold a few million numbers.
     **options
         Of the method: ``draws`` and ``chains`` of all that draw; ``tune`` and ``extend`` of NUTS and Gibbs,
         ``target_accept`` and ``sampler`` of NUTS, ``thin`` of Gibbs; ``threshold`` of SMC; ``restarts`` of EM and VB,
@@ -112,7 +116,8 @@ def fit(
     problem = Problem(model, checked, rng, reporter or Reporter())
     outcome = run(problem, **options)
     how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
-    return assemble(problem, outcome, how, effective)
+    tree = assemble(problem, outcome, how, effective)
+    return extend_while_small(tree) if groups is None else extend(tree, groups)
 
 
 def given(model: Model, data: Any) -> Data | Accumulated:

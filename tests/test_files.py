@@ -11,6 +11,7 @@ from pathlib import Path
 import arviz as az
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -353,3 +354,42 @@ FORBIDDEN = {
 @pytest.mark.parametrize("path", [*ROOT.glob("bayeszoo/**/*.py"), *ROOT.glob("models/*.py")], ids=lambda p: p.name)
 def test_no_source_can_run_what_it_reads(path):
     assert not FORBIDDEN & set(called_names(path))
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Write a fit as other tools do, with groups and variables of their own, and return the path."""
+
+    def write(tree):
+        tree = tree.copy()
+        tree["predictions"] = xr.DataTree(xr.Dataset({"y": ("new", [1.0, 2.0])}))
+        tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().assign(theirs=("else", [1, 2, 3])))
+        tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().assign_attrs(tool="another"))
+        tree.to_netcdf(path := tmp_path / "elsewhere.nc", engine="h5netcdf")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("read", [bz.load, xr.load_datatree])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_another_tool_saved_is_a_fit(tmp_path, elsewhere, read, again):
+    M = bz.find("linear_regression")
+    tree = bz.fit(M.weak(bz.example(M)), method="exact", seed=1, groups=[])
+    if again:
+        tree = xr.load_datatree(bz.save(tree, tmp_path / "ours.nc"))  # which has our digests
+    back = read(elsewhere(tree.isel(draw=slice(500), missing_dims="ignore") if not again else tree))
+    assert back["predictions"]["y"].to_numpy().tolist() == [1, 2]
+    pd.testing.assert_frame_equal(bz.predict(back, bz.example(M)), bz.predict(tree, bz.example(M)))
+    assert "log_likelihood" in bz.extend(back, ["log_likelihood"]).children
+
+
+@pytest.mark.parametrize("group", ["observed_data", "constant_data"])
+def test_other_data_are_refused_whoever_saved_them(elsewhere, group):
+    M = bz.find("linear_regression")
+    tree = bz.fit(M.weak(bz.example(M)), method="exact", seed=1, groups=[]).copy()
+    tree[group] = xr.DataTree(tree[group].to_dataset() * 1.5)
+    with pytest.raises(bz.InputError, match=r"the data in elsewhere\.nc are not those that the fit was made from"):
+        bz.load(elsewhere(tree))
+    with pytest.raises(bz.InputError, match="the data stored with the fit are not those that it was made from"):
+        bz.predict(tree, 1)

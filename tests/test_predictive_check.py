@@ -260,7 +260,7 @@ def test_replicates_are_evenly_spread_over_chains_and_repeat_with_the_seed(gauss
 
 def test_parts_of_the_replicates_are_computed_one_after_the_other(gaussian, monkeypatch):
     whole = bz.predictive_check(gaussian[0], replicates=40, seed=1)
-    monkeypatch.setattr(sys.modules["bayeszoo.answers.predictive_check"], "_CELLS", 20)
+    monkeypatch.setattr(sys.modules["bayeszoo.answers.predictive_check"], "MOST_CELLS", 20)
     parts = bz.predictive_check(gaussian[0], replicates=40, seed=1)
     assert parts.equals(whole)
 

@@ -18,6 +18,8 @@ from bayeszoo.model.density import log_density
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
+MOST_CELLS = 2_000_000
+"""Draws times rows that are computed at a time."""
 MAX_SINGLE = 5_000_000
 """K-fold deals out single observations; above this many it is withheld rather than slow."""
 
@@ -286,33 +288,48 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
         raise NoScore("the model does not say how one observation is distributed")
     rows, weights = _observations(model, data)
     draws = {str(name): variable.transpose("chain", "draw", ...).to_numpy() for name, variable in posterior.items()}
-    terms, k_hats, influence = np.zeros(len(weights)), [-math.inf], np.zeros(())
-    for i, row in _single_rows(model, rows, weights):
-        log_p = log_density(model.likelihood(draws, row), model.inputs.outcome(row))[..., 0]  # (chain, draw)
-        terms[i], k_hat = without(log_p)
-        k_hats.append(k_hat)
-        with np.errstate(over="ignore"):  # of weights that are refused
-            influence = influence - weights[i] * np.exp(terms[i] - log_p)
-    _refuse(float(np.max(k_hats)), k_hat_limit(log_p.size))
+    efficiency, shape = diagnostics.relative_efficiency(draws.values()), next(iter(draws.values())).shape[:2]
+    terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros(shape)
+    step = max(1, MOST_CELLS // math.prod(shape))
+    for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
+        few = model.inputs.reordered(rows, some)
+        log_p = log_density(model.likelihood(draws, few), model.inputs.outcome(few))
+        flat = log_p.reshape(-1, len(some))
+        log_weights, k_hat[some] = importance(flat, efficiency)
+        with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused
+            terms[some] = np.logaddexp.reduce(log_weights + flat, axis=0)
+            influence = influence - np.sum(weights[some] * np.exp(terms[some] - log_p), axis=-1)
+    _refuse(float(np.max(k_hat)), k_hat_limit(math.prod(shape)))
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
     mcse = diagnostics.mcse(influence)
-    return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hats)))
+    return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hat)))
 
 
-def without(log_p: np.ndarray) -> tuple[float, float]:
-    """Return the log predictive density of an observation without itself, and the k-hat of its weights 1 / p.
+def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log weights that take each observation out of the draws, and their k-hat (Vehtari et al. 2017).
 
     Parameters
     ----------
-    log_p : ndarray of shape (chain, draw)
-        Its log density at each draw.
+    log_p : ndarray of shape (draws, rows)
+        Log density of each observation at each draw.
+    efficiency : float
+        Effective sample size of the draws over their number.
+
+    Returns
+    -------
+    log_weights : ndarray of shape (draws, rows)
+        The weights add up to 1 over the draws.
+    k_hat : ndarray of shape (rows,)
+        inf where an observation cannot be under some draw, which has all the weight; -inf where all weights are equal.
     """
-    if not np.isfinite(log_p).all():  # a draw under which it cannot be has all the weight
-        return 0.0, math.inf
-    if np.ptp(log_p) < 1e-9:  # the parameters say nothing about it: no weights to smooth
-        return float(log_p.mean()), -math.inf
-    log_weights, k_hat = diagnostics.smoothed_weights(log_p.ravel())
-    return float(np.logaddexp.reduce(log_weights + log_p.ravel())), float(k_hat)
+    log_weights = np.full(log_p.shape, -math.log(len(log_p)))
+    finite = np.isfinite(log_p).all(axis=0)
+    k_hat = np.where(finite, -np.inf, np.inf)
+    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
+    if varies.any():
+        smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T, efficiency)
+        log_weights[:, varies] = smoothed.T
+    return log_weights, k_hat
 
 
 def _refuse(k_hat: float, limit: float) -> None:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.residuals import draws_of, one_number_outcomes
+from bayeszoo.answers.leave_out import MOST_CELLS
+from bayeszoo.answers.residuals import one_number_outcomes
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model, Values
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
 KEPT = 40
 """Replicated data sets that are kept for a picture."""
-_CELLS = 2_000_000
-"""Draws times rows that are computed at a time."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
 """Relative difference up to which two values are equal: sums in another order round differently."""
 
@@ -157,12 +157,12 @@ def replicate(
     """Draw data sets as `predictive_check` does, and return the quantities themselves."""
     model, data, y = one_number_outcomes(tree, "predictive checks")
     chosen = _chosen(statistics, model, data)
-    draws, chains = _thinned(draws_of(tree), tree.attrs["kind"], replicates)
+    draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
     observed: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
     replicated: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
     kept: list[np.ndarray] = []
-    for at in range(0, size, step := max(1, _CELLS // len(y))):
+    for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
         again = _drawn(model, data, {name: values[at : at + step] for name, values in draws.items()}, rng)
         for name, statistic in chosen.items():
             observed[name].append(_values(name, statistic, again._replace(y=y[None])))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import lazy_loader
-import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.model.base import Exact, Model, Values
-from bayeszoo.model.density import prior
+from bayeszoo.results.groups import prior_draws
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -45,7 +43,8 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
         When only statistics of the rows were kept, or the prior gives other parameters than the fit has.
     """
     model, data = Fit(tree).model, Fit(tree).data
-    found, fitted = _drawn(model, data, draws, stream_of_fit(tree.attrs, seed, "prior")), tree["posterior"].to_dataset()
+    found = prior_draws(model, data, draws, stream_of_fit(tree.attrs, seed, "prior"))
+    fitted = tree["posterior"].to_dataset()
     if missing := [str(name) for name in fitted.data_vars if name not in found]:
         raise InputError(f"the prior of {missing[0]} cannot be drawn: {model.name} simulates other parameters")
     variables = {
@@ -57,17 +56,3 @@ def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTr
     made = xr.DataTree.from_dict({"posterior": xr.Dataset(variables, coords=coords), **groups})
     made.attrs |= {**tree.attrs, "method": "prior", "kind": "exact", "status": "ok"}
     return made
-
-
-def _drawn(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Draw from the prior in closed form where there is one, else from the PyMC declaration."""
-    if isinstance(model, Exact):
-        found: Any = prior(model, data).rvs(draws, rng)
-        return dict(found)
-    import pymc as pm
-
-    declared = model.declare(data)
-    variables = [*declared.free_RVs, *declared.deterministics]
-    seed = int(rng.integers(2**31 - 1))
-    values = pm.draw(variables, draws=draws, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
-    return {str(variable.name): np.asarray(value) for variable, value in zip(variables, values, strict=True)}

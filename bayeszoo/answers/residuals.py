@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from bayeszoo.answers.leave_out import MAX_DISTINCT, all_but_one
+from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one, importance
 from bayeszoo.answers.qq_band import BAND, SIMULATED, pointwise_level, quantiles
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
@@ -42,8 +42,6 @@ WITHHELD = "withheld: k-hat"
 
 MAX_SUMMED = 2_000_000
 """Trials up to which a beta-binomial distribution function is summed; above it PITs are NaN, withheld."""
-_CELLS = 2_000_000
-"""Draws times rows that are computed at a time."""
 
 
 class Predicted(NamedTuple):
@@ -170,12 +168,6 @@ def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Model, Data, np.n
     return model, data, outcome
 
 
-def draws_of(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Return the draws of each parameter, shape (chain, draw, ...)."""
-    variables = tree["posterior"].data_vars.items()
-    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in variables}
-
-
 # Predictive distributions
 
 
@@ -233,27 +225,16 @@ def _averaged(
     model: Any, tree: xr.DataTree, data: Data, y: np.ndarray, rows: np.ndarray, leave_out: bool
 ) -> Iterator[Predicted]:
     """Average over draws; to leave a row out, with weights proportional to one over its likelihood."""
-    draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws_of(tree).items()}
+    draws = Fit(tree).pooled()
+    efficiency = diagnostics.relative_efficiency(Fit(tree).draws().values()) if leave_out else 1.0
     size = len(next(iter(draws.values())))
-    for at in range(0, len(rows), step := max(1, _CELLS // size)):
+    for at in range(0, len(rows), step := max(1, MOST_CELLS // size)):
         some = rows[at : at + step]
         given = model.likelihood(draws, model.inputs.reordered(data, some))
         log_weights, k_hat = np.full((size, len(some)), -math.log(size)), np.full(len(some), np.nan)
         if leave_out:
-            log_weights, k_hat = _importance(log_density(given, y[some]))
+            log_weights, k_hat = importance(log_density(given, y[some]), efficiency)
         yield _mixture(given, y[some], log_weights, k_hat)
-
-
-def _importance(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return log weights, shape (draws, rows), that sum to 1 over draws, and the k-hat of each row (Vehtari 2017)."""
-    log_weights = np.full(log_p.shape, -math.log(len(log_p)))
-    finite = np.isfinite(log_p).all(axis=0)
-    k_hat = np.where(finite, -np.inf, np.inf)  # a draw under which a row cannot be has all the weight
-    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
-    if varies.any():
-        smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T)
-        log_weights[:, varies] = smoothed.T
-    return log_weights, k_hat
 
 
 def _mixture(given: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarray) -> Predicted:

@@ -203,7 +203,8 @@ def fit_command(
     try:
         made, rows = _model_and_data(model, data, prior, table or TableOptions(), chunk_rows, reporter)
         given = (options or MethodOptions()).given
-        tree = fit(made, rows, method, seed=seed, reporter=reporter, **given)
+        groups = () if output is None else None  # nobody asks what is not saved
+        tree = fit(made, rows, method, seed=seed, reporter=reporter, groups=groups, **given)
     finally:
         reporter.close()
     tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}

@@ -120,7 +120,7 @@ def held_out(
     rows, scores = [], []
     for model, method in zip(models, chosen, strict=True):
         (reporter or Reporter()).say(f"{model}: {method}")
-        tree = fit(model, as_data_of(model, seen), method, seed=seed, reporter=reporter)
+        tree = fit(model, as_data_of(model, seen), method, seed=seed, reporter=reporter, groups=())
         scores.append(word_score(tree, kept_back))
         rows.append({"model": str(model), **_about(tree, scores[-1])})
     best = max(scores, key=lambda one: one.mean)

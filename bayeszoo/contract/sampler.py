@@ -29,7 +29,7 @@ def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
     if not case.is_closed:
         return []
     posterior = case.model.posterior(case.stats)
-    tree = fit(case.model, case.data, "nuts", seed=seed)
+    tree = fit(case.model, case.data, "nuts", seed=seed, groups=())
     draws = {str(name): v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
     exact = posterior.rvs((4, 1000), case.rng)
     failed = [name for name, check in Fit(tree).checks.items() if not check["passed"]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 _AXES = {"chain_axis": 0, "draw_axis": 1}
@@ -34,15 +36,30 @@ def r_hat(draws: np.ndarray) -> np.ndarray:
         return np.asarray(array_stats.rhat(draws, method="rank", **_AXES))
 
 
-def smoothed_weights(log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
+    """Return the mean effective sample size of all quantities over the number of draws; 1 of a single chain.
+
+    It is what ArviZ's leave-one-out score takes for the dependence of draws on each other.
+    """
+    arrays = [array for array in draws if array.size]
+    chains, length = arrays[0].shape[:2]
+    if chains == 1 or length < 4:
+        return 1.0
+    sizes = np.concatenate([np.ravel(ess(array, "mean")) for array in arrays])
+    return float(np.mean(sizes)) / (chains * length) if np.isfinite(sizes).all() else 1.0
+
+
+def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat.
 
     Parameters
     ----------
     log_likelihood : ndarray of shape (..., draws)
         The negative of the raw log weights, as ArviZ takes it.
+    efficiency : float
+        What `relative_efficiency` gives: the tail that is smoothed is longer for dependent draws.
     """
     from arviz_stats.base import array_stats
 
-    log_weights, k_hat = array_stats.psislw(log_likelihood)
+    log_weights, k_hat = array_stats.psislw(log_likelihood, r_eff=efficiency)
     return np.asarray(log_weights), np.asarray(k_hat)

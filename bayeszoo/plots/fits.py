@@ -16,6 +16,7 @@ import numpy as np
 
 from bayeszoo.comparison.compare import names_of, require_same_data
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.diagnostics import relative_efficiency
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.plots import style as pictures
 from bayeszoo.plots.drawable import (
@@ -33,6 +34,7 @@ from bayeszoo.plots.drawable import (
     with_draws,
     withheld,
 )
+from bayeszoo.results.groups import extend
 from bayeszoo.results.matched import matched
 from bayeszoo.results.quantities import (
     GROUPS,
@@ -45,6 +47,7 @@ from bayeszoo.results.quantities import (
     modes,
     varying,
 )
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -128,7 +131,7 @@ def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
 
 def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
-    """Draw the Pareto k-hat of each row left out, as the leave-one-out score has it: `arviz_plots.plot_khat`.
+    """Draw the Pareto k-hat of each row of the data left out, as `az.loo` has it: `arviz_plots.plot_khat`.
 
     Rows are counted from 1. Above the line, which is at 0.7 or with few draws lower, importance weights cannot be used.
     What is infinite is not drawn: the label of the axis counts these rows.
@@ -138,18 +141,18 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
     InputError
         When the model does not say how one observation is distributed, there are no draws, or no k-hat is finite.
     """
-    from bayeszoo.answers.leave_out import without
-    from bayeszoo.answers.pointwise import with_log_likelihood
+    from bayeszoo.answers.leave_out import importance
 
-    log_p = with_log_likelihood(tree)["log_likelihood"]["y"].transpose("row", "chain", "draw").to_numpy()
-    found = np.array([without(row)[1] for row in log_p])
+    groups = Fit(extend(tree.copy(), ["log_likelihood"]))
+    log_p = next(iter(groups.pooled("log_likelihood").values()))
+    found = importance(log_p, relative_efficiency(groups.draws().values()))[1]
     if not np.isfinite(found).any():
         raise InputError("no row has a finite k-hat")
     infinite = int(np.sum(~np.isfinite(found)))
     axis = "row" + f" ({infinite} of {len(found)} have no finite k-hat)" * (infinite > 0)
     visuals = {"hlines": {"color": MODE, "linestyle": "--"}, "xlabel": {"text": axis}} | options.pop("visuals", {})
     from_1 = xr.DataArray([np.nan, *np.where(np.isfinite(found), found, np.nan)], dims="row")  # there is no row 0
-    settings = {"hline_values": [k_hat_limit(log_p[0].size)], "backend": "matplotlib", "visuals": visuals} | options
+    settings = {"hline_values": [k_hat_limit(len(log_p))], "backend": "matplotlib", "visuals": visuals} | options
     collection = _arviz().plot_khat(SimpleNamespace(pareto_k=from_1), **settings)
     _laid_out(collection)
     return collection

@@ -18,6 +18,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -74,7 +75,7 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     """
     path = probe(path, overwrite)
     tree = tree.copy()
-    tree.attrs[DIGEST] = digest(tree)
+    tree.attrs[DIGEST] = json.dumps(digests(tree))
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
     os.close(handle)
     temporary = Path(name)
@@ -122,12 +123,15 @@ def _same(tree: xr.DataTree, path: Path) -> None:
 
 
 def load(path: str | Path) -> xr.DataTree:
-    """Read a fit that `save` wrote.
+    """Read a fit that `save` wrote, or that was saved by ``to_netcdf``.
+
+    Other tools may have added groups and variables, which are left alone, or taken some draws out.
 
     Raises
     ------
     InputError
-        When the file is missing, not a bayeszoo result, damaged, changed since, or larger than `MAX_BYTES`.
+        When the file is missing, not a bayeszoo result, damaged, changed since, or larger than `MAX_BYTES`; or its
+        data are not those that the fit was made from.
     """
     path = Path(path)
     if not path.is_file():
@@ -141,8 +145,7 @@ def load(path: str | Path) -> xr.DataTree:
         tree = xr.load_datatree(path, engine=ENGINE)
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(f"{path.name} is of another version of bayeszoo", hint="fit again, or use that version")
-        if tree.attrs.pop(DIGEST, None) != digest(tree):
-            raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
+        _verify(tree, path)
         return tree
     except InputError:
         raise
@@ -150,18 +153,42 @@ def load(path: str | Path) -> xr.DataTree:
         raise _damaged(path) from None
 
 
-def digest(tree: xr.DataTree) -> str:
-    """Return the SHA-256 of everything that a fit holds: it shows accidents and edits, not forgery."""
-    state = hashlib.sha256()
-    for node in sorted(tree.subtree, key=lambda node: node.path):
-        attrs = {str(name): str(value) for name, value in node.attrs.items() if name != DIGEST}
-        state.update(json.dumps([node.path, attrs], sort_keys=True).encode())
-        for name, variable in sorted(node.to_dataset().variables.items(), key=lambda item: str(item[0])):
-            values = variable.to_numpy()
-            plain = values.astype(str) if values.dtype.kind in "OUS" else values
-            kind = "text" if plain.dtype.kind == "U" else plain.dtype.str
-            state.update(f"{name}\0{variable.dims}\0{kind}\0{plain.shape}\0".encode())
-            state.update("\0".join(plain.ravel()).encode() if kind == "text" else np.ascontiguousarray(plain).tobytes())
+def _verify(tree: xr.DataTree, path: Path) -> None:
+    """Refuse data that are not those of the fit, and values that are not those that `save` wrote.
+
+    Groups and variables may have been added, left out or cut down by other tools, which may also have written the file.
+    """
+    text = str(tree.attrs.pop(DIGEST, ""))
+    now, saved = digests(tree), json.loads(text) if text.startswith("{") else {}  # older files had one for all
+    for name, (shape, digest) in saved.items():
+        is_attribute_of_the_fit = name.startswith("/@")
+        if name not in now and not is_attribute_of_the_fit:
+            continue
+        if name not in now or (now[name][0] == shape and now[name][1] != digest):
+            raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
+    if not Fit(tree).holds_its_data:
+        raise InputError(f"the data in {path.name} are not those that the fit was made from", hint="fit again")
+
+
+def digests(tree: xr.DataTree) -> dict[str, tuple[list[int], str]]:
+    """Return the shape and the SHA-256 of each variable and attribute: they show accidents and edits, not forgery."""
+    found: dict[str, tuple[list[int], str]] = {}
+    for node in tree.subtree:
+        at = node.path.rstrip("/")
+        for name, value in node.attrs.items():
+            if name != DIGEST:
+                found[f"{at}/@{name}"] = [], hashlib.sha256(str(value).encode()).hexdigest()
+        for name, variable in node.to_dataset(inherit=False).variables.items():
+            found[f"{at}/{name}"] = list(variable.shape), _digest_of(variable)
+    return found
+
+
+def _digest_of(variable: xr.Variable) -> str:
+    values = variable.to_numpy()
+    plain = values.astype(str) if values.dtype.kind in "OUS" else values
+    kind = "text" if plain.dtype.kind == "U" else plain.dtype.str
+    state = hashlib.sha256(f"{variable.dims}\0{kind}\0".encode())
+    state.update("\0".join(plain.ravel()).encode() if kind == "text" else np.ascontiguousarray(plain).tobytes())
     return state.hexdigest()
 
 

@@ -206,7 +206,7 @@ class Fit:
         """Return what the data are read from: the attributes, and which arrays the groups now hold."""
         groups = [self.tree[name] for name in ("observed_data", "constant_data", "statistics") if name in self]
         arrays = tuple(_Identity(variable) for group in groups for variable in group.variables.values())
-        names = ("data_digest", "statistics_digest", "data_arrays", "columns", "notes", "reading")
+        names = ("data_digest", "statistics_digest", "data_arrays", "columns", "reading")
         return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
@@ -221,6 +221,12 @@ class Fit:
         if data.digest != self.tree.attrs["data_digest"]:
             raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
         return data
+
+    @property
+    def holds_its_data(self) -> bool:
+        """Whether the stored rows are those of the stored digest; statistics are checked when they are used."""
+        of_rows = self.tree.attrs.get("data_from") != "statistics"
+        return not of_rows or Data(self._stored_arrays()).digest == self.tree.attrs["data_digest"]
 
     def _stored_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the data; what else other tools have put into their groups is left out."""

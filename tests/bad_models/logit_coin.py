@@ -41,4 +41,6 @@ class LogitCoin(Model):
         return model
 
     def likelihood(self, params, data):
-        return scipy.stats.binom(np.ones(len(data["y"]), dtype=int), scipy.special.expit(params["psi"])[..., None])
+        return scipy.stats.binom(
+            np.ones(len(next(iter(data.values()))), dtype=int), scipy.special.expit(params["psi"])[..., None]
+        )

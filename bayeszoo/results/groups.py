@@ -1,0 +1,258 @@
+"""The groups of a fit's tree that ArviZ's functions look for: log likelihood, prior, and replicated data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.distributions.discrete import Categorical
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import Exact, Model, Observable, Values
+from bayeszoo.model.capabilities import Latent
+from bayeszoo.model.density import log_density, prior
+from bayeszoo.results.stored import Fit, dumps
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+GROUPS = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive", "log_prior")
+"""The groups in the order in which they are made: ``prior_predictive`` is drawn from ``prior``."""
+MOST_NUMBERS = 4_000_000
+"""Numbers in all groups together, of 8 bytes each, up to which `fit` makes them unasked."""
+PRIOR_DRAWS = 1000
+"""Draws of ``prior`` and ``prior_predictive``, in one chain."""
+
+
+class NoGroup(InputError):
+    """Why a fit cannot have a group."""
+
+
+def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
+    """Add groups that ArviZ's functions need to a fit's tree, in place.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, or what was loaded.
+    groups : sequence of str
+        Of ``log_likelihood``, the log density of each row at each draw, latent variables summed out, in nats; of rows
+        that stand for several observations, of all of them. ``posterior_predictive`` and ``prior_predictive``, one data
+        set for each draw; ``prior``, draws from the prior, in one chain; ``log_prior``, the log prior density of each
+        draw, in nats, in the constrained space. Groups that the tree has are left as they are.
+
+    Returns
+    -------
+    xarray.DataTree
+        The same tree. The draws depend on the seed and the data of the fit only.
+
+    Raises
+    ------
+    InputError
+        When there is no such group; or the fit cannot have it, as its rows are not independent or were not kept, it is
+        a point estimate, or its prior is improper.
+
+    Examples
+    --------
+    >>> import arviz as az
+    >>> import bayeszoo as bz
+    >>> M = bz.find("gaussian_mean")
+    >>> tree = bz.fit(M.weak(bz.example(M)), method="exact", seed=1, groups=[])
+    >>> round(float(az.loo(bz.extend(tree, ["log_likelihood"])).elpd), 1) < 0
+    True
+    """
+    if isinstance(groups, str) or not set(groups) <= set(GROUPS):
+        unknown = groups if isinstance(groups, str) else next(name for name in groups if name not in GROUPS)
+        raise InputError(f"there is no group {unknown!r} to add", hint=f"give a list of {', '.join(GROUPS)}")
+    fit = Fit(tree)
+    for name in GROUPS:
+        if name in groups and name not in fit:
+            tree[name] = xr.DataTree(_MAKERS[name](fit))
+    return tree
+
+
+def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
+    """Add the groups that a fit can have, in place; instead of those beyond `MOST_NUMBERS` a note says how to."""
+    fit = Fit(tree)
+    left_out, room = [], MOST_NUMBERS
+    for name, numbers in _by_default(fit).items():
+        if numbers > room:
+            left_out.append(name)
+            continue
+        room -= numbers
+        with suppress(NoGroup, NumericalError):
+            extend(tree, [name])
+    if left_out:
+        note = f"left out, as they would hold more than {MOST_NUMBERS} numbers: {', '.join(left_out)}"
+        tree.attrs["notes"] = dumps([*fit.notes, f"{note}; bz.extend(tree, [...]) adds them"])
+    return tree
+
+
+def _by_default(fit: Fit) -> dict[str, int]:
+    """Name the groups that take little time, and how many numbers each holds.
+
+    Others load PyMC, or go through the draws one by one, which next to a sampler takes little time too.
+    """
+    if isinstance(fit.given, Accumulated) or not isinstance(fit.model, Observable) or fit.kind == "point estimate":
+        return {}
+    closed, draws, outcome = isinstance(fit.model, Exact), fit.draws(), _outcome(fit)
+    quick = {"prior": closed, "prior_predictive": closed, "log_prior": isinstance(fit.model, Latent)}
+    count = math.prod(next(iter(draws.values())).shape[:2])
+    numbers = {
+        "log_likelihood": count * len(outcome),
+        "posterior_predictive": count * outcome.size,
+        "prior": PRIOR_DRAWS * sum(math.prod(values.shape[2:]) for values in draws.values()),
+        "prior_predictive": PRIOR_DRAWS * outcome.size,
+        "log_prior": count,
+    }
+    return {name: numbers[name] for name in GROUPS if fit.kind == "sampled" or quick.get(name, True)}
+
+
+def _outcome(fit: Fit) -> np.ndarray:
+    return np.asarray(fit.model.inputs.outcome(fit.data))
+
+
+def _observable(fit: Fit) -> Any:
+    """Return the model, which says how each row is distributed given the parameters."""
+    if not isinstance(fit.model, Observable):
+        raise NoGroup(f"the rows of {fit.model.name} are not independent given the parameters")
+    return fit.model
+
+
+def _draws(fit: Fit) -> dict[str, np.ndarray]:
+    if fit.kind == "point estimate":
+        raise NoGroup("a point estimate has no posterior draws")
+    return fit.draws()
+
+
+def _by_chain(draws: Values, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
+    """Compute chain by chain, which bounds the memory, and stack the chains."""
+    chains = len(next(iter(draws.values())))
+    return np.stack([compute({name: values[chain] for name, values in draws.items()}) for chain in range(chains)])
+
+
+def _of_rows(fit: Fit, values: np.ndarray) -> xr.Dataset:
+    """Name an array (chain, draw, row, ...) as the outcome in ``observed_data``, with its axes."""
+    observed = fit.tree["observed_data"].to_dataset()
+    name, variable = next(iter(observed.data_vars.items()))
+    dims = ("chain", "draw", *variable.dims)[: values.ndim]
+    coords = {dim: np.arange(size) for dim, size in zip(dims, values.shape, strict=True) if dim in ("chain", "draw")}
+    labels = {dim: observed[dim].to_numpy() for dim in dims if dim in observed.coords}
+    return xr.Dataset({name: (dims, values)}, coords={**coords, **labels})
+
+
+def _log_likelihood(fit: Fit) -> xr.Dataset:
+    model, outcome = _observable(fit), _outcome(fit)
+    values = _by_chain(_draws(fit), lambda params: log_density(model.likelihood(params, fit.data), outcome))
+    return _of_rows(fit, values)
+
+
+def _posterior_predictive(fit: Fit) -> xr.Dataset:
+    return _replicated(fit, _draws(fit), _rng(fit, "posterior_predictive"))
+
+
+def _prior_predictive(fit: Fit) -> xr.Dataset:
+    _observable(fit)
+    extend(fit.tree, ["prior"])
+    return _replicated(fit, fit.draws("prior"), _rng(fit, "prior_predictive"))
+
+
+def _replicated(fit: Fit, draws: Values, rng: np.random.Generator) -> xr.Dataset:
+    model, outcome = _observable(fit), _outcome(fit)
+    return _of_rows(fit, _by_chain(draws, lambda params: replicates(model, params, fit.data, outcome, rng)))
+
+
+def replicates(model: Any, params: Values, data: Values, outcome: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw the outcome of each row once for each draw of the parameters, shape (draws, *outcome.shape)."""
+    likelihood = model.likelihood(params, data)
+    if isinstance(likelihood, Categorical):  # which draws an indicator of each category
+        return np.argmax(likelihood.rvs(likelihood.p.shape, rng), axis=-1)
+    count = len(next(iter(params.values())))
+    return np.asarray(likelihood.rvs(size=(count, *outcome.shape), random_state=rng))
+
+
+def _prior(fit: Fit) -> xr.Dataset:
+    drawn = prior_draws(fit.model, fit.data, PRIOR_DRAWS, _rng(fit, "prior"))
+    posterior = fit.tree["posterior"].to_dataset()
+    if missing := [str(name) for name in posterior.data_vars if name not in drawn]:
+        raise NoGroup(f"the prior of {missing[0]} is not drawn by itself")
+    variables = {name: (variable.dims, drawn[str(name)][None]) for name, variable in posterior.data_vars.items()}
+    labels = {name: values for name, values in posterior.coords.items() if name not in ("chain", "draw")}
+    return xr.Dataset(variables, coords={**labels, "chain": [0], "draw": np.arange(PRIOR_DRAWS)})
+
+
+def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Draw from the prior, in closed form where there is one, else from the PyMC declaration; shape (draws, ...).
+
+    Raises
+    ------
+    InputError
+        When the prior is improper.
+    """
+    try:
+        drawn = (
+            dict(prior(model, data).rvs(draws, rng)) if isinstance(model, Exact) else _declared(model, data, draws, rng)
+        )
+    except (NotImplementedError, NumericalError) as error:
+        raise NoGroup(f"there are no draws from an improper prior: {error}") from error
+    if not all(np.isfinite(values).all() for values in drawn.values()):
+        raise NoGroup("there are no draws from an improper prior")
+    return drawn
+
+
+def _declared(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    import pymc as pm
+
+    declared = model.declare(data)
+    variables = [*declared.free_RVs, *declared.deterministics]
+    values = pm.draw(variables, draws=draws, random_seed=rng, mode="FAST_COMPILE")  # nothing is compiled
+    return {str(variable.name): np.asarray(value) for variable, value in zip(variables, values, strict=True)}
+
+
+def _log_prior(fit: Fit) -> xr.Dataset:
+    draws, model = _draws(fit), fit.model
+    if isinstance(model, Latent):
+        values = np.asarray(model.log_prior(draws, fit.data))
+    elif isinstance(model, Exact):
+        density = prior(model, fit.data).logpdf
+        shape = next(iter(draws.values())).shape[:2]
+        each = (density({name: value[i] for name, value in draws.items()}) for i in np.ndindex(shape))
+        values = np.fromiter(each, dtype=np.float64).reshape(shape)
+    else:
+        values = _declared_log_prior(fit)
+    coords = {name: np.arange(size) for name, size in zip(("chain", "draw"), values.shape, strict=True)}
+    return xr.Dataset({"log_prior": (("chain", "draw"), values)}, coords=coords)
+
+
+def _declared_log_prior(fit: Fit) -> np.ndarray:
+    import pymc as pm
+    import pytensor
+
+    posterior = xr.DataTree.from_dict({"posterior": fit.tree["posterior"].to_dataset()})
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        terms = pm.stats.compute_log_prior(
+            posterior, model=fit.model.declare(fit.data), extend_inferencedata=False, progressbar=False
+        )
+    return np.asarray(sum(v.sum(v.dims[2:]).to_numpy() for v in terms.data_vars.values()))
+
+
+def _rng(fit: Fit, name: str) -> np.random.Generator:
+    """Return the stream of a group: it depends on the seed and the data of the fit, and on no other group."""
+    return stream_of_fit(fit.tree.attrs, 0, "group", name)
+
+
+_MAKERS: dict[str, Callable[[Fit], Any]] = {
+    "log_likelihood": _log_likelihood,
+    "posterior_predictive": _posterior_predictive,
+    "prior": _prior,
+    "prior_predictive": _prior_predictive,
+    "log_prior": _log_prior,
+}

@@ -1,0 +1,138 @@
+"""The groups that ArviZ's functions look for: leave-one-out scores against our own, and every function on a fit."""
+
+import warnings
+
+import arviz as az
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo.answers.leave_out import NoScore, psis
+from bayeszoo.model.base import Observable
+from bayeszoo.results import groups
+from bayeszoo.results.stored import Fit
+
+matplotlib.use("agg")
+INDEPENDENT = [name for name in bz.names() if issubclass(bz.find(name), Observable)]
+"""Models whose rows are independent given the parameters."""
+RNG = np.random.default_rng(5)
+SINGLE = {"beta_bernoulli": {"y": RNG.integers(0, 2, 60)}, "dirichlet_multinomial": {"y": list("abcabba" * 9)}}
+"""Single observations, where the first data set of a model has several in a row."""
+FUNCTIONS = {
+    "plot_ppc_dist": lambda tree: az.plot_ppc_dist(tree, num_samples=5),
+    "plot_ppc_pit": az.plot_ppc_pit,
+    "plot_loo_pit": az.plot_loo_pit,
+    "plot_prior_posterior": lambda tree: az.plot_prior_posterior(tree, var_names=_first(tree)),
+    "psense_summary": lambda tree: az.psense_summary(tree, var_names=_first(tree)),
+}
+
+
+def _first(tree):
+    return [next(iter(tree["posterior"].data_vars))]
+
+
+def weak(name, data=None):
+    M = bz.find(name)
+    data = bz.read(M, data) if data is not None else bz.example(M)
+    return M.weak(data), data
+
+
+def score_of(tree):
+    """Return ArviZ's leave-one-out score and ours of the same draws, in nats."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a large k-hat, which both have
+        theirs = az.loo(tree)
+    arguments = Fit(tree).model, Fit(tree).data, tree["posterior"].to_dataset()
+    if theirs.warning:  # ours refuses
+        with pytest.raises(NoScore, match="k-hat"):
+            psis(*arguments)
+        return theirs, float(theirs.elpd)
+    ours = psis(*arguments)
+    return theirs, ours.mean * ours.total
+
+
+@pytest.mark.parametrize("name", ["gaussian_mean", "normal_inverse_wishart", "dirichlet_multinomial", "gamma_poisson"])
+def test_leave_one_out_is_that_of_arviz(name):
+    tree = bz.fit(*weak(name, SINGLE.get(name)), method="exact", seed=1)
+    theirs, ours = score_of(tree)
+    assert theirs.elpd == pytest.approx(ours, abs=1e-6)
+
+
+def test_log_likelihood_and_prior_are_those_of_scipy():
+    y = np.array([0.5, 1.0, -2.0])
+    model = bz.find("gaussian_mean")(m0=1, s0=2, sigma=3)
+    tree = bz.extend(bz.fit(model, y, "exact", seed=1), ["log_prior"])
+    mu = tree["posterior"]["mu"].to_numpy()
+    np.testing.assert_allclose(tree["log_likelihood"]["y"], stats.norm(mu[..., None], 3).logpdf(y), rtol=1e-12)
+    np.testing.assert_allclose(tree["log_prior"]["log_prior"], stats.norm(1, 2).logpdf(mu), rtol=1e-12)
+    prior = tree["prior"]["mu"].to_numpy().ravel()
+    assert stats.kstest(prior, stats.norm(1, 2).cdf).pvalue > 1e-4
+    replicated = tree["prior_predictive"]["y"].to_numpy()
+    assert stats.kstest(replicated[0, :, 0], stats.norm(1, np.hypot(2, 3)).cdf).pvalue > 1e-4
+    assert tree["posterior_predictive"]["y"].dims == ("chain", "draw", "row")
+
+
+def test_the_groups_leave_the_draws_as_they_are_and_come_out_the_same_later():
+    model, data = weak("gamma_poisson")
+    asked, later = (bz.fit(model, data, "exact", seed=1, groups=names) for names in (None, []))
+    assert not set(groups.GROUPS) & set(later.children)
+    assert asked["posterior"].identical(later["posterior"])
+    assert bz.extend(later)["posterior_predictive"].identical(asked["posterior_predictive"])
+
+
+def test_large_groups_are_left_out_with_a_note(monkeypatch):
+    monkeypatch.setattr(groups, "MOST_NUMBERS", 100_000)
+    model, data = weak("gaussian_mean")
+    tree = bz.fit(model, data, "exact", seed=1)
+    assert "log_likelihood" not in tree.children
+    assert "prior" in tree.children
+    assert "left out, as they would hold more than 100000 numbers: log_likelihood" in Fit(tree).notes[-1]
+    assert "log_likelihood" in bz.extend(tree, ["log_likelihood"]).children
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "wanted", "why"),
+    [
+        ("gaussian_mean", "exact", ["waic"], "there is no group 'waic'"),
+        ("gaussian_mean", "exact", "prior", "there is no group 'prior'"),
+        ("gaussian_mean", "map", ["log_likelihood"], "a point estimate has no posterior draws"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(name, method, wanted, why):
+    tree = bz.fit(*weak(name), method=method, seed=1, groups=[])
+    with pytest.raises(bz.InputError, match=why):
+        bz.extend(tree, wanted)
+
+
+def test_two_models_are_compared_by_arviz():
+    data = bz.example(bz.find("gaussian_mean"))
+    trees = {name: bz.fit(weak(name)[0], data["y"], "exact", seed=1) for name in ("gaussian_mean", "normal_gamma")}
+    table = az.compare(trees, round_to="none")
+    difference = table["elpd"].iloc[0] - table["elpd"].iloc[1]
+    ours = {name: score_of(tree)[1] for name, tree in trees.items()}
+    assert difference == pytest.approx(abs(ours["gaussian_mean"] - ours["normal_gamma"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_arviz_take_a_fit(function):
+    tree = bz.extend(bz.fit(*weak("gaussian_mean"), method="exact", seed=1, draws=100))
+    FUNCTIONS[function](tree)
+    plt.close("all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_every_model_with_independent_rows(name):
+    model, data = weak(name, SINGLE.get(name))
+    if data.rows > 500:  # a draw of each row is large
+        data = model.inputs.split(data, 200)[0]
+    tree = bz.fit(model, data, method="nuts", seed=1)
+    assert set(groups.GROUPS) <= set(tree.children)
+    theirs, ours = score_of(tree)
+    assert theirs.elpd == pytest.approx(ours, abs=1e-6)
+    for run in FUNCTIONS.values():
+        run(tree)
+        plt.close("all")
