@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
 .DEFAULT_GOAL := help
-.PHONY: help env demo reports test test-all test-browser notebooks docs lint format bench scorecards clean
+.PHONY: help env demo reports test test-all test-browser notebooks docs docs-quick lint format bench scorecards clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -102,6 +102,10 @@ build/notebooks/%.ipynb: notebooks/%.py $(TOOLS)
 docs: $(NOTEBOOKS) ## Build the site, with the notebooks; writes build/site/
 	$(BIN)/python docs/build.py
 	@echo "Wrote build/site/index.html"
+
+docs-quick: $(TOOLS) ## The same site with notebooks that were not run and without pictures: nothing is fitted
+	$(BIN)/python docs/build.py --quick build/quick
+	@echo "Wrote build/quick/site/index.html"
 
 bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py

@@ -17,7 +17,7 @@ from bayeszoo.model.find import find
 from tests.quick import is_quick, one_bug_an_identity, quick_first
 
 BetaBernoulli = find("beta_bernoulli")
-COUNTS = {"successes": [3, 5, 0], "trials": [9, 6, 2]}
+COUNTS = {"successes": np.array([3, 5, 0]), "trials": np.array([9, 6, 2])}
 
 
 class SlightlyOtherPrior(BetaBernoulli):
