@@ -193,11 +193,6 @@ def test_one_coin_says_nothing_of_where_coins_lie():
     assert supremum - 1e-4 < found.log_evidence < supremum
 
 
-def test_many_births_neither():
-    found = bz.empirical_bayes(BetaBernoulli(), None, over=["a", "b"])
-    assert (found.status, set(found.boundary)) == ("at the boundary", {"a", "b"})
-
-
 def test_a_prior_centred_on_the_mean_collapses():
     found = bz.empirical_bayes(GaussianMean(m0=Y.mean(), sigma=2), Y, over="s0")
     assert found.boundary == {"s0": "no maximum in s0: the evidence does not fall as s0 -> 0"}
@@ -469,6 +464,7 @@ def test_the_command_refuses_in_one_line(run, table, options, message):
     assert message in err
 
 
+@pytest.mark.slow
 def test_the_command_does_not_wait_for_pymc(table):
     code = (
         "import sys\nfrom bayeszoo.cli.app import main\ntry: main()\nexcept SystemExit as stop: print(stop.code)\n"

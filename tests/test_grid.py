@@ -230,6 +230,7 @@ def test_moments_that_the_bounds_decide_are_withheld(ridge):
     assert "mean and sd of tau are withheld: 0.3" in repr(ridge)
 
 
+@pytest.mark.slow
 def test_two_fields_between_narrow_bounds_are_scipy_s_double_integral():
     bounds = {"tau": (0.5, 4.0), "sigma": (0.2, 1.5)}
     found = bz.full_bayes(Ridge(s0=3), SMALL, bounds=bounds)
@@ -279,6 +280,7 @@ def test_a_sharp_posterior_between_wide_bounds():
     assert found.fields["sigma"]["sd"] == pytest.approx(y.std() / math.sqrt(2 * len(y)), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_mean_of_many_patients_is_that_of_the_plug_in_and_a_little_wider():
     found = ok(bz.full_bayes(Ridge.weak(bz.example(Ridge)), over=["tau", "sigma"]))
     w = found.parameters["w"]

@@ -245,6 +245,7 @@ def test_psis_agrees_with_refitting(gaussian):
     assert 0 < nuts["loo_mcse"] < 0.05
     assert abs(nuts["loo"] - exact.sum()) < 4.4 * nuts["loo_mcse"]
     assert nuts["k_hat"] < 0.7
+    assert nuts["kfold_from"] == "withheld: nuts would have to run for each fold: give the model itself"
     assert table.loc["exact", "loo"] == pytest.approx(exact.sum(), rel=1e-9)
     assert np.isnan(table.loc["exact", "k_hat"])
 

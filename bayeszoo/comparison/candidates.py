@@ -85,58 +85,59 @@ def gather(given: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidat
     Raises
     ------
     InputError
-        When there are none, or one is neither a model nor a fit.
+        When there are none, or what is given is neither a model nor a fit.
     """
-    items = given.items() if isinstance(given, Mapping) else [("", one) for one in given]
+    items = given.items() if isinstance(given, Mapping) else [("", each) for each in given]
     known: dict[type[Model], Data] = {}
-    found = [_candidate(str(name), one, data, known) for name, one in items]
-    if not found:
+    candidates = [_candidate(str(name), each, data, known) for name, each in items]
+    if not candidates:
         raise InputError("there is nothing to select from", hint="give models or fits")
-    return [replace(one, name=name) for one, name in zip(found, unique(one.name for one in found), strict=True)]
+    names = unique(candidate.name for candidate in candidates)
+    return [replace(candidate, name=name) for candidate, name in zip(candidates, names, strict=True)]
 
 
 def unique(names: Iterable[str]) -> list[str]:
     """Return the names, those that were met before with a number: ``a``, ``a (2)``, ``a (3)``."""
-    made: list[str] = []
-    seen: set[str] = set()
+    numbered: dict[str, None] = {}
     for name in names:
-        numbered = (f"{name} ({i})" for i in count(2))
-        made.append(name if name not in seen else next(one for one in numbered if one not in seen))
-        seen.add(made[-1])
-    return made
+        with_number = (f"{name} ({i})" for i in count(2))
+        numbered[name if name not in numbered else next(each for each in with_number if each not in numbered)] = None
+    return list(numbered)
 
 
-def label(one: Model | xr.DataTree) -> str:
+def label(candidate: Model | xr.DataTree) -> str:
     """Name a model by its fields, and a fit by its method as well."""
-    return str(one) if isinstance(one, Model) else f"{one.attrs['method']} {model_label(one)}"
+    if isinstance(candidate, Model):
+        return str(candidate)
+    return f"{candidate.attrs['method']} {model_label(candidate)}"
 
 
-def _candidate(name: str, one: Any, data: Any, known: dict[type[Model], Data]) -> Candidate:
-    if isinstance(one, Model):
-        kind = type(one)
-        known[kind] = read(one, known.get(kind, data))
-        return Candidate(name or label(one), one, known[kind])
-    if "data_digest" in getattr(one, "attrs", {}):
-        return Candidate(name or label(one), Fit(one).model, Fit(one).data, one)
-    wrong = f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
+def _candidate(name: str, given: Any, data: Any, known: dict[type[Model], Data]) -> Candidate:
+    if isinstance(given, Model):
+        kind = type(given)
+        known[kind] = read(given, known.get(kind, data))
+        return Candidate(name or label(given), given, known[kind])
+    if "data_digest" in getattr(given, "attrs", {}):
+        return Candidate(name or label(given), Fit(given).model, Fit(given).data, given)
+    wrong = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
     raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
 
 
-def require_comparable(found: list[Candidate]) -> None:
+def require_comparable(candidates: list[Candidate]) -> None:
     """Raise `InputError` unless the candidates are of the same data, and of the same observations in them."""
-    first = found[0]
-    for one in found[1:]:
-        types = [each.model.inputs.outcome(each.data).dtype for each in (first, one)]
+    first, *others = candidates
+    for other in others:
+        types = [each.model.inputs.outcome(each.data).dtype for each in (first, other)]
         if (types[0].kind == "f") != (types[1].kind == "f"):
             raise InputError(
-                f"{first.name} and {one.name} take the data as {types[0]} and {types[1]}: a probability of counts and "
-                "a density of real numbers are not comparable"
+                f"{first.name} and {other.name} take the data as {types[0]} and {types[1]}: a probability of counts "
+                "and a density of real numbers are not comparable"
             )
-    require_same_data([(one.data.digest, one.data.source) for one in found], "candidates")
-    for one in found[1:]:
-        if not _same_observations(first, one):
+    require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
+    for other in others:
+        if not _same_observations(first, other):
             raise InputError(
-                f"one observation of {first.name} is not one observation of {one.name}: their scores cannot be compared"
+                f"one observation of {first.name} is not one observation of {other.name}: their scores cannot be compared"
             )
 
 

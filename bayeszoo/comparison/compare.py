@@ -109,11 +109,11 @@ def compare(
         methods = [methods] if isinstance(methods, str) else methods
         fits = fit_each(fits, data, _default_methods(type(fits)) if methods is None else methods, seed)
     fits = list(fits)
-    trees = [one for one in fits if not isinstance(one, Withheld)]
-    require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
+    trees = [each for each in fits if not isinstance(each, Withheld)]
+    require_same_data([(each.attrs["data_digest"], each.attrs["data_source"]) for each in trees], "fits")
     same = iter(matched(trees))
-    fits = [one if isinstance(one, Withheld) else next(same) for one in fits]
-    rows = [{"fit": label, **row} for label, one in zip(names_of(fits), fits, strict=True) for row in _rows(one)]
+    fits = [each if isinstance(each, Withheld) else next(same) for each in fits]
+    rows = [{"fit": label, **row} for label, each in zip(names_of(fits), fits, strict=True) for row in _rows(each)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -149,16 +149,16 @@ def fit_each(
     data = given(model, data)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # one for all, so that one command gives all again
     reporter = reporter or Reporter()
-    found: list[xr.DataTree | Withheld] = []
+    fits: list[xr.DataTree | Withheld] = []
     for method in methods:
         reporter.say(f"{model.name}: {method}")
         try:
             if method == "enumerate":
                 _require_few(model, data)
-            found.append(fit(model, data, method, seed=seed, reporter=reporter))
+            fits.append(fit(model, data, method, seed=seed, reporter=reporter))
         except NumericalError as error:
-            found.append(Withheld(method, str(error)))
-    return found
+            fits.append(Withheld(method, str(error)))
+    return fits
 
 
 def _require_few(model: Model, data: Data | Accumulated) -> None:
@@ -179,13 +179,13 @@ def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:
 
 def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
     """Name each fit by its method, by model and prior too where these differ, and numbered where that is not enough."""
-    labels = {model_label(one): one.attrs["model"] for one in fits if not isinstance(one, Withheld)}
+    labels = {model_label(each): each.attrs["model"] for each in fits if not isinstance(each, Withheld)}
     models_suffice, plain = len(set(labels.values())) == len(labels), []
-    for one in fits:
-        if isinstance(one, Withheld) or len(labels) == 1:
-            plain.append(one.method if isinstance(one, Withheld) else one.attrs["method"])
+    for each in fits:
+        if isinstance(each, Withheld) or len(labels) == 1:
+            plain.append(each.method if isinstance(each, Withheld) else each.attrs["method"])
         else:
-            plain.append(f"{one.attrs['method']} {one.attrs['model'] if models_suffice else model_label(one)}")
+            plain.append(f"{each.attrs['method']} {each.attrs['model'] if models_suffice else model_label(each)}")
     return [f"{name} ({plain[: i + 1].count(name)})" if name in plain[:i] else name for i, name in enumerate(plain)]
 
 
@@ -194,25 +194,27 @@ def model_label(tree: xr.DataTree) -> str:
     return label_of(find(tree.attrs["model"]), Fit(tree).fields)
 
 
-def _rows(one: xr.DataTree | Withheld) -> list[dict[str, Any]]:
-    if isinstance(one, Withheld):
-        return [{"method": one.method, "status": f"withheld: {one.reason}"}]
+def _rows(fitted: xr.DataTree | Withheld) -> list[dict[str, Any]]:
+    if isinstance(fitted, Withheld):
+        return [{"method": fitted.method, "status": f"withheld: {fitted.reason}"}]
     whole = {
-        "model": model_label(one),
-        "method": one.attrs["method"],
-        "kind": one.attrs["kind"],
-        "status": one.attrs["status"],
-        "seconds": sum(Fit(one).seconds.values()),
-        **(_evidence(one) | _loo(one) if one.attrs["status"] == "ok" else {}),
+        "model": model_label(fitted),
+        "method": fitted.attrs["method"],
+        "kind": fitted.attrs["kind"],
+        "status": fitted.attrs["status"],
+        "seconds": sum(Fit(fitted).seconds.values()),
+        **(_evidence(fitted) | _loo(fitted) if fitted.attrs["status"] == "ok" else {}),
     }
     return [
-        {**whole, **row} for name, found in summarize(one, listed(one)).items() for row in _elements(one, name, found)
+        {**whole, **row}
+        for name, summary in summarize(fitted, listed(fitted)).items()
+        for row in _elements(fitted, name, summary)
     ]
 
 
-def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
+def _elements(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
-    columns = {key: found[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, found)
+    columns = {key: summary[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, summary)
     signs = probability_positive(tree, name)
     columns |= dict(zip(("p_positive", "p_positive_mcse"), signs, strict=True)) if signs else {}
     rows = []
@@ -224,23 +226,23 @@ def _elements(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | Non
 
 def _evidence(tree: xr.DataTree) -> dict[str, float]:
     """Return log evidence and ELBO, each with its own Monte Carlo error and its own distance from the exact one."""
-    found: dict[str, float] = {}
+    columns: dict[str, float] = {}
     for name, short, error in (("log_evidence", "evidence", "log_evidence_mcse"), ("elbo", "elbo", "elbo_se")):
         value, se = Fit(tree).fact(name), Fit(tree).fact(error)
         if value is None:
             continue
-        found |= {name: value, f"{short}_se": 0.0 if se is None else se}
+        columns |= {name: value, f"{short}_se": 0.0 if se is None else se}
         if tree.attrs["kind"] != "exact" and "exact" in tree.children:
-            found[f"{short}_gap"] = tree["exact"].attrs["log_evidence"] - value
-    return found
+            columns[f"{short}_gap"] = tree["exact"].attrs["log_evidence"] - value
+    return columns
 
 
 def _loo(tree: xr.DataTree) -> dict[str, float]:
     model, data, method = Fit(tree).model, Fit(tree).given, tree.attrs["method"]
     if method == "exact":
-        found = score.integrated(model, data)
+        scored = score.integrated(model, data)
     elif tree.attrs["kind"] == "point estimate":
-        found = score.plugged_in(model, data, method)
+        scored = score.plugged_in(model, data, method)
     else:
-        found = score.from_draws(model, data, tree["posterior"].to_dataset())
-    return {} if found is None else {"loo_score": found.mean, "loo_se": found.se, "loo_mcse": found.mcse}
+        scored = score.from_draws(model, data, tree["posterior"].to_dataset())
+    return {} if scored is None else {"loo_score": scored.mean, "loo_se": scored.se, "loo_mcse": scored.mcse}

@@ -65,10 +65,10 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
     given = list(numbers)
     if not given:
         raise InputError("the list of numbers of components is empty", hint="give range(1, 6)")
-    made = {f"{name}={number}": cast(Model, replace(cast(Any, model), **{name: number})) for number in given}
-    if len(made) < len(given):
+    candidates = {f"{name}={number}": cast(Model, replace(cast(Any, model), **{name: number})) for number in given}
+    if len(candidates) < len(given):
         raise InputError(f"{name}={max(given, key=given.count)} is given twice")
-    return made
+    return candidates
 
 
 def number_of_components(model: type[Model]) -> str | None:
@@ -122,8 +122,8 @@ class Criteria:
         """Return the maximum of the log likelihood, by EM."""
         if not isinstance(self.model, Latent):
             raise NumericalError("no closed form")
-        found = em.climbs(self.model, self._sample, self._rng("em"), flat=True)
-        return found.best.expectation.value, _reached("EM", found)
+        climbed = em.climbs(self.model, self._sample, self._rng("em"), flat=True)
+        return climbed.best.expectation.value, _reached("EM", climbed)
 
     def elbo(self) -> tuple[float, str]:
         """Return the evidence lower bound of variational Bayes."""
@@ -138,10 +138,10 @@ class Criteria:
         if not (isinstance(self.model, Variational) and dual_importance.can_estimate(self.model)):
             raise NumericalError(NO_EVIDENCE)
         starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
-        found = dual_importance.estimate(self.model, self.data, self._rng("importance"), starts)
-        if wrong := failures([at_most("k-hat", found.k_hat, MAX_K_HAT)]):
+        estimate = dual_importance.estimate(self.model, self.data, self._rng("importance"), starts)
+        if wrong := failures([at_most("k-hat", estimate.k_hat, MAX_K_HAT)]):
             raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
-        return found.log_evidence, found.mcse, "importance sampling"
+        return estimate.log_evidence, estimate.mcse, "importance sampling"
 
     @property
     def _is_enumerable(self) -> bool:
@@ -166,9 +166,9 @@ class Criteria:
         return stream(self.seed, self.model.name, fields_of(self.model), Data(self.data).digest, purpose)
 
 
-def _reached(how: str, found: Search) -> str:
+def _reached(how: str, climbed: Search) -> str:
     """Say how many restarts reached the best; what a fit would withhold is withheld here."""
-    if wrong := failures(found.checks):
+    if wrong := failures(climbed.checks):
         raise NumericalError(f"{how}: {wrong}")
-    facts = found.facts
+    facts = climbed.facts
     return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts"

@@ -70,15 +70,15 @@ def estimate(model: Any, data: Values, rng: np.random.Generator, starts: Iterabl
     starts : iterable
         Some q(theta), at most `CHAINS`, from whose draws the first Gibbs samplers begin; the others begin at random.
     """
-    begin, visited, found = [*starts], [], Estimate(math.nan, math.nan, math.nan)
+    begin, visited, weighed = [*starts], [], Estimate(math.nan, math.nan, math.nan)
     for _ in range(ROUNDS):
         begin += [model.vb_start(data, rng) for _ in range(CHAINS - len(begin))]
         pairs = zip(begin, itertools.cycle(COUNTS), strict=False)
-        visited += [one for start, count in pairs for one in _visited(model, data, start, count, rng)]
-        found, begin = _weighed(model, data, visited), []
-        if found.k_hat <= MAX_K_HAT:
+        visited += [pair for start, count in pairs for pair in _visited(model, data, start, count, rng)]
+        weighed, begin = _weighed(model, data, visited), []
+        if weighed.k_hat <= MAX_K_HAT:
             break
-    return found
+    return weighed
 
 
 def can_estimate(model: Any) -> bool:
@@ -95,12 +95,12 @@ def _visited(
 
     The sampler goes on from a draw that is not among these: they are independent given all posteriors.
     """
-    found = []
+    visited = []
     for _ in range(SWEEPS + 1):
         drawn = {name: _positive(values) for name, values in model.vb_posterior(q).rvs((1 + DRAWS,), rng).items()}
-        found.append((q, {name: values[1:] for name, values in drawn.items()}))
+        visited.append((q, {name: values[1:] for name, values in drawn.items()}))
         q = model.resampled({name: values[0] for name, values in drawn.items()}, data, count, rng)
-    return found[-KEPT:]
+    return visited[-KEPT:]
 
 
 def _positive(values: np.ndarray) -> np.ndarray:

@@ -123,12 +123,12 @@ def held_out(
         tree = fit(model, as_data_of(model, seen), method, seed=seed, reporter=reporter, groups=())
         scores.append(word_score(tree, kept_back))
         rows.append({"model": str(model), **_about(tree, scores[-1])})
-    best = max(scores, key=lambda one: one.mean)
-    differences = [_difference(one, best) for one in scores]
-    made = pd.DataFrame([{**row, **more} for row, more in zip(rows, differences, strict=True)])
-    made = made.sort_values("log_score", ascending=False, ignore_index=True)
-    made.attrs["notes"] = list(corpus.notes)
-    return made
+    best = max(scores, key=lambda score: score.mean)
+    differences = [_difference(score, best) for score in scores]
+    table = pd.DataFrame([{**row, **more} for row, more in zip(rows, differences, strict=True)])
+    table = table.sort_values("log_score", ascending=False, ignore_index=True)
+    table.attrs["notes"] = list(corpus.notes)
+    return table
 
 
 def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -185,10 +185,10 @@ def _chunks(cells: int, draws: int) -> Iterator[slice]:
 
 def _probability(weights: np.ndarray, topics: np.ndarray, doc: np.ndarray, term: np.ndarray) -> np.ndarray:
     """Return the probability of the word of each cell for each draw, of shape (chain, draw, cells)."""
-    made = np.zeros((*topics.shape[:2], len(doc)))
+    probability = np.zeros((*topics.shape[:2], len(doc)))
     for k in range(topics.shape[2]):
-        made += weights[:, :, doc, k] * topics[:, :, k, term]
-    return made
+        probability += weights[:, :, doc, k] * topics[:, :, k, term]
+    return probability
 
 
 def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]:
@@ -246,15 +246,15 @@ class _OfWords:
 def _about(tree: xr.DataTree, score: WordScore) -> dict[str, Any]:
     words = int(score.words.sum())
     of_fit = {name: tree.attrs[name] for name in ("method", "kind", "status")}
-    found = {"log_score": score.mean, "mcse": score.mcse / words, "perplexity": math.exp(-score.mean), "words": words}
-    return {**found, **of_fit, "seconds": sum(Fit(tree).seconds.values())}
+    scored = {"log_score": score.mean, "mcse": score.mcse / words, "perplexity": math.exp(-score.mean), "words": words}
+    return {**scored, **of_fit, "seconds": sum(Fit(tree).seconds.values())}
 
 
-def _difference(one: WordScore, best: WordScore) -> dict[str, float]:
+def _difference(score: WordScore, best: WordScore) -> dict[str, float]:
     """Return the difference of mean scores, and its standard error over documents, the ratio of sums linearized."""
-    gap, words = one.by_document - best.by_document, one.words
+    gap, words = score.by_document - best.by_document, score.words
     mean, count = float(gap.sum() / words.sum()), int(np.sum(words > 0))
-    if one is best or count < 2:
+    if score is best or count < 2:
         return {"difference": mean, "difference_se": math.nan}
     spread = float(np.sum((gap - mean * words) ** 2)) * count / (count - 1)
     return {"difference": mean, "difference_se": math.sqrt(spread) / float(words.sum())}

@@ -174,30 +174,50 @@ def select(
     import pandas as pd
 
     how = Settings(folds, seed, keep_probability, loo)
-    found = gather(candidates, data)
-    require_comparable(found)
-    rows, predictions = [], []
+    gathered = gather(candidates, data)
+    require_comparable(gathered)
+    rows, scores = [], []
     with one_thread():
-        for i, one in enumerate(found):
-            (reporter or Reporter()).progress("candidates", i, len(found))
-            predictions.append(_predictions(one, how))
-            rows.append(_row(one, how, predictions[-1]))
+        for i, candidate in enumerate(gathered):
+            (reporter or Reporter()).progress("candidates", i, len(gathered))
+            scores.append(_scores(candidate, how))
+            rows.append(_row(candidate, how, scores[-1]))
     _bayes_factors(rows)
     for name in ("kfold", "loo"):
-        _differences(name, rows, [each[name] for each in predictions])
+        _differences(name, rows, [each[name] for each in scores])
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable", ignore_index=True)
 
 
-def _row(one: Candidate, how: Settings, predictions: Mapping[str, Score | NoScore]) -> dict[str, Any]:
-    latent = Criteria.of(one.model, one.data, how.seed)
-    row = {"model": one.name, "components": _components(one.model), **_evidence(one, latent)}
-    row |= {**_bound(one, latent), **_likelihood(one, latent), **_description(one, how.keep_probability)}
-    row |= _prediction("kfold", predictions["kfold"], "plug-in of the MLE" if plug_in(one.model) else "exact")
-    loo = predictions["loo"]
-    row |= _prediction("loo", loo, "PSIS" if one.has_draws else "exact")
+def _row(candidate: Candidate, how: Settings, scores: Mapping[str, Score | NoScore]) -> dict[str, Any]:
+    latent = Criteria.of(candidate.model, candidate.data, how.seed)
+    row = {"model": candidate.name, "components": _components(candidate.model), "status": candidate.status}
+    row["observations"] = int(candidate.observations[1].sum())
+    row |= _or_withheld("evidence", candidate, lambda: _evidence(candidate, latent))
+    row |= _or_withheld("elbo", candidate, lambda: _bound(latent))
+    row |= _or_withheld("likelihood", candidate, lambda: _likelihood(candidate, latent))
+    row |= _or_withheld("mdl", candidate, lambda: _description(candidate, how.keep_probability))
+    row |= _prediction("kfold", scores["kfold"], "plug-in of the MLE" if plug_in(candidate.model) else "exact")
+    loo = scores["loo"]
+    row |= _prediction("loo", loo, "PSIS" if candidate.has_draws else "exact")
     row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
-    return row | {"k_hat": loo.k_hat, "observations": int(one.observations[1].sum()), "status": one.status}
+    return row | {"k_hat": loo.k_hat}
+
+
+def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return computed columns, or the reason why they are withheld, in the column ``{name}_from``."""
+    if candidate.status != "ok":
+        return {f"{name}_from": f"withheld: the fit is {candidate.status}"}
+    try:
+        return compute()
+    except NumericalError as error:
+        return {f"{name}_from": f"withheld: {error}"}
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise NumericalError(f"it is not finite ({value})")
+    return value
 
 
 def _components(model: Any) -> float:
@@ -208,66 +228,55 @@ def _components(model: Any) -> float:
 # Evidence
 
 
-def _evidence(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
-    of_model = latent is not None and latent.has_evidence and one.method != "smc"
-    try:
-        _require_ok(one)
-        if not of_model and (reason := _no_evidence(one)):
-            raise NumericalError(reason)
-        value, se, source = latent.evidence() if latent and of_model else _log_evidence(one)
-        if not math.isfinite(value):
-            raise NumericalError(f"it is not finite ({value})")
-    except NumericalError as error:
-        return {"evidence_from": f"withheld: {error}"}
-    return {"log_evidence": value, "evidence_se": se, "evidence_from": source}
+def _evidence(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    if latent is not None and latent.has_evidence and candidate.method != "smc":
+        value, se, source = latent.evidence()
+    elif reason := _no_evidence(candidate):
+        raise NumericalError(reason)
+    else:
+        value, se, source = _log_evidence(candidate)
+    return {"log_evidence": _finite(value), "evidence_se": se, "evidence_from": source}
 
 
-def _log_evidence(one: Candidate) -> tuple[float, float, str]:
+def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method."""
-    if one.tree is None or one.method == "exact":
-        return float(cast(Exact, one.model).log_evidence(one.stats)), 0.0, one.method
-    value, error = Fit(one.tree).fact("log_evidence"), Fit(one.tree).fact("log_evidence_mcse")
-    return (math.nan if value is None else value), (math.nan if error is None else error), one.method
+    if candidate.tree is None or candidate.method == "exact":
+        return float(cast(Exact, candidate.model).log_evidence(candidate.stats)), 0.0, candidate.method
+    values = (Fit(candidate.tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
+    value, error = (math.nan if value is None else value for value in values)
+    return value, error, candidate.method
 
 
-def _bound(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
-    try:
-        _require_ok(one)
-        if latent is None:
-            raise NumericalError("no variational Bayes")
-        value, source = latent.elbo()
-    except NumericalError as error:
-        return {"elbo_from": f"withheld: {error}"}
-    return {"elbo": value, "elbo_from": source}
-
-
-def _require_ok(one: Candidate) -> None:
-    if one.status != "ok":
-        raise NumericalError(f"the fit is {one.status}")
-
-
-def _no_evidence(one: Candidate) -> str | None:
+def _no_evidence(candidate: Candidate) -> str | None:
     """Say why a candidate has no evidence; None when it has one."""
-    if isinstance(one.model, Exact):
-        return None if one.method in ("exact", "smc") else f"{one.method} gives none: give the model itself"
-    if undefined := _undefined(one):
+    if isinstance(candidate.model, Exact):
+        has = candidate.method in ("exact", "smc")
+        return None if has else f"{candidate.method} gives none: give the model itself"
+    if undefined := _undefined(candidate):
         return undefined
-    if one.method != "smc":
-        what = "no closed form" if one.tree is None else f"{one.method} gives none"
-        return f"{what}: give a fit by smc"
-    return "it is of the table of counts, not of the ordered observations" if _of_counts(one) else None
+    if candidate.method != "smc":
+        lacking = "no closed form" if candidate.tree is None else f"{candidate.method} gives none"
+        return f"{lacking}: give a fit by smc"
+    return "it is of the table of counts, not of the ordered observations" if _of_counts(candidate) else None
 
 
-def _undefined(one: Candidate) -> str | None:
+def _undefined(candidate: Candidate) -> str | None:
     """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
     from bayeszoo.inference.engine.density import no_evidence
 
-    return no_evidence(one.model.declare(one.data))
+    return no_evidence(candidate.model.declare(candidate.data))
 
 
-def _of_counts(one: Candidate) -> bool:
+def _of_counts(candidate: Candidate) -> bool:
     """Say whether a density of the rows is one of counts: of each row's trials in whatever order."""
-    return not isinstance(one.model, Sufficient) and one.observations[0].keys() != one.data.keys()
+    return not isinstance(candidate.model, Sufficient) and candidate.observations[0].keys() != candidate.data.keys()
+
+
+def _bound(latent: Criteria | None) -> dict[str, Any]:
+    if latent is None:
+        raise NumericalError("no variational Bayes")
+    value, source = latent.elbo()
+    return {"elbo": value, "elbo_from": source}
 
 
 def _bayes_factors(rows: list[dict[str, Any]]) -> None:
@@ -283,37 +292,27 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
             row["probability"] = math.exp(row["log_evidence"] - total)
 
 
-# Likelihood
+# Likelihood and description length
 
 
-def _likelihood(one: Candidate, latent: Criteria | None) -> dict[str, Any]:
-    try:
-        _require_ok(one)
-        value, source = latent.log_likelihood() if latent else (_max_log_likelihood(one), "closed form")
-    except NumericalError as error:
-        return {"likelihood_from": f"withheld: {error}"}
-    k, n = cast(PointEstimates, one.model).free_parameters(one.stats), float(one.observations[1].sum())
+def _likelihood(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
+    value, source = latent.log_likelihood() if latent else (_max_log_likelihood(candidate), "closed form")
+    k = cast(PointEstimates, candidate.model).free_parameters(candidate.stats)
     return {
         "log_likelihood": value,
         "likelihood_from": source,
         "parameters": k,
         "aic": 2 * k - 2 * value,
-        "bic": k * math.log(n) - 2 * value,
+        "bic": k * math.log(candidate.observations[1].sum()) - 2 * value,
     }
 
 
-def _max_log_likelihood(one: Candidate) -> float:
+def _max_log_likelihood(candidate: Candidate) -> float:
     """Return the maximum of the log likelihood, or raise `NumericalError` with the reason why there is none."""
-    model = one.model
+    model = candidate.model
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and isinstance(model, Sufficient)):
         raise NumericalError("no closed form")
-    value = cast(float, log_likelihood(cast(Model, model), model.mle(one.stats), one.data))
-    if not math.isfinite(value):
-        raise NumericalError(f"it is not finite ({value})")
-    return value
-
-
-# Description length
+    return _finite(cast(float, log_likelihood(cast(Model, model), model.mle(candidate.stats), candidate.data)))
 
 
 @runtime_checkable
@@ -324,74 +323,65 @@ class LeastSquares(Protocol):
         """Return the squared error of least squares, and the number of terms."""
 
 
-def _description(one: Candidate, keep: float) -> dict[str, Any]:
-    try:
-        return {"mdl": _description_length(one, keep), "mdl_from": "least squares"}
-    except NumericalError as error:
-        return {"mdl_from": f"withheld: {error}"}
-
-
-def _description_length(one: Candidate, keep: float) -> float:
-    """Return the description length, or raise `NumericalError` with the reason why there is none."""
-    _require_ok(one)
-    if not isinstance(one.model, LeastSquares):
+def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
+    """Return the description length."""
+    if not isinstance(candidate.model, LeastSquares):
         raise NumericalError("it is not a linear model of a Gaussian outcome")
-    squared_error, terms = one.model.squared_error(one.stats)
+    squared_error, terms = candidate.model.squared_error(candidate.stats)
     if not squared_error:
         raise NumericalError("the least-squares residuals are all zero")
-    n = float(one.observations[1].sum())
-    return n / 2 * math.log(squared_error / n) + terms * (math.log(n) / 2 - math.log(keep))
+    n = float(candidate.observations[1].sum())
+    length = n / 2 * math.log(squared_error / n) + terms * (math.log(n) / 2 - math.log(keep))
+    return {"mdl": length, "mdl_from": "least squares"}
 
 
 # Prediction
 
 
-def _predictions(one: Candidate, how: Settings) -> dict[str, Score | NoScore]:
+def _scores(candidate: Candidate, how: Settings) -> dict[str, Score | NoScore]:
     """Return the predictive scores, or the reasons why there are none."""
+    if candidate.status != "ok":
+        return dict.fromkeys(("kfold", "loo"), NoScore(f"the fit is {candidate.status}"))
     return {
-        "kfold": _score(lambda: _k_fold(one, how)),
-        "loo": _score(lambda: _leave_one_out(one)) if how.loo else NoScore("not asked for"),
+        "kfold": _score(lambda: _k_fold(candidate, how)),
+        "loo": _score(lambda: _leave_one_out(candidate)) if how.loo else NoScore("not asked for"),
     }
 
 
-def _score(make: Callable[[], Score]) -> Score | NoScore:
+def _score(compute: Callable[[], Score]) -> Score | NoScore:
     try:
-        found = make()
+        computed = compute()
     except NoScore as reason:
         return reason
-    return found if math.isfinite(found.mean) else NoScore(f"it is not finite ({found.mean})")
+    return computed if math.isfinite(computed.mean) else NoScore(f"it is not finite ({computed.mean})")
 
 
-def _k_fold(one: Candidate, how: Settings) -> Score:
-    if one.status != "ok":
-        raise NoScore(f"the fit is {one.status}")
-    if one.kind != "exact" and isinstance(one.model, Predictive):
-        raise NoScore(f"{one.method} would have to run for each fold: give the model itself")
-    return score.k_fold(one.model, one.data, how.folds, how.seed, plug_in(one.model))
+def _k_fold(candidate: Candidate, how: Settings) -> Score:
+    if candidate.kind != "exact" and isinstance(candidate.model, Predictive):
+        raise NoScore(f"{candidate.method} would have to run for each fold: give the model itself")
+    return score.k_fold(candidate.model, candidate.data, how.folds, how.seed, plug_in(candidate.model))
 
 
-def _leave_one_out(one: Candidate) -> Score:
-    if one.status != "ok":
-        raise NoScore(f"the fit is {one.status}")
-    if one.tree is not None and one.has_draws:
-        return score.psis(one.model, one.data, one.tree["posterior"].to_dataset())
-    if one.kind == "exact" and isinstance(one.model, Predictive):
-        return score.closed_form(one.model, one.data)
-    what = "no closed form" if one.tree is None else f"{one.method} has no draws of the posterior"
-    raise NoScore(f"{what}: give a fit by nuts")
+def _leave_one_out(candidate: Candidate) -> Score:
+    if candidate.tree is not None and candidate.has_draws:
+        return score.psis(candidate.model, candidate.data, candidate.tree["posterior"].to_dataset())
+    if candidate.kind == "exact" and isinstance(candidate.model, Predictive):
+        return score.closed_form(candidate.model, candidate.data)
+    lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
+    raise NoScore(f"{lacking}: give a fit by nuts")
 
 
-def _prediction(name: str, found: Score | NoScore, source: str) -> dict[str, Any]:
-    if isinstance(found, NoScore):
-        return {f"{name}_from": f"withheld: {found}"}
-    return {name: found.total * found.mean, f"{name}_se": found.total * found.se, f"{name}_from": source}
+def _prediction(name: str, scored: Score | NoScore, source: str) -> dict[str, Any]:
+    if isinstance(scored, NoScore):
+        return {f"{name}_from": f"withheld: {scored}"}
+    return {name: scored.total * scored.mean, f"{name}_se": scored.total * scored.se, f"{name}_from": source}
 
 
 def _differences(name: str, rows: list[dict[str, Any]], scores: list[Score | NoScore]) -> None:
-    known = [(row, found) for row, found in zip(rows, scores, strict=True) if isinstance(found, Score)]
+    known = [(row, scored) for row, scored in zip(rows, scores, strict=True) if isinstance(scored, Score)]
     if not known:
         return
     _, best = max(known, key=lambda pair: pair[1].mean)
-    for row, found in known:
-        less = score.difference(found, best)
+    for row, scored in known:
+        less = score.difference(scored, best)
         row |= {f"{name}_difference": less.total * less.mean, f"{name}_difference_se": less.total * less.se}

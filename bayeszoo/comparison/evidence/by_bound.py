@@ -107,10 +107,10 @@ def by_vb(
     for name in over:
         if name not in getattr(model, "chosen_by_vb", ()):
             raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes")
-    found, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter)
-    after = found.best.state[0]
+    climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter)
+    after = climbed.best.state[0]
     edges = _edges(after, over)
-    checks = [*found.checks, at_most("fields at the boundary", len(edges), 0)]
+    checks = [*climbed.checks, at_most("fields at the boundary", len(edges), 0)]
     return EmpiricalBayesByVB(
         after,
         model,
@@ -118,12 +118,12 @@ def by_vb(
         math.nan,
         tuple(over),
         edges,
-        found.reached,
-        len(found.climbs),
+        climbed.reached,
+        len(climbed.climbs),
         checks,
-        elbo=found.best.objective,
+        elbo=climbed.best.objective,
         elbo_before=before,
-        trace=found.best.trace,
+        trace=climbed.best.trace,
     )
 
 
@@ -163,10 +163,10 @@ def _search(
 
 def _edges(model: Any, over: Sequence[str]) -> dict[str, str]:
     """Say which fields ended at an edge of the search, where the ELBO has no maximum."""
-    found = {}
+    edges = {}
     for name in over:
         values = np.asarray(getattr(model, name))
-        for limit, what in ((SMALLEST, "0"), (LARGEST, "infinity")):
+        for limit, end in ((SMALLEST, "0"), (LARGEST, "infinity")):
             if np.any(np.abs(np.log(values / limit)) < NEAR):
-                found[name] = f"no maximum in {name}: the ELBO does not fall as {name} -> {what}"
-    return found
+                edges[name] = f"no maximum in {name}: the ELBO does not fall as {name} -> {end}"
+    return edges

@@ -190,10 +190,10 @@ def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
             break  # only beyond the edge of the search
         best, far = higher, _far(surface, higher)
     ways = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
-    found = {
+    lines = {
         label: _said(surface.coordinates, entry, ways, best) for entry, label in enumerate(surface.coordinates.labels)
     }
-    return best, {label: line for label, line in found.items() if line}
+    return best, {label: line for label, line in lines.items() if line}
 
 
 def _far(surface: Surface, best: Peak) -> dict[tuple[int, int], np.ndarray]:

@@ -109,10 +109,10 @@ class FullBayes:
     @property
     def reasons(self) -> list[str]:
         """Why the status is not ``"ok"``, a line each."""
-        found = [str(check) for check in self.checks if not check.passed]
+        lines = [str(check) for check in self.checks if not check.passed]
         if self.status == "at the bounds":
-            found.append("the posterior of the fields does not fall off fast enough: the answer depends on the bounds")
-        return found
+            lines.append("the posterior of the fields does not fall off fast enough: the answer depends on the bounds")
+        return lines
 
     @property
     def notes(self) -> list[str]:
@@ -124,8 +124,8 @@ class FullBayes:
     def __repr__(self) -> str:
         """Say what was found and what it is worth."""
         of_fields = [
-            f"{name} {found['median']:.6g} ({found['q025']:.3g} to {found['q975']:.3g})"
-            for name, found in self.fields.items()
+            f"{name} {figures['median']:.6g} ({figures['q025']:.3g} to {figures['q975']:.3g})"
+            for name, figures in self.fields.items()
         ]
         lines = [
             f"{self.model.name}: {', '.join(of_fields)}",
@@ -265,10 +265,10 @@ def _described(integral: Integral, mass: float, laid: Sequence[str]) -> str:
     return f"uniform {' and '.join(parts)}{note if laid else ''}"
 
 
-def _kept(found: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray) -> dict[str, Any]:
+def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray) -> dict[str, Any]:
     """Withhold (NaN) mean and standard deviation where points near a bound decide them."""
     decided = share > MAX_EDGE_VARIANCE
-    return {key: kind(np.where(decided & (key in ("mean", "sd")), math.nan, value)) for key, value in found.items()}
+    return {key: kind(np.where(decided & (key in ("mean", "sd")), math.nan, value)) for key, value in figures.items()}
 
 
 def _checks(
@@ -336,10 +336,10 @@ class _Mixture:
         """Return the share of the variance of each field and parameter that comes from points near a bound."""
         shares = {}
         for name, (means, sds) in {**self.fields, **self.parameters}.items():
-            found = total(self.mass, means, sds)
+            moments = total(self.mass, means, sds)
             with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
-                parts = np.square(sds) + np.square(means - found["mean"])
-                share = np.tensordot(self.mass * self.near, parts, axes=1) / np.square(found["sd"])
+                parts = np.square(sds) + np.square(means - moments["mean"])
+                share = np.tensordot(self.mass * self.near, parts, axes=1) / np.square(moments["sd"])
             shares[name] = np.where(np.isfinite(share), share, 0.0)
         return shares
 
@@ -352,13 +352,11 @@ def _normalized(mass: np.ndarray) -> np.ndarray:
 def _conditional(integral: Integral, points: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return means and sds of each parameter given the fields at each point, of shape (points, *own shape)."""
     values = [axis.values(column) for axis, column in zip(integral.axes, points.T, strict=True)]
-    found = []
-    for row in zip(*values, strict=True):
-        posterior = cast(Any, model_at(integral.model, integral.axes, row)).posterior(integral.stats)
-        found.append({name: (marginal.mean(), marginal.std()) for name, marginal in posterior.items()})
+    models = [cast(Any, model_at(integral.model, integral.axes, row)) for row in zip(*values, strict=True)]
+    posteriors = [model.posterior(integral.stats) for model in models]
     return {
-        name: (np.array([row[name][0] for row in found]), np.array([row[name][1] for row in found]))
-        for name in found[0]
+        name: (np.array([p[name].mean() for p in posteriors]), np.array([p[name].std() for p in posteriors]))
+        for name in posteriors[0]
     }
 
 

@@ -124,10 +124,10 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     require_same_statistics(model, data, axes)
     places = [np.linspace(*axis.ends, points) for axis in axes]
     with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
-        found = heights(model, cast(Any, model).statistics(data), axes, places)
+        log_evidence = heights(model, cast(Any, model).statistics(data), axes, places)
     coords = {axis.name: axis.values(place) for axis, place in zip(axes, places, strict=True)}
     attrs = {"model": str(model), "data_digest": data.digest}
-    return xr.Dataset({"log_evidence": (tuple(coords), found)}, coords, attrs)
+    return xr.Dataset({"log_evidence": (tuple(coords), log_evidence)}, coords, attrs)
 
 
 def axes_of(model: Model, bounds: Bounds) -> list[Axis]:
@@ -136,13 +136,13 @@ def axes_of(model: Model, bounds: Bounds) -> list[Axis]:
         raise InputError("the fields of a grid need bounds", hint='give over={"tau": (lowest, highest)}')
     require_fields(model, tuple(bounds))
     known, lowest = hyperparameters(model), getattr(model, "lower_bounds", {})
-    made = []
+    axes = []
     for name, (low, high) in {name: _pair(name, pair) for name, pair in bounds.items()}.items():
         axis = Axis(name, low, high, known[name].positive, float(lowest.get(name, 0.0)))
         if axis.logarithmic and not low > axis.above:
             raise InputError(f"the bounds of {name} must be > {axis.above:g}, got {low:g} and {high:g}")
-        made.append(axis)
-    return made
+        axes.append(axis)
+    return axes
 
 
 def require_fields(model: Model, names: Sequence[str]) -> None:
@@ -190,11 +190,11 @@ def require_same_statistics(model: Model, data: Any, axes: Sequence[Axis]) -> No
 def heights(model: Model, stats: Any, axes: Sequence[Axis], places: Sequence[np.ndarray]) -> np.ndarray:
     """Return the log evidence at every combination of coordinates, of shape (len(places[0]), ...); NaN without one."""
     values = [axis.values(place) for axis, place in zip(axes, places, strict=True)]
-    found = np.empty([len(place) for place in places])
-    for index in np.ndindex(found.shape):
+    log_evidence = np.empty([len(place) for place in places])
+    for index in np.ndindex(log_evidence.shape):
         there = _at(model, axes, [column[i] for column, i in zip(values, index, strict=True)])
-        found[index] = math.nan if there is None else _height(there, stats)
-    return found
+        log_evidence[index] = math.nan if there is None else _height(there, stats)
+    return log_evidence
 
 
 def model_at(model: Model, axes: Sequence[Axis], values: Sequence[float]) -> Model:
@@ -215,7 +215,7 @@ def _height(model: Any, stats: Any) -> float:
     """Return the log evidence; NaN where it cannot be computed, or is infinite."""
     try:
         with np.errstate(all="ignore"):
-            found = float(model.log_evidence(stats))
+            height = float(model.log_evidence(stats))
     except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm
         return math.nan
-    return found if math.isfinite(found) else math.nan
+    return height if math.isfinite(height) else math.nan

@@ -47,17 +47,17 @@ class Integral:
         if self.log_prior is None:
             return np.full(shape, -math.fsum(math.log(axis.width) for axis in self.axes))
         values = [axis.values(place) for axis, place in zip(self.axes, places, strict=True)]
-        found = np.array([self._prior_at(*point) for point in combinations(values)]).reshape(shape)
+        log_prior = np.array([self._prior_at(*point) for point in combinations(values)]).reshape(shape)
         slopes = [axis.log_slope(place) for axis, place in zip(self.axes, places, strict=True)]
-        return found + sum(np.meshgrid(*slopes, indexing="ij"))
+        return log_prior + sum(np.meshgrid(*slopes, indexing="ij"))
 
     def _prior_at(self, *values: float) -> float:
-        given = {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
-        found = float(cast(LogPrior, self.log_prior)(**given))
-        if not found < math.inf:
-            place = ", ".join(f"{name}={value:g}" for name, value in given.items())
-            raise InputError(f"log_prior must be a number below infinity, got {found} at {place}")
-        return found
+        fields = {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
+        log_density = float(cast(LogPrior, self.log_prior)(**fields))
+        if not log_density < math.inf:
+            place = ", ".join(f"{name}={value:g}" for name, value in fields.items())
+            raise InputError(f"log_prior must be a number below infinity, got {log_density} at {place}")
+        return log_density
 
     def evidence(self, places: Sequence[np.ndarray]) -> np.ndarray:
         """Return the log evidence at every combination of coordinates."""
@@ -72,8 +72,8 @@ class Integral:
         """Return where the integrand is highest and how wide its peak is; ``known`` is a place to begin."""
         low, high = np.transpose([axis.ends for axis in self.axes])
         scan = [np.linspace(*axis.ends, SCAN[len(self.axes)]) for axis in self.axes]
-        found = _without_nan(self.evidence(scan) + self.prior(scan))
-        starts = [combinations(scan)[int(np.argmax(found))]]
+        density = _without_nan(self.evidence(scan) + self.prior(scan))
+        starts = [combinations(scan)[int(np.argmax(density))]]
         if known is not None:
             own = [float(axis.place(getattr(known, axis.name))) for axis in self.axes]
             starts.append(np.clip(own, low, high))
@@ -119,8 +119,8 @@ class Grid:
     def mass(self, every: int = 1) -> np.ndarray:
         """Return the posterior probability that every point stands for."""
         log_density = self.log_density
-        found = np.exp(log_density - np.max(log_density)) * self.weights(every)
-        return np.asarray(found / np.sum(found))
+        mass = np.exp(log_density - np.max(log_density)) * self.weights(every)
+        return np.asarray(mass / np.sum(mass))
 
     def marginal(self, i: int, every: int = 1) -> np.ndarray:
         """Return the log posterior density of one coordinate at its points, but for a constant."""
@@ -169,23 +169,23 @@ def _moved(axes: Sequence[Axis], grid: Grid) -> float:
 
 def of_fields(axes: Sequence[Axis], grid: Grid, every: int) -> dict[str, dict[str, float]]:
     """Return mean, standard deviation and quantiles of each field."""
-    mass, made = grid.mass(every), {}
+    mass, figures = grid.mass(every), {}
     for i, axis in enumerate(axes):
         share = mass.sum(axis=tuple(j for j in range(mass.ndim) if j != i))
         values = axis.values(grid.rules[i].points)
         mean = float(share @ values)
         distribution = grid.rules[i].distribution(grid.marginal(i, every), every)
         quantiles = {name: float(axis.values(distribution.quantile(q))) for name, q in QUANTILES.items()}
-        made[axis.name] = {"mean": mean, "sd": math.sqrt(float(share @ np.square(values - mean))), **quantiles}
-    return made
+        figures[axis.name] = {"mean": mean, "sd": math.sqrt(float(share @ np.square(values - mean))), **quantiles}
+    return figures
 
 
 def differences(fine: Mapping[str, Mapping[str, Any]], coarse: Mapping[str, Mapping[str, Any]]) -> float:
     """Return the largest difference of any two figures in standard deviations; what is not finite is left out."""
     largest = 0.0
-    for name, found in fine.items():
-        for key, value in found.items():
+    for name, figures in fine.items():
+        for key, figure in figures.items():
             with np.errstate(invalid="ignore", divide="ignore"):
-                moved = np.abs(np.asarray(value) - np.asarray(coarse[name][key])) / np.asarray(found["sd"])
+                moved = np.abs(np.asarray(figure) - np.asarray(coarse[name][key])) / np.asarray(figures["sd"])
             largest = max(largest, float(np.max(moved[np.isfinite(moved)], initial=0.0)))
     return largest

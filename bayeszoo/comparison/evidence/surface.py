@@ -168,10 +168,10 @@ class Surface:
         """Return the log evidence at x; minus infinity where it cannot be computed."""
         try:
             with np.errstate(all="ignore"):
-                found = float(cast(Any, self.coordinates.model_at(x)).log_evidence(self.stats))
+                height = float(cast(Any, self.coordinates.model_at(x)).log_evidence(self.stats))
         except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm, a field beyond its largest
             return -math.inf
-        return -math.inf if math.isnan(found) else found
+        return -math.inf if math.isnan(height) else height
 
     def in_its_units(self) -> Surface:
         """Return the surface with real entries in units that change the evidence by about a nat.
@@ -232,13 +232,15 @@ class Surface:
         if not self.has_gradient:
             return
         self._require_shapes()
-        given, found = self.slope(x), self._differences(x)
+        given, differences = self.slope(x), self._differences(x)
         noise = 1e-10 * max(1.0, abs(self.value(x)))
-        wrong = ~(np.abs(given - found) <= MAX_GRADIENT_ERROR * np.maximum(np.abs(given), np.abs(found)) + noise)
+        wrong = ~(
+            np.abs(given - differences) <= MAX_GRADIENT_ERROR * np.maximum(np.abs(given), np.abs(differences)) + noise
+        )
         if wrong.any():
             i, scale = int(np.argmax(wrong)), self.coordinates.slopes(x)
             label, name = self.coordinates.labels[i], self.coordinates.model.name
-            numbers = f"{given[i] / scale[i]:.8g} for {label}, finite differences give {found[i] / scale[i]:.8g}"
+            numbers = f"{given[i] / scale[i]:.8g} for {label}, finite differences give {differences[i] / scale[i]:.8g}"
             raise NumericalError(f"log_evidence_gradient of {name} is wrong: it gives {numbers}")
 
     def _require_shapes(self) -> None:
@@ -267,17 +269,17 @@ class Surface:
 
     def peak(self, x: np.ndarray) -> Peak:
         """Go on from x by Newton steps as long as they help, and describe the place."""
-        found = self._described(x)
+        best = self._described(x)
         low, high = self.coordinates.bounds()
         for _ in range(5):
-            if found.distance < 1e-3 * MAX_DISTANCE or not math.isfinite(found.distance):
+            if best.distance < 1e-3 * MAX_DISTANCE or not math.isfinite(best.distance):
                 break
-            moved = np.clip(found.x + np.linalg.solve(found.precision, found.slope), low, high)
+            moved = np.clip(best.x + np.linalg.solve(best.precision, best.slope), low, high)
             further = self._described(moved)
-            if not further.distance < found.distance or further.value < found.value - 1e-12 * abs(found.value):
+            if not further.distance < best.distance or further.value < best.value - 1e-12 * abs(best.value):
                 break
-            found = further
-        return found
+            best = further
+        return best
 
     def _described(self, x: np.ndarray) -> Peak:
         slope = self.slope(x)
