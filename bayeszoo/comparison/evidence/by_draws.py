@@ -16,7 +16,8 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.base import Model, Observable
+from bayeszoo.foundation.streams import stream
+from bayeszoo.model.base import Model, Observable, fields_of
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain, text
 
@@ -122,7 +123,8 @@ def by_draws(
     """
     require_prior_fields(model, data, over, why)
     coordinates = Coordinates.of(model, cast(Any, model).weak(data), over)
-    search = Search(coordinates, data, np.random.default_rng(seed), reporter or Reporter())
+    rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
+    search = Search(coordinates, data, rng, reporter or Reporter())
     return _result(search, search.run())
 
 
