@@ -136,9 +136,8 @@ def require_comparable(candidates: list[Candidate]) -> None:
     require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
     for other in others:
         if not _same_observations(first, other):
-            raise InputError(
-                f"one observation of {first.name} is not one observation of {other.name}: their scores cannot be compared"
-            )
+            units = f"one observation of {first.name} is not one observation of {other.name}"
+            raise InputError(f"{units}: their scores cannot be compared")
 
 
 def _same_observations(first: Candidate, second: Candidate) -> bool:

@@ -71,9 +71,12 @@ def ngrams(
     runs: Counter[tuple[str, ...]] = Counter()
     for symbols in documents:
         runs.update(zip(*(symbols[k:] for k in range(order + 1)), strict=False))  # shorter by one each
-    found = sorted(runs)
-    sources = [between.join(run[:-1]) for run in found]
-    return {"source": sources, "target": [run[-1] for run in found], "count": [runs[run] for run in found]}
+    sources = [between.join(run[:-1]) for run in sorted(runs)]
+    return {
+        "source": sources,
+        "target": [run[-1] for run in sorted(runs)],
+        "count": [runs[run] for run in sorted(runs)],
+    }
 
 
 def vowel_or_consonant(letter: str) -> str:
