@@ -1,4 +1,4 @@
-"""What is selected from: models and fits of the same data, each with its name; and what was asked for."""
+"""Candidates of `select`: models and fits of the same data, each under its own name; and its settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What `select` was asked for, checked."""
+    """Checked arguments of `select`."""
 
     folds: int
     seed: int

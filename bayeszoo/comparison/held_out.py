@@ -238,7 +238,7 @@ def _corpus(models: Sequence[Model], data: Any, options: dict[str, Any]) -> Data
 
 
 class _OfWords:
-    """What reads a corpus, whatever the models."""
+    """Stands for a model of words where a corpus is read for several models."""
 
     inputs, examples = Corpus(), ()
 

@@ -70,8 +70,8 @@ def select(
 ) -> pd.DataFrame:
     """Put several models of the same data side by side, to choose among them or to weigh them.
 
-    Nothing is fitted: a model gives what it has in closed form, a fit what its method gives. What there is of a model
-    with latent variables is found by EM, variational Bayes and importance sampling, also where a fit is given.
+    Nothing is fitted: a model gives what it has in closed form, a fit what its method gives. The criteria of a model
+    with latent variables are computed by EM, variational Bayes and importance sampling, also where a fit is given.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class EmpiricalBayesByVB(EmpiricalBayes):
     trace: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        """Say what was found and what it is worth."""
+        """Show the fields before and after, the ELBO and the status."""
         changes = [
             f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
         ]

@@ -141,11 +141,11 @@ def require_prior_fields(model: Model, data: Data, names: Sequence[str], why: st
             raise InputError(f"over {name}: the evidence has no closed form{because}, and {objection}", hint=hint)
 
 
-def _objection(given: Model, data: Data, name: str) -> str:
+def _objection(checked: Model, data: Data, name: str) -> str:
     """Say what keeps a field from being chosen by draws; nothing where nothing does."""
-    model: Any = given
-    if not (hasattr(model, "log_prior") and issubclass(type(given), Observable)):
-        return f"{given.name} has no log_prior and likelihood to choose it by draws"
+    model: Any = checked
+    if not (hasattr(model, "log_prior") and issubclass(type(checked), Observable)):
+        return f"{checked.name} has no log_prior and likelihood to choose it by draws"
     positive, matrix = hyperparameters(model)[name].positive, hyperparameters(model)[name].matrix
     moved = replace(model, **{name: plain(np.multiply(getattr(model, name), 1.5) + (not positive and not matrix))})
     some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))

@@ -54,7 +54,7 @@ class EmpiricalBayes:
         return "ok" if passed(self.checks) else "not converged"
 
     def __repr__(self) -> str:
-        """Say what was found and what it is worth."""
+        """Show the fields before and after, the log evidence and the status."""
         ended = "" if self.status == "ok" else "  (where the search ended)"
         changes = [
             f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over

@@ -37,9 +37,9 @@ def empirical_bayes(
 ) -> EmpiricalBayes:
     """Choose fields of a model so that the evidence of the data is largest.
 
-    A field is learned from what it governs several times over: the prior of many weights, of many groups' rates, the
-    spread of many rows. A field of the prior of a single parameter is not: one coin says where its own probability of
-    success lies, and the evidence is then largest for a prior that holds nothing else, at the boundary.
+    The data can choose a field that governs many quantities: the prior of many weights or of many groups' rates, the
+    spread of many rows. They cannot choose the prior of a single parameter: the evidence of one coin's tosses is
+    largest for a prior concentrated on the observed share of successes, at the boundary.
 
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
     of NUTS: see `by_draws`. A model that is not `Exact` may choose them by variational Bayes,
@@ -163,10 +163,10 @@ def no_closed_form(model: Any, data: Any) -> str:
 
 def _before(surface: Surface) -> float:
     """Return the evidence of the model as given, once its gradient is known to be right."""
-    given: Any = surface.coordinates.model
-    value = float(given.log_evidence(surface.stats))
+    model: Any = surface.coordinates.model
+    value = float(model.log_evidence(surface.stats))
     if not math.isfinite(value):
-        raise NumericalError(f"the log evidence of {given} is not finite")
+        raise NumericalError(f"the log evidence of {model} is not finite")
     surface.require_gradient(np.zeros(len(surface.coordinates.labels)))
     return value
 

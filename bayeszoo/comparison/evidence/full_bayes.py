@@ -35,15 +35,15 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters
 
 FACTOR = 100.0
-"""How far to either side of the empirical-Bayes maximum a positive field is integrated, unless bounds are given."""
+"""A positive field is integrated from its empirical-Bayes maximum divided by this to that times this."""
 EDGE = 0.1
 """The share of the distance between the bounds that counts as near one of them."""
 MAX_EDGE = 1e-3
 """Posterior probability that may lie near a bound."""
 MAX_EDGE_VARIANCE = 1e-2
-"""Share of a variance that may come from there: of a heavy tail it is most, and the bounds decide the moments."""
+"""Share of a variance that may come from near a bound; where it is larger, the bounds decide the moments."""
 NOTHING = 1e-14
-"""Posterior probability of a point of the grid that nothing is gained from."""
+"""Posterior probability below which a point of the grid is left out of the mixture of posteriors."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -122,7 +122,7 @@ class FullBayes:
         return [f"mean and sd of {name} are withheld: {share:.2g} {why}" for name, share in decided.items()]
 
     def __repr__(self) -> str:
-        """Say what was found and what it is worth."""
+        """Show the fields, the prior, the log evidence and the status."""
         of_fields = [
             f"{name} {figures['median']:.6g} ({figures['q025']:.3g} to {figures['q975']:.3g})"
             for name, figures in self.fields.items()
@@ -244,8 +244,8 @@ def _result(integral: Integral, best: EmpiricalBayes, grid: Grid, laid: Sequence
         prior_mass=prior_mass if integral.log_prior else 1.0,
         log_evidence=grid.log_integral(),
         log_evidence_error=grid.error,
-        fields={name: _kept(found, spread[name], float) for name, found in fields.items()},
-        parameters={name: {**_kept(found, spread[name]), **plugged[name]} for name, found in parameters.items()},
+        fields={name: _kept(figures, spread[name], float) for name, figures in fields.items()},
+        parameters={name: {**_kept(figures, spread[name]), **plugged[name]} for name, figures in parameters.items()},
         moment_error=moment_error,
         edges=edges,
         variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in spread.items()},

@@ -182,8 +182,8 @@ def require_same_statistics(model: Model, data: Any, axes: Sequence[Axis]) -> No
         there: Any = _at(model, [axis], [axis.high])
         if there is None:
             continue
-        given, made = (_height(there, stats) for stats in (own, there.statistics(data)))
-        if not (given == made or (math.isnan(given) and math.isnan(made))):
+        with_own, with_new = (_height(there, stats) for stats in (own, there.statistics(data)))
+        if not (with_own == with_new or (math.isnan(with_own) and math.isnan(with_new))):
             raise InputError(f"over {axis.name}: {model.name} needs it to read the data, so it cannot vary")
 
 
@@ -199,8 +199,8 @@ def heights(model: Model, stats: Any, axes: Sequence[Axis], places: Sequence[np.
 
 def model_at(model: Model, axes: Sequence[Axis], values: Sequence[float]) -> Model:
     """Return the model with fields at the values."""
-    given = {axis.name: np.float64(value) for axis, value in zip(axes, values, strict=True)}
-    return cast(Model, replace(cast(Any, model), **given))
+    fields = {axis.name: np.float64(value) for axis, value in zip(axes, values, strict=True)}
+    return cast(Model, replace(cast(Any, model), **fields))
 
 
 def _at(model: Model, axes: Sequence[Axis], values: Sequence[float]) -> Model | None:

@@ -96,12 +96,12 @@ class Coordinates:
 
     def model_at(self, x: np.ndarray) -> Model:
         """Return the model with the fields at x."""
-        values, given, begin = self.values(x), {}, 0
+        values, fields, begin = self.values(x), {}, 0
         for name in self.names:
             shape = np.shape(getattr(self.model, name))
             end = begin + math.prod(shape)
-            given[name], begin = plain(values[begin:end].reshape(shape)), end
-        return cast(Model, replace(cast(Any, self.model), **given))
+            fields[name], begin = plain(values[begin:end].reshape(shape)), end
+        return cast(Model, replace(cast(Any, self.model), **fields))
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the edges of the search, each of shape (D,)."""
@@ -199,19 +199,19 @@ class Surface:
     def slope(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
         """Return the gradient at x, shape (D,): by the model where it can, else good to STEP**4, or roughly STEP**2."""
         with np.errstate(all="ignore"):
-            return self._given_slope(x) if self.has_gradient else self._differences(x, rough)
+            return self._own_slope(x) if self.has_gradient else self._differences(x, rough)
 
     @property
     def has_gradient(self) -> bool:
         """Whether the model has a gradient of its own."""
         return hasattr(self.coordinates.model, "log_evidence_gradient")
 
-    def _given_slope(self, x: np.ndarray) -> np.ndarray:
+    def _own_slope(self, x: np.ndarray) -> np.ndarray:
         try:
-            given = cast(Any, self.coordinates.model_at(x)).log_evidence_gradient(self.stats)
+            gradient = cast(Any, self.coordinates.model_at(x)).log_evidence_gradient(self.stats)
         except (ArithmeticError, ValueError):
             return np.full(len(x), math.nan)
-        return _flat(given[name] for name in self.coordinates.names) * self.coordinates.slopes(x)
+        return _flat(gradient[name] for name in self.coordinates.names) * self.coordinates.slopes(x)
 
     def _differences(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
         """Return central differences, of fourth order or roughly of second."""
@@ -232,22 +232,25 @@ class Surface:
         if not self.has_gradient:
             return
         self._require_shapes()
-        given, differences = self.slope(x), self._differences(x)
+        claimed, differences = self.slope(x), self._differences(x)
         noise = 1e-10 * max(1.0, abs(self.value(x)))
         wrong = ~(
-            np.abs(given - differences) <= MAX_GRADIENT_ERROR * np.maximum(np.abs(given), np.abs(differences)) + noise
+            np.abs(claimed - differences)
+            <= MAX_GRADIENT_ERROR * np.maximum(np.abs(claimed), np.abs(differences)) + noise
         )
         if wrong.any():
             i, scale = int(np.argmax(wrong)), self.coordinates.slopes(x)
             label, name = self.coordinates.labels[i], self.coordinates.model.name
-            numbers = f"{given[i] / scale[i]:.8g} for {label}, finite differences give {differences[i] / scale[i]:.8g}"
+            numbers = (
+                f"{claimed[i] / scale[i]:.8g} for {label}, finite differences give {differences[i] / scale[i]:.8g}"
+            )
             raise NumericalError(f"log_evidence_gradient of {name} is wrong: it gives {numbers}")
 
     def _require_shapes(self) -> None:
         model: Any = self.coordinates.model
-        given = model.log_evidence_gradient(self.stats)
+        gradient = model.log_evidence_gradient(self.stats)
         for name in self.coordinates.names:
-            if name not in given or np.shape(given[name]) != np.shape(getattr(model, name)):
+            if name not in gradient or np.shape(gradient[name]) != np.shape(getattr(model, name)):
                 raise NumericalError(
                     f"log_evidence_gradient of {model.name}lacks {name}, or has it in another shape than the field"
                 )

@@ -1,4 +1,4 @@
-"""PageRank: the stationary distribution of a surfer on a directed graph, who is bored at times.
+"""PageRank: the stationary distribution of a surfer who follows links, and at times jumps to a random node.
 
 W4400, Markov models and page rank; Page, Brin, Motwani and Winograd 1999.
 """
