@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli.verbs.assign import as_csv
+from bayeszoo.cli.saved import as_csv
 
 TOPICS = bz.find("multinomial_mixture")
 DOCUMENTS = {"a": [9, 8, 0, 1, 7, 0], "b": [1, 0, 6, 9, 1, 8], "c": [0, 1, 1, 2, 0, 3]}
@@ -85,7 +85,7 @@ def test_a_point_estimate_says_that_it_is_one(run, tmp_path):
 
 
 def test_many_rows_are_not_all_printed(run, tmp_path, monkeypatch, saved):
-    monkeypatch.setattr("bayeszoo.cli.verbs.assign.MAX_ROWS", 4)
+    monkeypatch.setattr("bayeszoo.cli.saved.MAX_ROWS", 4)
     assert "The first 4 of 6 rows; all of them: --json or -o." in run("assign", saved)[1]
 
 

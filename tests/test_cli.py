@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli import app as cli
 from bayeszoo.cli import terminal
 from bayeszoo.cli.app import main
+from bayeszoo.cli.verbs import fit as fit_verb
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
 from tests.quick import quick_first
@@ -182,7 +182,7 @@ def test_a_bug_is_one_line_and_debug_shows_where(run, coins, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr(cli, "fit", broken)
+    monkeypatch.setattr(fit_verb, "fit", broken)
     code, out, err = run("fit", "beta_bernoulli", coins)
     assert (code, out, err) == (1, "", "bug: RuntimeError: first line\\nsecond line; run again with --debug\n")
     code, _, err = run("fit", "beta_bernoulli", coins, "--debug")
@@ -194,7 +194,7 @@ def test_a_bug_is_one_line_and_debug_shows_where(run, coins, monkeypatch):
 def test_an_interrupt_is_said_and_has_its_own_exit_code(run, coins, monkeypatch, number, code):
     monkeypatch.setattr(signals, "received", [])
     monkeypatch.setattr(os, "_exit", sys.exit)  # this process is that of the tests
-    monkeypatch.setattr(cli, "fit", lambda *_, **__: os.kill(os.getpid(), number))
+    monkeypatch.setattr(fit_verb, "fit", lambda *_, **__: os.kill(os.getpid(), number))
     assert run("fit", "beta_bernoulli", coins) == (code, "", "interrupted\n")
 
 

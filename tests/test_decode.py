@@ -421,5 +421,5 @@ def test_the_command_says_what_is_withheld_and_what_is_plugged_in(run, symbols, 
 
 
 def test_many_rows_are_not_all_printed(run, saved, monkeypatch):
-    monkeypatch.setattr("bayeszoo.cli.verbs.decode.MAX_ROWS", 4)
+    monkeypatch.setattr("bayeszoo.cli.saved.MAX_ROWS", 4)
     assert "The first 4 of 6 rows; all of them: --json or -o." in run("decode", saved)[1]

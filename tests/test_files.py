@@ -17,6 +17,7 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.cli import app as cli
+from bayeszoo.cli.verbs import fit as fit_verb
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
 from bayeszoo.results import files
@@ -205,7 +206,7 @@ def test_a_bad_name_is_refused_before_the_fit(name, message, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     Path("exists.nc").write_bytes(b"old")
     Path("folder.nc").mkdir()
-    monkeypatch.setattr(cli, "fit", lambda *_, **__: pytest.fail("fitted before the name was checked"))
+    monkeypatch.setattr(fit_verb, "fit", lambda *_, **__: pytest.fail("fitted before the name was checked"))
     with pytest.raises(SystemExit) as ended:
         cli.main(["fit", "beta_bernoulli", "-o", name])
     assert ended.value.code == 2

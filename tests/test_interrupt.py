@@ -129,7 +129,9 @@ def test_stopped_before_the_first_draw(tmp_path, number, seconds):
 
 STOPPED_IN = """
 import os, signal, sys, time
-from bayeszoo import cli, signals
+from bayeszoo.cli.app import main
+from bayeszoo.cli.verbs import fit as verb
+from bayeszoo.foundation import signals
 
 class Finalized:
     def __del__(self):
@@ -184,13 +186,15 @@ def kept(*_, **__):
         time.sleep(2 * signals.LATER)
     os._exit(0)
 
-cli.fit = globals()[sys.argv[2]]
-cli.main(["fit", "beta_bernoulli"])
+verb.fit = globals()[sys.argv[2]]
+main(["fit", "beta_bernoulli"])
 """
 
 
 @pytest.mark.parametrize("number", quick_first([signal.SIGINT, signal.SIGTERM]))
-@pytest.mark.parametrize("where", ["finalizer", "initializer", "linker", "compiled_import", "caught_twice"])
+@pytest.mark.parametrize(
+    "where", quick_first(["finalizer", "initializer", "linker", "compiled_import", "caught_twice"])
+)
 def test_a_signal_is_not_lost_where_its_exception_is(tmp_path, number, where):
     """As in the callbacks of weak references that each import has: the process went on for good."""
     assert ends(tmp_path, number, where) == (128 + number, f"{NOTE}interrupted\n")

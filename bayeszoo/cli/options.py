@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from bayeszoo.cli import terminal
 from bayeszoo.data.read import Data, example, read
@@ -15,6 +17,12 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.chunks import accumulate, first_chunk
+
+Flag = Annotated[bool, Parameter(negative=())]
+Json = Annotated[bool, Parameter(name="--json", negative=())]
+Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
+Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
+Candidates = Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)]
 
 
 @Parameter(name="*")

@@ -1,4 +1,4 @@
-"""How results and progress look in a terminal. Tables go to stdout, progress and notes to stderr."""
+"""How results, progress and the end of a command look: tables and JSON on stdout, progress and notes on stderr."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import Untrustworthy
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import label_of
 from bayeszoo.model.find import find
 from bayeszoo.report.tables import ABOUT_COMPARISON, comparison_tables, estimate_rows, figures, number
+from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,3 +190,18 @@ def show_scorecard(checks: Iterable[Check], title: str) -> None:
         for c in checks
     ]
     show(table(["", "check", "figure", "must be"], rows, title=title, words=["check"]))
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(dumps(value) + "\n")
+
+
+def verdict(trees: Sequence[xr.DataTree], warnings: Sequence[str]) -> int:
+    """Print what a reader must know, and return the exit code."""
+    for warning in warnings:
+        note(f"warning: {warning}")
+    states = {tree.attrs["status"] for tree in trees}
+    if "interrupted" in states:
+        return signals.exit_code()
+    return 0 if states <= {"ok"} else Untrustworthy.exit_code

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from bayeszoo.cli import terminal
+from bayeszoo.cli.options import Flag, Json, Seed
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict, passed
 from bayeszoo.model import find as zoo
 from bayeszoo.model.fields import text
-from bayeszoo.results.stored import dumps
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 
 def check_command(
@@ -27,8 +24,8 @@ def check_command(
     every: Annotated[bool, Parameter(name="--all", negative=())] = False,
     stored: Flag = False,
     sampler: bool = True,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> int:
     """Check a model's declaration, closed forms and sampling against each other.
 
@@ -59,7 +56,7 @@ def _stored(names: list[str], as_json: bool) -> int:
     if not as_json:
         return max(show_stored(name) for name in names)
     cards = [scorecard.load(name) for name in names]
-    sys.stdout.write(dumps({card.model: {"date": card.date, **as_dict(card.checks)} for card in cards}) + "\n")
+    terminal.print_json({card.model: {"date": card.date, **as_dict(card.checks)} for card in cards})
     return 0 if all(card.passed for card in cards) else Untrustworthy.exit_code
 
 
@@ -70,7 +67,7 @@ def _checked(names: list[str], sampler: bool, seed: int, as_json: bool) -> int:
     reporter = terminal.TerminalReporter()
     cards = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
     if as_json:
-        sys.stdout.write(dumps({name: as_dict(card) for name, card in cards.items()}) + "\n")
+        terminal.print_json({name: as_dict(card) for name, card in cards.items()})
     else:
         for name, card in cards.items():
             terminal.show_scorecard(card, str(off_default(zoo.find(name))))

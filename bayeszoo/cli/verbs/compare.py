@@ -7,13 +7,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-from bayeszoo.cli import exits, terminal
-from bayeszoo.cli.options import PriorOptions, TableOptions
+from bayeszoo.cli import terminal
+from bayeszoo.cli.options import Flag, Json, PriorOptions, Seed, TableOptions
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import writing
 from bayeszoo.model import find as zoo
@@ -28,11 +25,11 @@ def compare_command(
     /,
     *,
     methods: str | None = None,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] | None = None,
-    report: Annotated[Path | None, Parameter()] = None,
-    plot: Annotated[Path | None, Parameter()] = None,
-    overwrite: Annotated[bool, Parameter(negative=())] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    seed: Seed | None = None,
+    report: Path | None = None,
+    plot: Path | None = None,
+    overwrite: Flag = False,
+    as_json: Json = False,
     prior: PriorOptions | None = None,
     table: TableOptions | None = None,
 ) -> int:
@@ -77,13 +74,13 @@ def compare_command(
     if as_json:
         withheld = [asdict(one) for one in found if isinstance(one, Withheld)]
         fits = [document(tree) for tree in trees]
-        exits.print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
+        terminal.print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
     else:
         terminal.show_comparison(frame)
         if seed is None and trees:
             terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
     _write(found, trees, report, plot, overwrite)
-    code = exits.verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
+    code = terminal.verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
     return code or (NumericalError.exit_code if len(trees) < len(found) else 0)
 
 

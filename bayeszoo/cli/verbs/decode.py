@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.decode import decode, forecast
-from bayeszoo.cli import terminal
-from bayeszoo.cli.options import FieldOptions, TableOptions
-from bayeszoo.cli.verbs.assign import MAX_ROWS, as_csv
-from bayeszoo.errors import InputError
-from bayeszoo.foundation import writing
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.options import FieldOptions, Flag, Json, Output, TableOptions
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.states import plot_states
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +24,9 @@ def decode_command(
     *,
     steps: int | None = None,
     plot: Path | None = None,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    overwrite: Annotated[bool, Parameter(negative=())] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    output: Output = None,
+    overwrite: Flag = False,
+    as_json: Json = False,
     table: TableOptions | None = None,
     fields: FieldOptions | None = None,
 ) -> None:
@@ -56,17 +49,13 @@ def decode_command(
     as_json
         One JSON document on stdout, and nothing else.
     """
-    if output is not None:
-        writing.require_writable(output, overwrite)
-    if plot is not None:
-        writing.probe_figure(plot, overwrite)
+    saved.probe(output, plot, overwrite)
     source, new, whole = _source(fit_file, data, table or TableOptions(), fields or FieldOptions())
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
     whole |= {str(name): value for name, value in frame.attrs.items()}
-    _save(frame, source, new, output, plot, overwrite)
+    written = saved.write(frame, output, lambda: plot_states(source, new), plot, overwrite)
     if as_json:
-        saved = {name: None if path is None else str(path) for name, path in (("saved", output), ("plot", plot))}
-        sys.stdout.write(dumps({**whole, **saved, "rows": frame.reset_index().to_dict("records")}) + "\n")
+        terminal.print_json({**whole, **written, "rows": frame.reset_index().to_dict("records")})
     else:
         show(frame, whole)
 
@@ -78,29 +67,14 @@ def _source(name: str, data: str | None, table: TableOptions, fields: FieldOptio
         model = found(**fields.fields(found))
         return model, table.read(found, data), {"model": model.name, "method": "known tables", "kind": "exact"}
     tree = files.load(Path(name))
-    if data is None and table != TableOptions():
-        raise InputError("the options of a table go with DATA")
-    new = None if data is None else table.read(type(Fit(tree).model), data, new=True, like=Fit(tree).like)
-    return tree, new, {attr: tree.attrs[attr] for attr in ("model", "method", "kind")}
-
-
-def _save(frame: pd.DataFrame, source: Any, new: Any, output: Path | None, plot: Path | None, overwrite: bool) -> None:
-    if output is not None:
-        writing.write_text(as_csv(frame), output)
-        terminal.note(f"wrote {output}")
-    if plot is not None:
-        terminal.note(f"wrote {writing.write_figure(plot_states(source, new), plot, overwrite)}")
+    return tree, saved.new_rows(tree, data, table), saved.about(tree)
 
 
 def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the rows, without Monte Carlo errors where there are none, and what is known of them as a whole."""
     frame = frame.drop(columns=[c for c in frame if str(c).startswith("mcse") and frame[c].isna().all()])
-    columns, console = [str(frame.index.name), *map(str, frame.columns)], terminal.out()
-    kind = terminal.kind_of(frame, whole["kind"])
-    cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
-    terminal.show(terminal.table(columns, cells, title=f"{whole['model']}, {whole['method']} ({kind})"))
-    if len(frame) > MAX_ROWS:
-        console.print(f"The first {MAX_ROWS} of {len(frame)} rows; all of them: --json or -o.")
+    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    saved.show_rows(frame, saved.title(whole, kind))
     if "expected_errors" in whole:
         errors = number(whole["expected_errors"], 4)
         joint, rows = (number(whole[name], 10) for name in ("viterbi_log_joint", "log_likelihood"))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, cast
 
 import numpy as np
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import PriorOptions, TableOptions
+from bayeszoo.cli.options import Json, PriorOptions, Seed, TableOptions
 from bayeszoo.comparison.evidence.by_bound import WITHHELD as ONLY_A_BOUND
 from bayeszoo.comparison.evidence.by_bound import EmpiricalBayesByVB
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
@@ -27,7 +25,6 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import text
 from bayeszoo.report.tables import MAX_ROWS, number
-from bayeszoo.results.stored import dumps
 
 SAME_FIELDS = 1e-6
 """Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""
@@ -43,8 +40,8 @@ def empirical_command(
     over: str | None = None,
     full: Annotated[bool, Parameter(name="--full", negative=())] = False,
     starts: int = 8,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
     prior: PriorOptions | None = None,
     table: TableOptions | None = None,
 ) -> int:
@@ -89,7 +86,7 @@ def empirical_command(
     if full and not integrated:
         described["warnings"].append("full Bayes is withheld: there is no maximum to lay bounds around")
     if as_json:
-        sys.stdout.write(dumps(described) + "\n")
+        terminal.print_json(described)
     else:
         show(found, described)
     for warning in described["warnings"]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
+from typing import TYPE_CHECKING
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import TableOptions
+from bayeszoo.cli.options import Candidates, Json, Seed, TableOptions
 from bayeszoo.cli.verbs.select import parse_candidate
 from bayeszoo.comparison.held_out import SHARE, held_out
 from bayeszoo.errors import InputError
 from bayeszoo.report.tables import number
-from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,11 +33,11 @@ def heldout_command(
     data: str | None = None,
     /,
     *,
-    candidates: Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)],
+    candidates: Candidates,
     share: float = SHARE,
     methods: str | None = None,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
     table: TableOptions | None = None,
 ) -> None:
     """Compare models of words by words held out of each document of one corpus.
@@ -80,7 +75,7 @@ def heldout_command(
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}")
     if as_json:
-        sys.stdout.write(dumps({"share": share, "seed": seed, "rows": frame.to_dict("records")}) + "\n")
+        terminal.print_json({"share": share, "seed": seed, "rows": frame.to_dict("records")})
     else:
         show(frame)
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
+from typing import Any
 
 from bayeszoo.answers.predict import predict
-from bayeszoo.cli import terminal
-from bayeszoo.cli.options import TableOptions
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.options import Json, Seed, TableOptions
 from bayeszoo.cli.verbs.topics import show_proportions
 from bayeszoo.errors import InputError
 from bayeszoo.results import files
-from bayeszoo.results.stored import Fit, dumps
+from bayeszoo.results.stored import Fit
 
 
 def predict_command(
@@ -24,8 +20,8 @@ def predict_command(
     /,
     *,
     rows: int | None = None,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
     table: TableOptions | None = None,
 ) -> None:
     """Predict new rows from a saved fit, and score the prediction where their outcome is known.
@@ -47,12 +43,12 @@ def predict_command(
     """
     tree = files.load(fit_file)
     frame = predict(tree, _new_rows(tree, data, rows, table or TableOptions()), seed=seed)
-    whole = {name: tree.attrs[name] for name in ("model", "method", "kind")}
+    whole = saved.about(tree)
     if "log_score" in frame:
         score = float(frame.reset_index().groupby("row")["log_score"].first().sum(skipna=False))
         whole["sum_of_log_scores"] = score
     if as_json:
-        sys.stdout.write(dumps({**whole, "rows": frame.reset_index().to_dict("records")}) + "\n")
+        terminal.print_json({**whole, "rows": frame.reset_index().to_dict("records")})
     elif "log_score" in frame:
         terminal.show_prediction(frame.reset_index(), score, tree.attrs["kind"])
     else:

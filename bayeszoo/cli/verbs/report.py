@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from bayeszoo.cli import terminal
+from bayeszoo.cli.options import Flag, Seed
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
@@ -22,8 +22,8 @@ def report_command(
     every: Annotated[bool, Parameter(name="--all", negative=())] = False,
     models: str | None = None,
     methods: str | None = None,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 1,
-    overwrite: Annotated[bool, Parameter(negative=())] = False,
+    seed: Seed = 1,
+    overwrite: Flag = False,
 ) -> int:
     """Write one HTML page about saved fits of the same data; nothing in it is fetched from anywhere.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +11,11 @@ from cyclopts.validators import Number
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.cli import terminal
+from bayeszoo.cli.options import Flag, Json, Seed
 from bayeszoo.foundation import writing
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +46,11 @@ def residuals_command(
     /,
     *,
     plot: Path | None = None,
-    overwrite: Annotated[bool, Parameter(negative=())] = False,
+    overwrite: Flag = False,
     rows: Annotated[int, Parameter(validator=Number(gte=1))] = 10,
     replicates: Annotated[int, Parameter(validator=Number(gte=1))] = 1000,
-    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))] = 0,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Check a saved fit against its data: residuals, QQ band, posterior predictive checks.
 
@@ -81,7 +80,7 @@ def residuals_command(
         terminal.note(f"wrote {writing.write_figure(plot_residuals(frame), plot, overwrite)}")
     described = document(frame, checks, rows) | {"seed": seed, "plot": None if plot is None else str(plot)}
     if as_json:
-        sys.stdout.write(dumps(described) + "\n")
+        terminal.print_json(described)
     else:
         show(described)
 

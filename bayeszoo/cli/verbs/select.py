@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import FieldOptions, TableOptions
+from bayeszoo.cli.options import Candidates, FieldOptions, Flag, Json, TableOptions
 from bayeszoo.comparison.candidates import Settings, label, unique
 from bayeszoo.comparison.criteria import components, number_of_components
 from bayeszoo.data.read import Data
@@ -26,7 +25,6 @@ from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.plots import select as select_plot
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
-from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +124,7 @@ class TermOptions:
     """
 
     degrees: str | None = None
-    subsets: Annotated[bool, Parameter(negative=())] = False
+    subsets: Flag = False
     at_most: int | None = None
     components: str | None = None
 
@@ -168,14 +166,14 @@ def select_command(
     data: str | None = None,
     /,
     *,
-    candidates: Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)],
+    candidates: Candidates,
     prior: Prior = "weak",
     terms: TermOptions | None = None,
     criteria: CriteriaOptions | None = None,
-    nuts: Annotated[bool, Parameter(negative=())] = False,
+    nuts: Flag = False,
     plot: Path | None = None,
-    overwrite: Annotated[bool, Parameter(negative=())] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    overwrite: Flag = False,
+    as_json: Json = False,
     table: TableOptions | None = None,
 ) -> int:
     """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
@@ -215,7 +213,7 @@ def select_command(
     saved = None if plot is None else str(writing.write_figure(select_plot.plot_select(frame), plot, overwrite))
     if as_json:
         document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
-        sys.stdout.write(dumps(document) + "\n")
+        terminal.print_json(document)
     else:
         _show(frame)
     if saved is not None:

@@ -1,15 +1,56 @@
-"""Data drawn from a model's prior predictive, as a table that `read` takes back."""
+"""The command ``bayeszoo simulate``: data drawn from a model's prior predictive, as a table that `read` takes back."""
 
 from __future__ import annotations
 
 import csv
 import io
 import secrets
+import sys
 from typing import Any
 
+from bayeszoo.cli import terminal
+from bayeszoo.cli.options import FieldOptions, Flag, Output, Seed
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import writing
 from bayeszoo.foundation.streams import stream
+from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
+from bayeszoo.results.stored import dumps
+
+
+def simulate_command(
+    name: str,
+    /,
+    *,
+    size: int = 100,
+    seed: Seed | None = None,
+    sets: FieldOptions | None = None,
+    output: Output = None,
+    overwrite: Flag = False,
+) -> None:
+    """Draw parameters from the prior and data given them, as CSV.
+
+    Parameters
+    ----------
+    size
+        Rows.
+    seed
+        Source of all randomness; one is drawn and reported without it.
+    output
+        CSV file; stdout without it.
+    overwrite
+        Replace an existing file.
+    """
+    if output is not None:
+        writing.require_writable(output, overwrite)
+    model = zoo.find(name)
+    text, params, seed = simulate_csv(model(**(sets or FieldOptions()).fields(model)), size, seed)
+    terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        writing.write_text(text, output)
+        terminal.note(f"wrote {output}")
 
 
 def simulate_csv(model: Model, size: int, seed: int | None = None) -> tuple[str, dict[str, Any], int]:

@@ -1,0 +1,95 @@
+"""What the commands share that ask a saved fit about rows: reading these, and writing and printing the answer."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.cli import terminal
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.errors import InputError
+from bayeszoo.foundation import writing
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bayeszoo.data.read import Data
+
+MAX_ROWS = 400
+"""Rows that are printed; --json and -o have all of them."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A text that begins so is run by spreadsheets."""
+
+
+def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
+    """Check that table and picture can be written, before any work is done."""
+    if output is not None:
+        writing.require_writable(output, overwrite)
+    if plot is not None:
+        writing.probe_figure(plot, overwrite)
+
+
+def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions | None) -> Data | None:
+    """Read further rows for a fit; None where no table is named, and then the rows of the fit are meant."""
+    table = table or TableOptions()
+    if data is None and table != TableOptions():
+        raise InputError("the options of a table go with DATA")
+    fit = Fit(tree)
+    return None if data is None else table.read(type(fit.model), data, new=True, like=fit.like)
+
+
+def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
+    """Return what is said of a fit beside every answer."""
+    return {name: tree.attrs[name] for name in ("model", "method", "kind", *more)}
+
+
+def write(
+    frame: pd.DataFrame, output: Path | None, draw: Callable[[], Figure], plot: Path | None, overwrite: bool
+) -> dict[str, str | None]:
+    """Write the table and the picture that were asked for, and return where they are."""
+    if output is not None:
+        writing.write_text(as_csv(frame), output)
+        terminal.note(f"wrote {output}")
+    if plot is not None:
+        terminal.note(f"wrote {writing.write_figure(draw(), plot, overwrite)}")
+    return {name: None if path is None else str(path) for name, path in (("saved", output), ("plot", plot))}
+
+
+def title(whole: dict[str, Any], kind: str | None = None) -> str:
+    """Return the title of a table: model, method, and what the numbers are."""
+    return f"{whole['model']}, {whole['method']} ({kind or whole['kind']})"
+
+
+def show_rows(frame: pd.DataFrame, title: str, what: str = "rows") -> None:
+    """Print the first rows of a table, and how many more there are."""
+    cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
+    terminal.show(terminal.table([str(frame.index.name), *map(str, frame.columns)], cells, title=title))
+    note_more(len(frame), what)
+
+
+def note_more(count: int, what: str = "rows") -> None:
+    """Say where the rows are that were not printed."""
+    if count > MAX_ROWS:
+        terminal.out().print(f"The first {MAX_ROWS} of {count} {what}; all of them: --json or -o.")
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    """Write a table as CSV: numbers in full, nothing for NaN, and no text that a spreadsheet would run."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    whole = frame.reset_index()
+    writer.writerow([_cell(str(name)) for name in whole.columns])
+    writer.writerows([_cell(value) for value in row] for row in zip(*(whole[c].tolist() for c in whole), strict=True))
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    return "" if value != value else value  # NaN is not itself
