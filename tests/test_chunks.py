@@ -544,7 +544,7 @@ def test_what_needs_the_rows_says_that_there_are_none(files):
 
     for refused in (
         lambda: score.closed_form(model, found),
-        lambda: score.psis(model, found, tree["posterior"].to_dataset()),
+        lambda: score.psis(model, found, Fit(tree).draws()),
         lambda: score.k_fold(model, found),
     ):
         with pytest.raises(score.NoScore, match=kept):

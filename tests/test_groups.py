@@ -45,7 +45,7 @@ def score_of(tree):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a large k-hat, which both have
         theirs = az.loo(tree)
-    arguments = Fit(tree).model, Fit(tree).data, tree["posterior"].to_dataset()
+    arguments = Fit(tree).model, Fit(tree).data, Fit(tree).draws()
     if theirs.warning:  # ours refuses
         with pytest.raises(NoScore, match="k-hat"):
             psis(*arguments)

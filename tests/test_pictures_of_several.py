@@ -354,7 +354,7 @@ def test_the_k_hats_drawn_are_those_of_the_score(outlier):
     theirs = arviz_stats.loo(bz.extend(outlier.copy(), ["log_likelihood"]), pointwise=True).pareto_k
     assert np.allclose(np.asarray(drawn)[:, 1], theirs, rtol=1e-9)
     try:
-        largest = score.psis(Fit(outlier).model, Fit(outlier).given, outlier["posterior"].to_dataset()).k_hat
+        largest = score.psis(Fit(outlier).model, Fit(outlier).given, Fit(outlier).draws()).k_hat
     except score.NoScore as error:
         largest = error.k_hat
     assert max(np.asarray(drawn)[:, 1]) == pytest.approx(largest, rel=1e-9)

@@ -269,7 +269,7 @@ def test_psis_is_withheld_where_some_draws_exclude_an_observation(impossible):
             return stats.bernoulli(theta[..., None] + np.zeros(len(data["y"])))
 
     data = bz.read(COIN, FLIPS)
-    posterior = bz.fit(COIN(), data, "exact", seed=1)["posterior"].to_dataset()
+    posterior = Fit(bz.fit(COIN(), data, "exact", seed=1)).draws()
     with pytest.raises(score.NoScore, match="k-hat inf"):
         score.psis(Sharp(), data, posterior)
     assert score.from_draws(Sharp(), data, posterior) is None

@@ -135,8 +135,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     if not isinstance(model, Hidden):
         raise InputError(f"{model.name} has no latent variable of each row", hint="see `bayeszoo list`")
     data = _rows(model, tree, new_data, options)
-    draws = {str(name): v.transpose("chain", "draw", ...).to_numpy() for name, v in tree["posterior"].data_vars.items()}
-    return _frame(model, data, assignments(model, draws, data))
+    return _frame(model, data, assignments(model, Fit(tree).draws(), data))
 
 
 def assignments(model: Any, params: Values, data: Values) -> Assignments | Latents:

@@ -108,11 +108,9 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any]) -> Decodab
     if source.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {source.attrs['status']}: states by it are withheld")
     model = _hidden_markov(Fit(source).model)
-    of_fit = source["posterior"].data_vars.items()
-    draws = {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in of_fit}
     fitted = Fit(source).data
     rows = _rows(model, source, new_data, options) or fitted
-    return Decodable(model, draws, rows, fitted, components_withheld(source) or "")
+    return Decodable(model, Fit(source).draws(), rows, fitted, components_withheld(source) or "")
 
 
 def require_states(whole: Decodable) -> None:

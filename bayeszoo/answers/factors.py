@@ -132,10 +132,10 @@ class _Fit:
         if tree.attrs["status"] != "ok":
             raise Untrustworthy(f"the fit is {tree.attrs['status']}: projections by it are withheld")
         names = ("mean", "loadings", "variance")
-        draws = tree["posterior"].to_dataset()
+        draws = Fit(tree).draws()
         if not set(names) <= set(draws):
             raise InputError(f"{tree.attrs['model']} has no factors to project rows on", hint="fit ppca")
-        return cls(tree, {name: draws[name].transpose("chain", "draw", ...).to_numpy() for name in names})
+        return cls(tree, {name: draws[name] for name in names})
 
     def rows(self, new_data: Any, options: dict[str, Any]) -> Data:
         """Return the rows that are asked for."""

@@ -76,9 +76,9 @@ def integrated(model: Model, data: Values | Accumulated) -> Score | None:
     return _or_none(closed_form, model, data)
 
 
-def from_draws(model: Model, data: Values | Accumulated, posterior: Any) -> Score | None:
+def from_draws(model: Model, data: Values | Accumulated, draws: Values) -> Score | None:
     """Leave-one-out score integrated over draws; None where `psis` withholds it."""
-    return _or_none(psis, model, data, posterior)
+    return _or_none(psis, model, data, draws)
 
 
 def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score | None:
@@ -266,7 +266,7 @@ def difference(first: Score, second: Score) -> Score:
     return _weighted(first.terms - second.terms, first.weights, math.hypot(first.mcse, second.mcse))
 
 
-def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
+def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
 
     Parameters
@@ -275,8 +275,8 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
         Must be `Observable`.
     data : mapping of str to ndarray
         What the draws are conditioned on.
-    posterior : xarray.Dataset
-        Draws, with dims chain, draw, ...
+    draws : mapping of str to ndarray
+        Of each parameter, shape (chain, draw, ...).
 
     Raises
     ------
@@ -287,7 +287,6 @@ def psis(model: Model, data: Values | Accumulated, posterior: Any) -> Score:
     if not isinstance(model, Observable):
         raise NoScore("the model does not say how one observation is distributed")
     rows, weights = _observations(model, data)
-    draws = {str(name): variable.transpose("chain", "draw", ...).to_numpy() for name, variable in posterior.items()}
     efficiency, shape = diagnostics.relative_efficiency(draws.values()), next(iter(draws.values())).shape[:2]
     terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros(shape)
     step = max(1, MOST_CELLS // math.prod(shape))

@@ -198,10 +198,7 @@ def _averaged(
     if not isinstance(model, Observable):
         hint = getattr(model, "instead_of_predict", "see `bayeszoo list`")
         raise InputError(f"{model.name} does not say how its observations are distributed", hint=hint)
-    posterior = {
-        str(name): v.transpose("chain", "draw", ...).to_numpy() for name, v in tree["posterior"].data_vars.items()
-    }
-    given = model.likelihood(posterior, data)
+    given = model.likelihood(Fit(tree).draws(), data)
     conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row, ...)
     both = (0, 1)
     if tree.attrs["kind"] == "point estimate":
@@ -209,15 +206,11 @@ def _averaged(
     else:
         rng = stream_of_fit(tree.attrs, seed, "predict", Data(data).digest)
         drawn = given.rvs(size=conditional.shape, random_state=rng)
-        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), _mcse(conditional)
+        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
     unknown = np.full(len(mean), np.nan)
     scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
     return Predictive(mean, sd, quantiles, mcse, *scores)
-
-
-def _mcse(conditional: np.ndarray) -> np.ndarray:
-    return diagnostics.mcse(conditional)
 
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -189,8 +189,7 @@ def _folded_in(tree: xr.DataTree, data: Any, seed: int) -> np.ndarray:
 
 def some_draws(tree: xr.DataTree, most: int = MOST_DRAWS) -> dict[str, np.ndarray]:
     """Return at most so many of the draws, spread evenly over each chain: arrays of shape (chain, draw, ...)."""
-    posterior = tree["posterior"].to_dataset()
-    chains, size = posterior.sizes["chain"], posterior.sizes["draw"]
+    draws = Fit(tree).draws()
+    chains, size = next(iter(draws.values())).shape[:2]
     some = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))
-    kept = posterior.isel(draw=some)
-    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in kept.data_vars.items()}
+    return {name: values[:, some] for name, values in draws.items()}

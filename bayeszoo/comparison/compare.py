@@ -244,5 +244,5 @@ def _loo(tree: xr.DataTree) -> dict[str, float]:
     elif tree.attrs["kind"] == "point estimate":
         scored = score.plugged_in(model, data, method)
     else:
-        scored = score.from_draws(model, data, tree["posterior"].to_dataset())
+        scored = score.from_draws(model, data, Fit(tree).draws())
     return {} if scored is None else {"loo_score": scored.mean, "loo_se": scored.se, "loo_mcse": scored.mcse}

@@ -198,7 +198,7 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
     only topic, and its expectation is all that is needed of a closed form.
     """
     model: Any = Fit(tree).model
-    draws = {str(k): v.transpose("chain", "draw", ...).to_numpy() for k, v in tree["posterior"].data_vars.items()}
+    draws = Fit(tree).draws()
     if TOPICS in draws and isinstance(model, Hidden):
         return np.asarray(model.assign(draws, Fit(tree).data)), draws[TOPICS]
     ((name, values),) = draws.items()

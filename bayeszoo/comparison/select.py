@@ -364,7 +364,7 @@ def _k_fold(candidate: Candidate, how: Settings) -> Score:
 
 def _leave_one_out(candidate: Candidate) -> Score:
     if candidate.tree is not None and candidate.has_draws:
-        return score.psis(candidate.model, candidate.data, candidate.tree["posterior"].to_dataset())
+        return score.psis(candidate.model, candidate.data, Fit(candidate.tree).draws())
     if candidate.kind == "exact" and isinstance(candidate.model, Predictive):
         return score.closed_form(candidate.model, candidate.data)
     lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"

@@ -239,10 +239,9 @@ def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple
 
 def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return draws of the named parameters with one leading axis."""
-    posterior = tree["posterior"].to_dataset()
-    if lacking := [name for name in names if name not in posterior]:
+    draws = Fit(tree).pooled()
+    if lacking := [name for name in names if name not in draws]:
         raise InputError(f"{tree.attrs['model']} has no {lacking[0]}", hint="give a fit of ppca or bayesian_pca")
     if tree.attrs["status"] != "ok":
         raise Untrustworthy(f"the fit is {tree.attrs['status']}: pictures of it are withheld")
-    found = {name: posterior[name].transpose("chain", "draw", ...).to_numpy() for name in names}
-    return {name: values.reshape(-1, *values.shape[2:]) for name, values in found.items()}
+    return {name: draws[name] for name in names}

@@ -129,7 +129,7 @@ def _score(tree: xr.DataTree) -> list[Any]:
                 return [None, None, None, None, "the estimate is not refitted without each observation"]
             found = refitted
         else:
-            found = score.psis(model, data, tree["posterior"].to_dataset())
+            found = score.psis(model, data, Fit(tree).draws())
     except score.NoScore as error:
         return [None, None, None, None, str(error)]
     return [number(found.mean, 9), found.se, found.mcse, found.k_hat, ""]

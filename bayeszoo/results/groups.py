@@ -198,9 +198,10 @@ def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator
         When the prior is improper.
     """
     try:
-        drawn = (
-            dict(prior(model, data).rvs(draws, rng)) if isinstance(model, Exact) else _declared(model, data, draws, rng)
-        )
+        with np.errstate(all="ignore"):  # of an improper prior, which is refused below
+            drawn = (
+                prior(model, data).rvs(draws, rng) if isinstance(model, Exact) else _declared(model, data, draws, rng)
+            )
     except (NotImplementedError, NumericalError) as error:
         raise NoGroup(f"there are no draws from an improper prior: {error}") from error
     if not all(np.isfinite(values).all() for values in drawn.values()):
