@@ -214,7 +214,8 @@ def _declared(model: Model, data: Values, draws: int, rng: np.random.Generator) 
 
     declared = model.declare(data)
     variables = [*declared.free_RVs, *declared.deterministics]
-    values = pm.draw(variables, draws=draws, random_seed=rng, mode="FAST_COMPILE")  # nothing is compiled
+    seed = int(rng.integers(2**31 - 1))
+    values = pm.draw(variables, draws=draws, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
     return {str(variable.name): np.asarray(value) for variable, value in zip(variables, values, strict=True)}
 
 
