@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.read import read
+from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bayeszoo.data.read import Data
 
 _CELLS = 2**21
 """Numbers that are held at once, roughly."""

@@ -48,7 +48,9 @@ class Predictive:
     mcse_log_score: np.ndarray
 
 
-def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: Any) -> pd.DataFrame:
+def predict(
+    tree: xr.DataTree, new_data: Any = 1, *, seed: int | np.random.Generator = 0, **options: Any
+) -> pd.DataFrame:
     """Predict new rows from a fit.
 
     Parameters
@@ -58,7 +60,7 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     new_data : int, Data or anything that `read` takes
         A number of further observations; or a table. Where the table holds the outcome too, its log predictive
         density is the score of the prediction.
-    seed : int
+    seed : int or numpy.random.Generator
         Of the predictive draws of a fit by sampling, whose quantiles they give.
     **options
         Of `read`.
@@ -116,7 +118,9 @@ def predict(tree: xr.DataTree, new_data: Any = 1, *, seed: int = 0, **options: A
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
 
 
-def _topics(model: Model, tree: xr.DataTree, new_data: Any, seed: int, options: dict[str, Any]) -> pd.DataFrame:
+def _topics(
+    model: Model, tree: xr.DataTree, new_data: Any, seed: int | np.random.Generator, options: dict[str, Any]
+) -> pd.DataFrame:
     """Return the share of each topic in new documents."""
     from bayeszoo.answers.topics import proportions
 
@@ -192,7 +196,11 @@ def _closed_form(
 
 
 def _averaged(
-    model: Model, tree: xr.DataTree, data: dict[str, np.ndarray], observed: np.ndarray | None, seed: int
+    model: Model,
+    tree: xr.DataTree,
+    data: dict[str, np.ndarray],
+    observed: np.ndarray | None,
+    seed: int | np.random.Generator,
 ) -> Predictive:
     """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
     if not isinstance(model, Observable):

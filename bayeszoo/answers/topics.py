@@ -78,7 +78,12 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
 
 
 def proportions(
-    tree: xr.DataTree, new_data: Any = None, *, untrusted: bool = False, seed: int = 0, **options: Any
+    tree: xr.DataTree,
+    new_data: Any = None,
+    *,
+    untrusted: bool = False,
+    seed: int | np.random.Generator = 0,
+    **options: Any,
 ) -> pd.DataFrame:
     """List the share of each topic in each document.
 
@@ -91,7 +96,7 @@ def proportions(
         many.
     untrusted : bool
         As of `topics`.
-    seed : int
+    seed : int or numpy.random.Generator
         Of the draws of new documents.
     **options
         Of `read`.
@@ -178,7 +183,7 @@ def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> 
     return read(cast(Model, model), new_data, new=True, like=Fit(tree).like, **options)
 
 
-def _folded_in(tree: xr.DataTree, data: Any, seed: int) -> np.ndarray:
+def _folded_in(tree: xr.DataTree, data: Any, seed: int | np.random.Generator) -> np.ndarray:
     """Draw proportions of new documents."""
     model: Any = Fit(tree).model
     made = model.fold_in(some_draws(tree), data, stream_of_fit(tree.attrs, seed, "fold in", data.digest))

@@ -15,7 +15,7 @@ import numpy as np
 from bayeszoo.errors import NumericalError
 
 # Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_loops

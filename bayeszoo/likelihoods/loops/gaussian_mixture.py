@@ -22,7 +22,7 @@ BLOCK = 256
 _NATS = math.log(2 * math.pi)
 
 # Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_loops

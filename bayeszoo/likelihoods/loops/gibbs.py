@@ -18,7 +18,7 @@ BLOCK = 16
 """Topics that are added up at a time."""
 
 # Sums may be taken in any order, and a product and a sum in one step.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
 _strict = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 

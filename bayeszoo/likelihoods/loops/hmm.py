@@ -37,7 +37,7 @@ LARGEST_LOG = math.log(1e300)
 LEAST_ENTRY, LEAST_DENSITY, FAINT, LEAST_SUM = 1e-50, 1e-100, 1e-150, 1e-200
 
 # Products may be contracted; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_loops

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 # Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 LEAST = 1e-280
 """A sum of products below it may have lost terms, and is taken in logarithms."""

@@ -54,7 +54,7 @@ def _typed_with_entry(x, at, value):  # type: ignore[no-untyped-def]
     return replaced if isinstance(x, numba.types.UniTuple) else changed
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def exponentials(x: np.ndarray, work: np.ndarray) -> None:
     """Replace x <= 0 by exp(x), of relative error < 3e-16; 0 below -708. NaN stays.
 
