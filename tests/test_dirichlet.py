@@ -71,8 +71,8 @@ def test_marginals_of_a_strong_and_a_weak_entry():
 
 
 def test_density_on_the_edge():
-    assert Dirichlet([1.0, 2.0, 1.0]).logpdf([0.0, 0.4, 0.6]) == pytest.approx(np.log(6 * 0.4), rel=1e-14)
-    assert Dirichlet([1.0, 1.0]).logpdf([0.0, 1.0]) == pytest.approx(0.0, abs=1e-15)
+    assert Dirichlet([1.0, 2.0, 1.0]).logpdf([0.0, 0.4, 0.6]) == pytest.approx(np.log(6 * 0.4), rel=1e-13)
+    assert Dirichlet([1.0, 1.0]).logpdf([0.0, 1.0]) == pytest.approx(0.0, abs=1e-13)
     assert Dirichlet([1.0, 2.0, 1.0]).logpdf([0.4, 0.0, 0.6]) == -np.inf
     assert Dirichlet([0.5, 1.0, 1.0]).logpdf([0.0, 0.4, 0.6]) == np.inf
     assert np.isnan(Dirichlet([0.5, 2.0, 1.0]).logpdf([0.0, 0.0, 1.0]))
@@ -118,7 +118,7 @@ def test_draws_of_strong_and_weak_together():
 def test_mode_is_the_highest_point():
     alpha = np.array([[3.0, 1.0, 2.0], [1.5, 1.5, 4.0]])
     mode = Dirichlet(alpha).mode()
-    assert np.allclose(mode, [[2 / 3, 0, 1 / 3], [0.125, 0.125, 0.75]], rtol=1e-15)
+    assert np.allclose(mode, [[2 / 3, 0, 1 / 3], [0.125, 0.125, 0.75]], rtol=1e-13)
     best = Dirichlet(alpha).logpdf(mode)
     for other in np.random.default_rng(0).dirichlet([50.0, 1.0, 25.0], size=(50, 1)):
         assert Dirichlet(alpha[0]).logpdf(other[0]) <= Dirichlet(alpha[0]).logpdf(mode[0])

@@ -150,7 +150,7 @@ def test_negative_binomial_is_poisson_of_gamma():
 
 def test_categorical_is_a_multinomial_of_one_trial():
     ours, codes = Categorical(P), np.array([1, 1, 2])
-    assert ours.logpmf(codes) == pytest.approx(stats.multinomial(1, P).logpmf(np.eye(3)[codes]), rel=1e-14)
+    assert ours.logpmf(codes) == pytest.approx(stats.multinomial(1, P).logpmf(np.eye(3)[codes]), rel=1e-13)
     assert ours.logpmf(np.array([0, 0, 3])).tolist() == [np.log(0.2), -np.inf, -np.inf]
     assert np.allclose(ours.std(), stats.binom(1, P).std())
     assert np.array_equal(ours.mean(), P)

@@ -55,8 +55,8 @@ def ok(found):
 
 def test_a_grid_holds_scipy_s_evidence_at_equal_ratios_and_distances():
     grid = bz.evidence_grid(GaussianMean(s0=3), Y, {"sigma": (0.5, 8), "m0": (-1, 3)}, points=5)
-    assert grid.sigma.values == pytest.approx([0.5, 1, 2, 4, 8], rel=1e-14)
-    assert grid.m0.values == pytest.approx([-1, 0, 1, 2, 3], rel=1e-14)
+    assert grid.sigma.values == pytest.approx([0.5, 1, 2, 4, 8], rel=1e-13)
+    assert grid.m0.values == pytest.approx([-1, 0, 1, 2, 3], rel=1e-13)
     assert grid.log_evidence.dims == ("sigma", "m0")
     expected = [[math.log(normal(Y, m0, 3, sigma)) for m0 in grid.m0.values] for sigma in grid.sigma.values]
     assert grid.log_evidence.values == pytest.approx(np.array(expected), rel=1e-12)

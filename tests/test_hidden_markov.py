@@ -58,14 +58,14 @@ def agrees_with_enumeration(toolbox, seeds=range(4), zeros=(0.0, 0.4), scale=3.0
         assert found.value == pytest.approx(value, rel=1e-12)
         assert toolbox.log_likelihood(*tables, STARTS, MISSING) == pytest.approx(value, rel=1e-12)
         occupied = np.stack([weights @ (paths == state) for state in range(3)], axis=1)
-        np.testing.assert_allclose(found.probabilities, occupied, rtol=1e-9, atol=1e-14)
-        np.testing.assert_allclose(found.initial, occupied[STARTS].sum(axis=0), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(found.probabilities, occupied, rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(found.initial, occupied[STARTS].sum(axis=0), rtol=1e-9, atol=1e-13)
         within = [t for t in range(6) if t not in STARTS]
         steps = [
             [(weights @ ((paths[:, np.subtract(within, 1)] == i) & (paths[:, within] == j))).sum() for j in range(3)]
             for i in range(3)
         ]
-        np.testing.assert_allclose(found.transition, steps, rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(found.transition, steps, rtol=1e-9, atol=1e-13)
         path, best = toolbox.viterbi(*tables, STARTS, MISSING)
         assert best == pytest.approx(joint.max(), rel=1e-12)
         assert np.array_equal(path, paths[np.argmax(joint)])
@@ -88,11 +88,11 @@ def test_filter_is_the_smoother_of_the_rows_so_far():
         paths, joint = enumerated(*upto, starts, MISSING[: t + 1])
         weights = special.softmax(joint)
         now = [weights[paths[:, t] == state].sum() for state in range(3)]
-        np.testing.assert_allclose(found.filtered[t], now, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(found.filtered[t], now, rtol=1e-10, atol=1e-13)
         paths, joint = enumerated(*upto, starts, np.append(MISSING[:t], True))
         weights = special.softmax(joint)
         before = [weights[paths[:, t] == state].sum() for state in range(3)]
-        np.testing.assert_allclose(found.predicted[t], before, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(found.predicted[t], before, rtol=1e-10, atol=1e-13)
     assert found.value == pytest.approx(special.logsumexp(joint), rel=1e-12)  # the last row is missing
 
 

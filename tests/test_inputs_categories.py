@@ -154,11 +154,14 @@ def test_columns_of_counts():
     assert "the table: category eggs never occurs" in ordered.notes
 
 
-def test_a_large_column_is_read_in_a_moment():
-    labels = [f"word {i}" for i in np.random.default_rng(0).integers(0, 1000, 10**6)]
-    start = time.perf_counter()
-    data = read(Poll, labels)
-    assert time.perf_counter() - start < 10  # about one second on an idle machine
+def test_ten_times_the_rows_are_read_in_about_ten_times_the_time():
+    labels = [f"word {i}" for i in np.random.default_rng(0).integers(0, 1000, 500_000)]
+    times = []
+    for rows in (50_000, 500_000):
+        start = time.process_time()
+        data = read(Poll, labels[:rows])
+        times.append(time.process_time() - start)
+    assert times[1] < 50 * times[0]
     assert data["category"][data["y"][:100]].tolist() == labels[:100]
 
 

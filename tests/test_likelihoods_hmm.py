@@ -145,7 +145,7 @@ def test_smoothed_probabilities_are_the_gradient_of_the_log_densities():
     _, of_initial, of_transition, gamma = evaluated("dense", initial, transition, tables, [], [0])
     found, lattice = _hmmc.forward_log(initial, transition, tables[0])
     expected = np.exp(lattice + _hmmc.backward_log(initial, transition, tables[0]) - found)
-    np.testing.assert_allclose(gamma, expected, rtol=1e-8, atol=1e-14)
+    np.testing.assert_allclose(gamma, expected, rtol=1e-8, atol=1e-13)
     assert (initial * of_initial).sum() == pytest.approx(1, rel=1e-11)
     assert (transition * of_transition).sum() == pytest.approx(299, rel=1e-11)
 

@@ -308,7 +308,7 @@ def test_densities_of_loadings_are_scipys():
     np.testing.assert_allclose([density.constrained_joint(x)[0] for x in flat], expected, rtol=1e-12)
     jacobian = [density.joint(x)[0] - density.constrained_joint(x)[0] for x in flat]
     np.testing.assert_allclose(jacobian, np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1), atol=1e-12)
-    np.testing.assert_allclose(density.constrain(np.array(flat))["L"], L, atol=1e-14)
+    np.testing.assert_allclose(density.constrain(np.array(flat))["L"], L, atol=1e-13)
 
 
 def off_default(data):

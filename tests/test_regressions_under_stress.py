@@ -115,7 +115,7 @@ def test_two_part_means_pool():
     x = rng.normal(size=(60, 1))
     parts = [FactoredMoments.of(x[at : at + 20], y[at : at + 20], np.ones(1)) for at in (0, 20, 40)]
     pooled, whole = parts[0] + parts[1] + parts[2], FactoredMoments.of(x, y, np.ones(1))
-    assert np.allclose((pooled.mean - 1e9) + pooled.rest, (whole.mean - 1e9) + whole.rest, rtol=1e-9, atol=1e-14)
+    assert np.allclose((pooled.mean - 1e9) + pooled.rest, (whole.mean - 1e9) + whole.rest, rtol=1e-9, atol=1e-13)
     assert np.allclose(pooled.root.T @ pooled.root, whole.root.T @ whole.root, rtol=1e-6)
 
 
