@@ -16,7 +16,8 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import CAPABILITIES, Model, fields_of
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import CAPABILITIES
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.groups import extend, extend_while_small
 
@@ -34,11 +35,11 @@ class Method(NamedTuple):
 
 
 METHODS: dict[str, Method] = {
-    "exact": Method("exact:run", "Exact", "exact", "closed-form posterior and evidence"),
+    "exact": Method("exact:run", "ClosedForm", "exact", "closed-form posterior and evidence"),
     "enumerate": Method("enumeration:run", "Enumerable", "exact", "sum over all assignments of few rows"),
     "mle": Method("mode:run_mle", None, "point estimate", "maximum of the likelihood"),
     "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
-    "em": Method("em:run", "Latent", "point estimate", "expectation-maximization, for either mode"),
+    "em": Method("em:run", "EM", "point estimate", "expectation-maximization, for either mode"),
     "vb": Method("vb:run", "Variational", "approximate", "variational Bayes by coordinate ascent, with its ELBO"),
     "online_vb": Method("online_vb:run", "Stochastic", "approximate", "variational Bayes by minibatches of rows"),
     "laplace": Method("laplace:run", None, "approximate", "Gaussian at the mode, unconstrained space"),
@@ -130,7 +131,7 @@ def given(model: Model, data: Any) -> Data | Accumulated:
 
 def methods_for(model: type[Model]) -> list[str]:
     """Name the methods that a model class can be fitted with."""
-    return [name for name, m in METHODS.items() if m.needs is None or issubclass(model, CAPABILITIES[m.needs])]
+    return [name for name, m in METHODS.items() if m.needs is None or CAPABILITIES[m.needs](model)]
 
 
 def check_method(model: type[Model], method: str) -> None:

@@ -22,8 +22,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.model import DIABETES
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Axes, Values, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 

@@ -21,13 +21,11 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.data.read import Example
 from bayeszoo.families.factors import ard_steps as ard
 from bayeszoo.families.factors import trapezoid
 from bayeszoo.families.factors.ard import ArdModel
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.fields import plain, positive, real, whole
+from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 rows = lazy_loader.load("bayeszoo.families.factors.row_declarations", suppress_warning=True)

@@ -17,13 +17,10 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Binary
-from bayeszoo.data.read import Example
 from bayeszoo.distributions.discrete import BetaBinomial
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_beta_ratio, log_binomial, sum_or_nan
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.base import Model, Stats, Values
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Stats, Values, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -37,7 +34,7 @@ class Counts(Stats):
 
 
 @dataclass(frozen=True)
-class BetaBernoulli(Model):
+class BetaBernoulli(Conjugate[Counts], PointEstimates[Counts], Observable):
     """Independent binary observations with a Beta prior on the probability of success.
 
     Parameters

@@ -17,20 +17,17 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Counts
-from bayeszoo.data.read import Example
 from bayeszoo.distributions.discrete import NegativeBinomial
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.events import Events, Poisson
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class GammaPoisson(Model):
+class GammaPoisson(Conjugate[Events], PointEstimates[Events], Observable):
     """Independent Poisson counts with a Gamma prior on their rate.
 
     Parameters

@@ -17,18 +17,15 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.data.read import Example
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.moments import Moments, gaussian_peak
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.fields import positive, real
+from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive, real
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class GaussianMean(Model):
+class GaussianMean(Conjugate[Moments], PointEstimates[Moments], Observable):
     """Independent Gaussian observations of known standard deviation, with a Gaussian prior on their mean.
 
     Parameters

@@ -21,16 +21,14 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.data.read import Example
 from bayeszoo.distributions import simplex
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.component_moments import ComponentMoments
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model.base import Values
-from bayeszoo.model.fields import covariance as scale_matrix
-from bayeszoo.model.fields import plain, positive, real, whole
+from bayeszoo.model import Example, Values, plain, positive, real, whole
+from bayeszoo.model import covariance as scale_matrix
 
 pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.mixtures.declaration", suppress_warning=True)
 inverse_wishart = lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)

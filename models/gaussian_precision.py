@@ -18,19 +18,17 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.data.read import Example
-from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
+from bayeszoo.distributions.posterior import InverseRootGamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.fields import positive, real
+from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive, real
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class GaussianPrecision(Model):
+class GaussianPrecision(Conjugate[Moments], PointEstimates[Moments], Observable):
     """Independent Gaussian observations of known mean, with a Gamma prior on their precision.
 
     Parameters

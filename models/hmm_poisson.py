@@ -20,11 +20,9 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import CountSeries, starts
-from bayeszoo.data.read import Example
 from bayeszoo.families.hmm.counts import Counts, distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.fields import positive, real, whole
+from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)

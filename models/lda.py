@@ -19,16 +19,27 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Corpus
-from bayeszoo.data.read import Example
 from bayeszoo.distributions import simplex
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents import dirichlet_fit, topic_model
 from bayeszoo.families.documents import scores as topic_scores
 from bayeszoo.families.documents.topic_model import TopicCounts, TopicFactors
-from bayeszoo.model.base import Axes, Model, Values
-from bayeszoo.model.capabilities import Chain, Expectation
-from bayeszoo.model.fields import positive, whole
+from bayeszoo.model import (
+    EM,
+    Axes,
+    Chain,
+    Collapsed,
+    Enumerable,
+    Example,
+    Expectation,
+    FoldIn,
+    Posterior,
+    Stochastic,
+    Symmetric,
+    Values,
+    positive,
+    whole,
+)
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
@@ -36,7 +47,7 @@ topic_gibbs = lazy_loader.load("bayeszoo.families.documents.gibbs", suppress_war
 
 
 @dataclass(frozen=True)
-class LDA(Model):
+class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
     """Documents that mix K topics, with Dirichlet priors on the proportions of each and on the words of each topic.
 
     Parameters
@@ -55,7 +66,8 @@ class LDA(Model):
 
     inputs = Corpus()
     dims: ClassVar[Axes] = {"proportions": ("document", "topic"), "topics": ("topic", "word")}
-    chosen_by_vb: ClassVar[tuple[str, ...]] = ("alpha", "eta")
+    chosen_by_vb = ("alpha", "eta")
+    latent_unit = "word"
     examples = (
         Example(
             "federalist.csv.gz",
@@ -217,7 +229,7 @@ class LDA(Model):
         """Return quantities that do not depend on the labels; leading axes are draws."""
         return topic_model.label_free(params, data)
 
-    def one_state(self) -> LDA:
+    def one_component(self) -> LDA:
         """Return the model of one topic, with nothing hidden: the unigram model."""
         return replace(self, K=1, alpha=np.float64(np.ravel(self.alpha)[0]))
 

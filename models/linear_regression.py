@@ -17,20 +17,19 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
+from bayeszoo.distributions.posterior import InverseRootGamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.linear.posteriors import normal_inverse_gamma
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model.base import Values
-from bayeszoo.model.fields import covariance, plain, positive, real
+from bayeszoo.model import Conjugate, Observable, PointEstimates, Posterior, Values, covariance, plain, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class LinearRegression(LinearModel):
+class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[FactoredMoments], Observable):
     """Gaussian outcomes of unknown noise, whose mean is linear in terms.
 
     Parameters
@@ -122,6 +121,10 @@ class LinearRegression(LinearModel):
         found, shape, scale = self._learned(stats)
         mean, spread = self.predicted(found, data)
         return scipy.stats.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
+
+    def leverage(self, data: Values) -> Any:
+        """Return the diagonal of the hat matrix."""
+        return self.predicted(self._learned(self.statistics(data))[0], data)[1]
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""

@@ -17,14 +17,22 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Transitions
-from bayeszoo.data.read import Example
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.distributions.discrete import Categorical
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.markov.stationary import stationary
-from bayeszoo.model.base import Axes, Model, Stats, Values
-from bayeszoo.model.fields import plain, positive
+from bayeszoo.model import (
+    Axes,
+    Conjugate,
+    Example,
+    Observable,
+    PointEstimates,
+    Posterior,
+    Stats,
+    Values,
+    plain,
+    positive,
+)
 
 pm = lazy_loader.load("pymc")
 
@@ -37,7 +45,7 @@ class TransitionCounts(Stats):
 
 
 @dataclass(frozen=True)
-class MarkovChain(Model):
+class MarkovChain(Conjugate[TransitionCounts], PointEstimates[TransitionCounts], Observable):
     """A Markov chain with a Dirichlet prior on each row of its transition matrix.
 
     Parameters

@@ -18,11 +18,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Documents
-from bayeszoo.data.read import Example
 from bayeszoo.distributions import simplex
 from bayeszoo.families.documents.model import DocumentMixtureModel
-from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.fields import positive, whole
+from bayeszoo.model import Axes, Example, Values, positive, whole
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.documents", suppress_warning=True)

@@ -18,20 +18,29 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.data.read import Example
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
 from bayeszoo.distributions.wishart import NormalInverseWishart as Joint
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model.base import Axes, Model, Values
-from bayeszoo.model.fields import covariance, plain, positive, real
+from bayeszoo.model import (
+    Axes,
+    Conjugate,
+    Example,
+    Observable,
+    PointEstimates,
+    Posterior,
+    Values,
+    covariance,
+    plain,
+    positive,
+    real,
+)
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class NormalInverseWishart(Model):
+class NormalInverseWishart(Conjugate[Moments], PointEstimates[Moments], Observable):
     """Independent Gaussian rows of D numbers, with a normal-inverse-Wishart prior on their mean and covariance.
 
     Parameters
@@ -53,13 +62,13 @@ class NormalInverseWishart(Model):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if np.shape(self.mu0) not in ((), (self.size,)):
-            raise InputError(f"prior mean mu0 has {np.size(self.mu0)} entries, Psi0 is {self.size} x {self.size}")
-        if self.nu0 <= self.size - 1:
-            raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {self.size - 1}, got {self.nu0:g}")
+        if np.shape(self.mu0) not in ((), (self._size,)):
+            raise InputError(f"prior mean mu0 has {np.size(self.mu0)} entries, Psi0 is {self._size} x {self._size}")
+        if self.nu0 <= self._size - 1:
+            raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {self._size - 1}, got {self.nu0:g}")
 
-    size = property(lambda self: len(self.Psi0), doc="D, the number of columns.")
-    lower_bounds = property(lambda self: {"nu0": self.size - 1.0}, doc="What fields must exceed, other than 0.")
+    _size = property(lambda self: len(self.Psi0), doc="D, the number of columns.")
+    lower_bounds = property(lambda self: {"nu0": self._size - 1.0}, doc="What fields must exceed, other than 0.")
 
     @classmethod
     def weak(cls, data: Values) -> NormalInverseWishart:
@@ -72,47 +81,47 @@ class NormalInverseWishart(Model):
         return dict.fromkeys(("column", "column_2"), data["column"])
 
     def _joint(self) -> Joint:
-        return Joint(self.entries("mu0", self.size), self.kappa0, self.nu0, np.array(self.Psi0))
+        return Joint(self.entries("mu0", self._size), self.kappa0, self.nu0, np.array(self.Psi0))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw covariance and mean from the prior and ``size`` rows given them."""
         params = self._joint().rvs((), rng)
         rows = rng.multivariate_normal(params["mu"], params["Sigma"], size, method="cholesky")
-        return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(self.size)])}
+        return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(self._size)])}
 
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian row of D numbers a row."""
         with pm.Model(coords=self.coords(data)) as model:
             sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0), dims=self.dims["Sigma"])
-            mu = pm.MvNormal("mu", mu=self.entries("mu0", self.size), cov=sigma / self.kappa0, dims="column")
+            mu = pm.MvNormal("mu", mu=self.entries("mu0", self._size), cov=sigma / self.kappa0, dims="column")
             rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
             pm.MvNormal("Y", mu=mu, cov=sigma, observed=rows, dims=("row", "column"))
         return model
 
     def statistics(self, data: Values) -> Moments:
         """Return count, mean and scatter; the prior must be for as many columns as the data have."""
-        if data["Y"].shape[1] != self.size:
-            raise InputError(f"Psi0 is for {self.size} columns, the data have {data['Y'].shape[1]}")
+        if data["Y"].shape[1] != self._size:
+            raise InputError(f"Psi0 is for {self._size} columns, the data have {data['Y'].shape[1]}")
         return Moments.of(data["Y"])
 
     def compressed(self, stats: Moments) -> Any:
         """Declare the density of the rows from their moments."""
         with pm.Model() as model:
             sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0))
-            mu = ours.ScaledNormal("mu", self.entries("mu0", self.size), self.kappa0, sigma)
+            mu = ours.ScaledNormal("mu", self.entries("mu0", self._size), self.kappa0, sigma)
             n, mean, scatter = (pm.Data(k, np.asarray(getattr(stats, k))) for k in ("n", "mean", "scatter"))
             pm.Potential("Y", ours.gaussian_log_likelihood(mu, sigma, n, mean, scatter))
         return model
 
     def updated(self, stats: Moments) -> NormalInverseWishart:
         """Return the model whose prior is this posterior."""
-        kappa, shift = self.kappa0 + stats.n, stats.mean - self.entries("mu0", self.size)
+        kappa, shift = self.kappa0 + stats.n, stats.mean - self.entries("mu0", self._size)
         mean = stats.mean - shift * (self.kappa0 / kappa)
         psi = plain(np.array(self.Psi0) + self._growth(stats))
         return replace(self, mu0=plain(mean), kappa0=kappa, nu0=self.nu0 + stats.n, Psi0=psi)
 
     def _growth(self, stats: Moments) -> np.ndarray:
-        weight, shift = self.kappa0 / (self.kappa0 + stats.n), stats.mean - self.entries("mu0", self.size)
+        weight, shift = self.kappa0 / (self.kappa0 + stats.n), stats.mean - self.entries("mu0", self._size)
         return np.asarray(stats.scatter + weight * stats.n * np.outer(shift, shift))
 
     def posterior(self, stats: Moments) -> Posterior:
@@ -122,11 +131,11 @@ class NormalInverseWishart(Model):
     def log_evidence(self, stats: Moments) -> float:
         """Return the log density of the rows, of the ordered observations."""
         ratio = log_wishart_ratio(self.nu0, np.array(self.Psi0), stats.n, self._growth(stats))
-        return ratio - self.size / 2 * (stats.n * math.log(math.pi) + math.log1p(stats.n / self.kappa0))
+        return ratio - self._size / 2 * (stats.n * math.log(math.pi) + math.log1p(stats.n / self.kappa0))
 
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: multivariate Student t with nu - D + 1 degrees of freedom."""
-        later, df = self.updated(stats), self.nu0 + stats.n - self.size + 1
+        later, df = self.updated(stats), self.nu0 + stats.n - self._size + 1
         shape = np.array(later.Psi0) * ((later.kappa0 + 1) / (later.kappa0 * df))
         return MultivariateT(df, np.array(later.mu0), shape, len(data["Y"]))
 
@@ -136,15 +145,15 @@ class NormalInverseWishart(Model):
 
     def free_parameters(self, stats: Moments) -> int:
         """Return D + D (D + 1) / 2."""
-        return self.size + self.size * (self.size + 1) // 2
+        return self._size + self._size * (self._size + 1) // 2
 
     def map(self, stats: Moments) -> dict[str, Any]:
         """Return the joint mode: mu at its centre, Sigma at Psi / (nu + D + 2)."""
         later = self.updated(stats)
-        return {"mu": np.array(later.mu0), "Sigma": np.array(later.Psi0) / (later.nu0 + self.size + 2)}
+        return {"mu": np.array(later.mu0), "Sigma": np.array(later.Psi0) / (later.nu0 + self._size + 2)}
 
     def mle(self, stats: Moments) -> dict[str, Any]:
         """Return the mean, and the scatter over N; none where the rows do not fill D dimensions."""
         if is_singular(sigma := stats.scatter / max(stats.n, 1)):
-            raise NumericalError(f"no maximum-likelihood estimate: the rows do not fill {self.size} dimensions")
+            raise NumericalError(f"no maximum-likelihood estimate: the rows do not fill {self._size} dimensions")
         return {"mu": stats.mean, "Sigma": sigma}

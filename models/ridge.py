@@ -17,14 +17,12 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.linear.evidence import effective_parameters, gradient
 from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.linear.posteriors import gaussian
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model.base import Values
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Observable, PointEstimates, Posterior, Predictive, Values, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -32,7 +30,7 @@ ROOT_2_PI = math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True)
-class Ridge(LinearModel):
+class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMoments], Observable):
     """Gaussian outcomes of known noise, whose mean is linear in terms with Gaussian weights.
 
     Parameters
@@ -128,6 +126,10 @@ class Ridge(LinearModel):
         """Return each row's Gaussian predictive."""
         mean, spread = self.predicted(self.standardized_weights(stats), data)
         return scipy.stats.norm(mean, np.sqrt(self.sigma**2 + spread))
+
+    def leverage(self, data: Values) -> Any:
+        """Return the diagonal of the hat matrix, of rows in units of sigma."""
+        return self.predicted(self.standardized_weights(self.statistics(data)), data)[1] / self.sigma**2
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; weights of shape (..., T) give (..., rows)."""

@@ -18,18 +18,16 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data.read import Example
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.mixtures.student import within_pymc
-from bayeszoo.model.base import Values
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Example, Observable, Values, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class RobustRegression(LinearModel):
+class RobustRegression(LinearModel, Observable):
     """Student-t outcomes, whose location is linear in terms with Gaussian weights.
 
     Parameters

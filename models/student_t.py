@@ -19,19 +19,15 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.data.read import Example
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.mixtures.student import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Expectation
-from bayeszoo.model.fields import positive, real
+from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Values, Variational, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class StudentT(Model):
+class StudentT(EM, Variational, Latent, Observable):
     """Student-t observations, with a normal-gamma prior on their location and precision.
 
     Parameters

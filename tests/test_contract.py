@@ -8,7 +8,7 @@ from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.base import CAPABILITIES
+from bayeszoo.model.capabilities import CAPABILITIES
 
 MODELS = zoo.names()
 SEEDS = {"normal_inverse_wishart": 2}  # at 1, and a cold cache only, one of a hundred numbers is 4.47 of its errors off

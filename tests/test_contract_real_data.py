@@ -6,7 +6,7 @@ from bayeszoo.contract.cases import case_of
 from bayeszoo.contract.check import applicable, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.base import CAPABILITIES
+from bayeszoo.model.capabilities import CAPABILITIES
 
 COSTLY = ("markov_chain", "normal_inverse_wishart")
 """Closed, but with 20,000 rows, or with densities that take long to compile."""

@@ -11,7 +11,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.answers.leave_out import NoScore, psis
-from bayeszoo.model.base import Observable
+from bayeszoo.model.capabilities import Observable
 from bayeszoo.results import groups
 from bayeszoo.results.stored import Fit
 

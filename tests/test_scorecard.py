@@ -11,7 +11,7 @@ from bayeszoo.contract.check import applicable
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
-from bayeszoo.model.base import CAPABILITIES
+from bayeszoo.model.capabilities import CAPABILITIES
 
 MODELS = zoo.builtin_names()
 SAMPLER = {

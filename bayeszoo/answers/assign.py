@@ -12,7 +12,8 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.labels.responsibilities import flat, in_chunks
-from bayeszoo.model.capabilities import Hidden, Symmetric, Values
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Latent, Symmetric
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -132,7 +133,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     if why := components_withheld(tree):
         raise Untrustworthy(f"assignments to components are withheld: {why}")
     model: Any = Fit(tree).model
-    if not isinstance(model, Hidden):
+    if not isinstance(model, Latent):
         raise InputError(f"{model.name} has no latent variable of each row", hint="see `bayeszoo list`")
     data = _rows(model, tree, new_data, options)
     return _frame(model, data, assignments(model, Fit(tree).draws(), data))
@@ -144,7 +145,7 @@ def assignments(model: Any, params: Values, data: Values) -> Assignments | Laten
     Parameters
     ----------
     model : Model
-        Must be `Hidden`.
+        Must be `Latent`.
     params : mapping of str to ndarray
         Draws of shape (chain, draw, *parameter shape), the labels of components in the same order in all.
     data : mapping of str to ndarray

@@ -13,7 +13,8 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Model, Observable, PointEstimates, Predictive, Sufficient, Values
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
 
 MAX_DISTINCT = 2000

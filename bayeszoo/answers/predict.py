@@ -17,9 +17,9 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import like_of, stats_of
-from bayeszoo.model.base import Model, Observable
-from bayeszoo.model.base import Predictive as HasPredictive
-from bayeszoo.model.capabilities import FoldIn, Hidden
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import FoldIn, Latent, Observable
+from bayeszoo.model.capabilities import Predictive as HasPredictive
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -131,7 +131,7 @@ def _topics(
 
 def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the most probable component of each row and its probability; nothing where there are no components."""
-    if not isinstance(model, Hidden):
+    if not isinstance(model, Latent):
         return {}
     if components_withheld(tree):
         return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
@@ -204,8 +204,8 @@ def _averaged(
 ) -> Predictive:
     """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
     if not isinstance(model, Observable):
-        hint = getattr(model, "instead_of_predict", "see `bayeszoo list`")
-        raise InputError(f"{model.name} does not say how its observations are distributed", hint=hint)
+        line = f"{model.name} does not say how its observations are distributed"
+        raise InputError(line, hint=model.instead_of_predict)
     given = model.likelihood(Fit(tree).draws(), data)
     conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row, ...)
     both = (0, 1)

@@ -25,7 +25,8 @@ from bayeszoo.families.statistics.events import Poisson
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
-from bayeszoo.model.base import Model, Observable, Predictive
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Observable, Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 
@@ -333,18 +334,14 @@ def _standardized(y: np.ndarray, found: Predicted) -> np.ndarray:
     return _difference(y, found.mean) / sd
 
 
-def leverage(model: Any, method: str, data: Mapping[str, np.ndarray]) -> np.ndarray:
+def leverage(model: Model, method: str, data: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the diagonal of the hat matrix of a linear model's posterior mean, shape (rows,), else NaN.
 
     It is the share of a row's mean that is its own outcome: X (X'X + L)^-1 X', where L is the prior precision of the
     weights times the noise variance.
     """
-    if issubclass(type(model), LinearModel) and method != "mle":
-        if hasattr(model, "standardized_weights"):  # the design is in units of the known noise
-            found = model.standardized_weights(model.statistics(data))
-            return np.asarray(model.predicted(found, data)[1] / model.sigma**2)
-        if hasattr(model, "_learned"):
-            return np.asarray(model.predicted(model._learned(model.statistics(data))[0], data)[1])
+    if isinstance(model, LinearModel) and method != "mle":
+        return model.leverage(data)
     return np.full(model.inputs.size(data), np.nan)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from bayeszoo.comparison.compare import model_label, require_same_data
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Predictive, Sufficient
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Predictive, Sufficient
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

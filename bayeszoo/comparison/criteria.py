@@ -16,8 +16,8 @@ from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.ascent import Search
 from bayeszoo.inference.methods import em, enumeration, vb
-from bayeszoo.model.base import Exact, Model, Predictive, Sufficient, fields_of
-from bayeszoo.model.capabilities import Enumerable, Latent, Values, Variational
+from bayeszoo.model.base import Model, Values, fields_of
+from bayeszoo.model.capabilities import EM, ClosedForm, Enumerable, Observable, Sufficient, Variational
 
 NO_EVIDENCE = "no closed form: give a fit by smc"
 
@@ -57,7 +57,7 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
     """
     name = number_of_components(type(model)) if isinstance(model, Model) else None
     if name is None:
-        what = f"the class {model.__name__}" if isinstance(model, type) else getattr(model, "name", repr(model))
+        what = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
         raise InputError(
             f"numbers of components need models with a field K (components) or q (factors), got {what}",
             hint="see `bayeszoo list`",
@@ -82,18 +82,11 @@ def plug_in(model: Any) -> Callable[[Any, Any], Any] | None:
 
     None of models with closed forms, and of those whose maximum takes many climbs.
     """
-    known = isinstance(model, Latent) and isinstance(model, Sufficient) and hasattr(model, "mle")
-    if isinstance(model, Predictive) or not known:
+    if not (isinstance(model, EM) and isinstance(model, Sufficient) and isinstance(model, Observable)):
         return None
-    of_model = cast(Any, model)
-    return lambda stats, rows: of_model.likelihood(_mle(of_model, stats), rows)
-
-
-def _mle(model: Any, stats: Any) -> Values:
-    """Return the maximum of the likelihood: in closed form, or where there is none for these data by EM."""
-    if model.has_closed_mle(stats):
-        return cast(Values, model.mle(stats))
-    return cast(Values, em.climbs(model, stats, np.random.default_rng(0), flat=True).best.state)
+    if type(model).closed_mle is EM.closed_mle:
+        return None
+    return lambda stats, rows: model.likelihood(em.mle(model, stats), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +103,7 @@ class Criteria:
     @classmethod
     def of(cls, model: Model, data: Values, seed: int) -> Criteria | None:
         """Return the criteria, or None of a model with closed forms, or without latent variables."""
-        has = isinstance(model, Latent | Variational | Enumerable) and not isinstance(model, Exact)
+        has = isinstance(model, EM | Variational | Enumerable) and not isinstance(model, ClosedForm)
         return cls(model, data, seed) if has else None
 
     @property
@@ -120,7 +113,7 @@ class Criteria:
 
     def log_likelihood(self) -> tuple[float, str]:
         """Return the maximum of the log likelihood, by EM."""
-        if not isinstance(self.model, Latent):
+        if not isinstance(self.model, EM):
             raise NumericalError("no closed form")
         climbed = em.climbs(self.model, self._sample, self._rng("em"), flat=True)
         return climbed.best.expectation.value, _reached("EM", climbed)

@@ -21,7 +21,7 @@ import numpy as np
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.foundation.gate import MAX_K_HAT, pareto_k
-from bayeszoo.model.capabilities import Values
+from bayeszoo.model.base import Values
 
 CHAINS = 20
 SWEEPS = 20
@@ -85,7 +85,7 @@ def can_estimate(model: Any) -> bool:
     """Say whether a model has few enough components for its q(theta) to be averaged over their orders."""
     if isinstance(model, HiddenMarkovModel):
         return model.K <= MOST_STATES or model.exchangeable() is None
-    return isinstance(model, MixtureModel) and hasattr(model, "vb_log_density") and model.K <= MOST_COMPONENTS
+    return isinstance(model, MixtureModel) and model.K <= MOST_COMPONENTS
 
 
 def _visited(

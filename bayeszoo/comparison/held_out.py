@@ -23,7 +23,7 @@ from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Hidden
+from bayeszoo.model.capabilities import Latent
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
     """
     model: Any = Fit(tree).model
     draws = Fit(tree).draws()
-    if TOPICS in draws and isinstance(model, Hidden):
+    if TOPICS in draws and isinstance(model, Latent):
         return np.asarray(model.assign(draws, Fit(tree).data)), draws[TOPICS]
     ((name, values),) = draws.items()
     if tree.attrs["kind"] == "exact":

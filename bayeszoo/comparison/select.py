@@ -15,7 +15,8 @@ from bayeszoo.comparison.criteria import Criteria, number_of_components, plug_in
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.base import Exact, Model, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_likelihood
 from bayeszoo.results.stored import Fit
 
@@ -241,7 +242,7 @@ def _evidence(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
 def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method."""
     if candidate.tree is None or candidate.method == "exact":
-        return float(cast(Exact, candidate.model).log_evidence(candidate.stats)), 0.0, candidate.method
+        return float(cast(ClosedForm[Any], candidate.model).log_evidence(candidate.stats)), 0.0, candidate.method
     values = (Fit(candidate.tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
     value, error = (math.nan if value is None else value for value in values)
     return value, error, candidate.method
@@ -249,7 +250,7 @@ def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
 
 def _no_evidence(candidate: Candidate) -> str | None:
     """Say why a candidate has no evidence; None when it has one."""
-    if isinstance(candidate.model, Exact):
+    if isinstance(candidate.model, ClosedForm):
         has = candidate.method in ("exact", "smc")
         return None if has else f"{candidate.method} gives none: give the model itself"
     if undefined := _undefined(candidate):

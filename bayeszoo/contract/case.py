@@ -13,8 +13,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import NumericalError
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
-from bayeszoo.model.base import Sufficient
-from bayeszoo.model.capabilities import Variational, rows_have_parameters
+from bayeszoo.model.capabilities import ClosedForm, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import prior
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Case:
     def is_closed(self) -> bool:
         """Whether the posterior of these data has a closed form."""
         try:
-            return hasattr(self.model, "posterior") and self.model.posterior(self.stats) is not None
+            return isinstance(self.model, ClosedForm) and self.model.posterior(self.stats) is not None
         except NumericalError:
             return False
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import CAPABILITIES, Model
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Sufficient
 from bayeszoo.model.fields import moved
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case
 
 def _part(model: Any, data: Data) -> Data:
     """Return so much of the data that every number of the model's declaration can be differentiated; mostly all."""
-    if not hasattr(model, "excerpt"):
-        return data
     kind = model() if isinstance(model, type) else model
     return replace(read(model, kind.excerpt(data)), source=data.source) if kind.cost(data) > MOST_COST else data
 
@@ -53,7 +52,7 @@ def suits(model: Model | type[Model], data: Data) -> bool:
     if isinstance(model, type):
         return True
     try:
-        return not isinstance(model, CAPABILITIES["Sufficient"]) or cast(Any, model).statistics(data) is not None
+        return not isinstance(model, Sufficient) or model.statistics(data) is not None
     except InputError:
         return False
 

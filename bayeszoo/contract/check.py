@@ -14,7 +14,8 @@ from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.inputs import Inputs, Series
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.base import CAPABILITIES, Model
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Enumerable
 
 if TYPE_CHECKING:
     from bayeszoo.contract.case import Case
@@ -24,7 +25,7 @@ class Identity(NamedTuple):
     """A deterministic check, the capabilities it needs, and what the model's inputs must be like."""
 
     function: str
-    needs: tuple[str, ...] = ("Exact",)
+    needs: tuple[str, ...] = ("ClosedForm",)
     when: Callable[[Inputs], bool] = lambda inputs: True
     data_free: bool = False
     """Whether it draws its own data, so that one case is enough."""
@@ -52,8 +53,8 @@ def _unordered(inputs: Inputs) -> bool:
     return not isinstance(inputs, Series)
 
 
-OBSERVABLE, ESTIMATES = ("Exact", "Observable"), ("Exact", "PointEstimates")
-LATENT, MIXTURE = ("Latent",), ("Latent", "Variational", "Enumerable")
+OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
+LATENT, MIXTURE = ("EM",), ("EM", "Variational", "Enumerable")
 
 IDENTITIES = (
     Identity("independent_density", OBSERVABLE, closed=False),
@@ -72,7 +73,7 @@ IDENTITIES = (
     Identity("names_of_axes", closed=False),
     Identity("predictive_shape", ("Predictive",)),
     Identity("likelihood_shape", OBSERVABLE),
-    Identity("derived_quantities", ("Exact", "Derived")),
+    Identity("derived_quantities", ("ClosedForm", "Derived")),
     Identity("batches"),
     Identity("no_data", closed=False),
     Identity("simulator", data_free=True, closed=False),
@@ -135,10 +136,10 @@ def check(
     for identity in applicable(type(first), closed):
         say(f"{first.name}: {identity.function}")
         found += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
-    if sampler and isinstance(first, CAPABILITIES["Exact"]):
+    if sampler and isinstance(first, ClosedForm):
         say(f"{first.name}: NUTS against the exact answer")
         found += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
-    if sampler and isinstance(first, CAPABILITIES["Enumerable"]):
+    if sampler and isinstance(first, Enumerable):
         say(f"{first.name}: NUTS against enumeration")
         found += _or_failed("NUTS", lambda: latent_identities().sampler_checks(model, data, seed))
     return found
@@ -162,7 +163,7 @@ def _worst(identity: Identity, cases: list[Case]) -> Check:
 def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
     """Yield the identities that a model has the capabilities for, and where there is no closed form the others."""
     for identity in IDENTITIES:
-        capable = all(issubclass(model, CAPABILITIES[name]) for name in identity.needs)
+        capable = all(CAPABILITIES[name](model) for name in identity.needs)
         if capable and (closed or not identity.closed) and identity.when(model.inputs):
             yield identity
 

@@ -19,7 +19,7 @@ from bayeszoo.contract.ranks import joint_ks, lowest_ks
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
-from bayeszoo.model.base import Conjugate
+from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.density import log_density, log_likelihood
 
 MAX_ERROR = 0.039
@@ -48,9 +48,8 @@ def candidate_identity(case: Case) -> Check:
     seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
     candidates = case.log_joint - [posterior.logpdf({k: seen[k][i] for k in posterior}) for i in range(2 * POINTS)]
     violations = [relative(candidates, case.log_evidence)]
-    if hasattr(case.model, "log_evidence_counts"):
-        counts = case.model.log_evidence_counts(case.stats)
-        violations.append(relative(counts - case.stats.log_coefficient, case.log_evidence))
+    counts = case.model.log_evidence_counts(case.stats)
+    violations.append(relative(counts - case.stats.log_coefficient, case.log_evidence))
     return at_most("candidate identity", float(np.max(violations)), 1e-9)
 
 
@@ -240,12 +239,10 @@ def derived_quantities(case: Case) -> Check:
 
 def _errors_of_marginals(case: Case) -> float:
     """Return how far the ranks of derived draws under their closed forms are from uniform, of 4000 at most."""
-    if not hasattr(case.model, "derived_marginals"):
-        return 0.0
     marginals = case.model.derived_marginals(case.stats)
     found = case.model.derived(case.model.posterior(case.stats).rvs(4000, case.rng))
     ranks = (np.ravel(marginals[name].cdf(found[name])) for name in marginals)
-    return max(float(scipy.stats.kstest(rank, "uniform").statistic) for rank in ranks)
+    return max((float(scipy.stats.kstest(rank, "uniform").statistic) for rank in ranks), default=0.0)
 
 
 def batches(case: Case) -> Check:
@@ -321,14 +318,13 @@ def map_is_the_maximum(case: Case) -> Check:
     """L6: an optimizer finds no higher log joint density than the closed-form MAP, and no other place."""
     params = case.model.map(case.stats)
     height = _log_likelihood(case, params) + case.prior.logpdf(params)
-    if hasattr(case.model, "certificate"):
-        return _certified_mode(case, params, height)
+    if certificate := case.model.certificate(case.stats, params):
+        return _certified_mode(case, params, height, certificate)
     return _closed_form_mode("MAP is the maximum", case, params, height, case.compressed.constrained_joint)
 
 
-def _certified_mode(case: Case, params: Any, height: float) -> Check:
+def _certified_mode(case: Case, params: Any, height: float, certificate: list[Check]) -> Check:
     """Check a mode with corners, where no Newton step says anything: by its certificate, and against an optimizer."""
-    certificate = case.model.certificate(case.stats, params)
     found = maximize(case.compressed.constrained_joint, case.compressed.unconstrain(params))
     higher = max(found.value - height, 0.0) / max(1.0, abs(height)) / 1e-9
     broken = sum(not check.passed for check in certificate)

@@ -6,8 +6,7 @@ Each function takes a `Case` and returns a `Check` whose figure is the largest v
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
-from bayeszoo.inference.methods.enumeration import Enumeration, latents, most_rows
+from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.model import fields
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import rows_have_parameters
@@ -41,11 +40,6 @@ EDGE = 1e-9
 """A probability below it is taken for one of 0."""
 
 
-def _coefficient(case: Case) -> float:
-    """Return the log of how many ordered data sets the data stand for."""
-    return float(case.model.log_coefficient(case.data)) if hasattr(case.model, "log_coefficient") else 0.0
-
-
 def _value(case: Case, params: Values) -> float:
     return float(case.model.e_step(params, case.data).value + case.model.log_prior(params, case.data))
 
@@ -54,7 +48,7 @@ def em_objective(case: Case) -> Check:
     """L6: PyMC's log joint is the E-step's log likelihood plus the log prior, at every point."""
     at = case.latent_points
     flat = [case.declared.unconstrain(point) for point in at]
-    declared = [case.declared.constrained_joint(x)[0] - _coefficient(case) for x in flat]
+    declared = [case.declared.constrained_joint(x)[0] - case.model.log_coefficient(case.data) for x in flat]
     seen = case.declared.constrain(np.array(flat))  # the points, as rounded on the way to PyMC
     found = [_value(case, {name: seen[name][i] for name in at[0]}) for i in range(len(at))]
     return at_most("EM's objective is PyMC's log joint", relative(found, declared), 1e-10)
@@ -67,7 +61,10 @@ def compiled_density(case: Case) -> Check:
 
 def _same_density(name: str, case: Case, compiled: Density) -> Check:
     """With the Jacobian as it is sampled, by numba; without it by the other code of the operation, NumPy's."""
-    coefficient, flat = _coefficient(case), [case.declared.unconstrain(point) for point in case.latent_points]
+    coefficient, flat = (
+        case.model.log_coefficient(case.data),
+        [case.declared.unconstrain(point) for point in case.latent_points],
+    )
     by_numpy = Density(compiled.model, mode="FAST_COMPILE")
     found = [[density(x)[0] for x in flat] for density in (compiled.joint, by_numpy.constrained_joint)]
     declared = case.declared.joint, case.declared.constrained_joint
@@ -108,8 +105,8 @@ def em_mle_is_stationary(case: Case) -> Check:
 
 
 def _stationary(case: Case, name: str, flat: bool) -> Check:
-    model: Any = case.model
-    if not flat and hasattr(model, "unbounded") and model.unbounded(case.data):
+    model = case.model
+    if not flat and model.unbounded(case.data):
         return at_most(name, 0.0, MAX_DISTANCE)
     try:
         state = em.climbs(model, case.sample, case.rng, flat).best.state
@@ -143,12 +140,9 @@ def _on_simplex(case: Case) -> set[str]:
 
 def few(case: Case) -> Case:
     """Return the case with the first few of its rows, or of their words: all assignments can be counted."""
-    if hasattr(case.model, "shortened"):
-        return Case(
-            case.model, case.model.shortened(case.data, min(FEW_WORDS, most_rows(max(2, case.model.K)))), case.seed
-        )
-    head = case.model.inputs.split(case.data, max(FEW, case.model.K))[0]
-    return Case(case.model, cast(Any, head), case.seed)
+    K = case.model.K
+    most = max(FEW, K) if case.model.latent_unit == "row" else min(FEW_WORDS, most_rows(max(2, K)))
+    return Case(case.model, case.model.shortened(case.data, most), case.seed)
 
 
 def bound(case: Case) -> Check:
@@ -161,7 +155,7 @@ def bound(case: Case) -> Check:
 
 def one_component(case: Case) -> Check:
     """L1j: with one component there is nothing latent: the ELBO is the log evidence, by enumeration too."""
-    model = case.model.one_state() if hasattr(case.model, "one_state") else replace(case.model, K=1)
+    model = case.model.one_component()
     elbo = vb.climbs(model, case.data, case.rng, restarts=2).best.objective
     return at_most(
         "one component: ELBO is the evidence", relative(elbo, Enumeration.of(model, case.data).log_evidence), 1e-9
@@ -172,7 +166,7 @@ def enumerated_candidate(case: Case) -> Check:
     """L1b: of any assignment and at any point, log joint less log posterior given it is its log p(y, z)."""
     head = few(case)
     at = (head if rows_have_parameters(case.model) else case).latent_points[::5]
-    every = case.rng.integers(0, case.model.K, (len(at), latents(case.model, head.data)))
+    every = case.rng.integers(0, case.model.K, (len(at), case.model.latents(head.data)))
     expected = case.model.log_joint(every, head.data)
     found: list[float] = []
     for z, point in zip(every, at, strict=True):
@@ -184,9 +178,9 @@ def enumerated_candidate(case: Case) -> Check:
 
 def _log_complete(case: Case, point: dict[str, Any], z: np.ndarray) -> float:
     """Return log p(y, z, theta); -inf of an assignment that cannot be."""
-    model: Any = case.model
-    if hasattr(model, "log_complete"):
-        return float(model.log_complete(point, z[None], case.data)[0] + model.log_prior(point, case.data))
+    model = case.model
+    if (complete := model.log_complete(point, z[None], case.data)) is not None:
+        return float(complete[0] + model.log_prior(point, case.data))
     with np.errstate(divide="ignore"):
         return _value(case, point) + float(np.log(model.assign(point, case.data)[np.arange(case.size), z]).sum())
 
@@ -215,7 +209,7 @@ def labels_mean_nothing(case: Case) -> Check:
     draws, axis = _stacked(case.latent_points), case.model.exchangeable()
     order = np.roll(np.arange(case.model.K if axis is None else len(case.model.coords(case.data)[axis])), 1)
     moved = permute(case.model, draws, np.broadcast_to(order, (len(draws[next(iter(draws))]), len(order))))
-    moved |= {name: moved[name] * np.resize([-1.0, 1.0], len(order)) for name in getattr(case.model, "signed", ())}
+    moved |= {name: moved[name] * np.resize([-1.0, 1.0], len(order)) for name in case.model.signed}
     pairs = [
         (_value(case, {k: v[i] for k, v in moved.items()}), _value(case, {k: v[i] for k, v in draws.items()}))
         for i in range(len(next(iter(draws.values()))))

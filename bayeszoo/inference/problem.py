@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
-from bayeszoo.model.base import Model, Sufficient
-from bayeszoo.model.capabilities import Compiled
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import CAPABILITIES, Sufficient
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -77,7 +78,7 @@ class Problem:
         with self.clock.phase("build"):
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
-            return self.model.compiled(self.data) if isinstance(self.model, Compiled) else self.model.declare(self.data)
+            return self.model.compiled(self.data)
 
     @cached_property
     def density(self) -> Density:
@@ -93,7 +94,13 @@ class Problem:
         """What the sampled density is computed from."""
         if isinstance(self.model, Sufficient):
             return "sufficient statistics"
-        return "rows, compiled" if isinstance(self.model, Compiled) else "rows"
+        return "rows, compiled" if CAPABILITIES["Compiled"](type(self.model)) else "rows"
+
+    def model_as[C: Model](self, capability: type[C]) -> C:
+        """Return the model, which must have the capability that the method needs."""
+        if not isinstance(self.model, capability):
+            raise InputError(f"{self.model.name} is not {capability.__name__}", hint="see `bayeszoo list`")
+        return self.model
 
     def seed(self) -> int:
         """Draw a seed for a library that wants an integer."""

@@ -20,7 +20,7 @@ from bayeszoo.foundation.optimize import Gradient, maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import Latent, Variational
+from bayeszoo.model.capabilities import EM, Variational
 
 MOST = 5
 """Maxima of EM that are looked at."""
@@ -114,7 +114,7 @@ _STARTS: WeakKeyDictionary[Problem, list[Start]] = WeakKeyDictionary()
 
 def _searched(problem: Problem) -> list[Start]:
     density = problem.density
-    if not isinstance(problem.model, Latent):
+    if not isinstance(problem.model, EM):
         return [Start(density.start)]
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
     found = [_described(density.joint, x) for x in points]
@@ -135,9 +135,9 @@ def _distinct(found: list[Start]) -> list[Start]:
 
 def _modes(problem: Problem) -> list[Any]:
     """Return parameters at the distinct maxima of EM; where the density has none, means at the optima of the ELBO."""
-    model: Any = problem.model
-    if isinstance(model, Variational) and hasattr(model, "unbounded") and model.unbounded(problem.data):
-        found = vb.climbs(model, problem.data, problem.rng, reporter=problem.reporter)
+    model = problem.model_as(EM)
+    if isinstance(model, Variational) and model.unbounded(problem.sample):
+        found = vb.climbs(model, problem.sample, problem.rng, reporter=problem.reporter)
         each = (model.vb_posterior(climb.state) for climb in found.distinct[:MOST])
         return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in each]
     found = em.climbs(model, problem.sample, problem.rng, flat=False, reporter=problem.reporter)

@@ -10,7 +10,8 @@ import numpy as np
 
 from bayeszoo.data.read import Data, refuse_other_labels
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Stats, Sufficient, fields_of
+from bayeszoo.model.base import Model, Stats, fields_of
+from bayeszoo.model.capabilities import Sufficient
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,32 +1,22 @@
-"""What a model is: the prior lives in the fields, the data in the arguments, and every method is a pure function.
+"""What every model is: the prior lives in the fields, the data in the arguments, and every method is a pure function.
 
-A model has a capability when it has that capability's methods; a missing capability is a missing method. CONTRACT.md
-gives the reason for each of them.
+What a model can do beyond this it says by its base classes, which `bayeszoo.model.capabilities` holds.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.model.capabilities import (
-    Collapsed,
-    Compiled,
-    Enumerable,
-    FoldIn,
-    Hidden,
-    Latent,
-    Stochastic,
-    Symmetric,
-    Variational,
-)
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 
 if TYPE_CHECKING:
@@ -34,7 +24,7 @@ if TYPE_CHECKING:
 
     from bayeszoo.data.inputs import Inputs
     from bayeszoo.data.read import Example
-    from bayeszoo.distributions.posterior import Posterior
+    from bayeszoo.foundation.gate import Check
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -67,6 +57,16 @@ class Model(ABC):
         The axes of each parameter, or derived quantity, that has any.
     labels : mapping of str to tuple of str
         Of a model that was updated: the labels that its hyperparameters' entries belong to. `read` refuses others.
+    instead_of_predict : str
+        Of a model whose rows cannot be predicted one by one: what a user does instead.
+    own : tuple of str
+        Public methods that only this model has, and that no engine asks for.
+
+    Raises
+    ------
+    TypeError
+        When a subclass has a public method or attribute that no base declares, and that is not in ``own``: it is
+        misspelt. A base of a family, made with ``family=True``, may declare further ones.
     """
 
     name: ClassVar[str]
@@ -74,9 +74,13 @@ class Model(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     dims: ClassVar[Axes] = {}
     labels: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    instead_of_predict: ClassVar[str] = "see `bayeszoo list`"
+    own: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, family: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if not family and cls.__module__ != "bayeszoo.model.capabilities":
+            _refuse_unknown_steps(cls)
         words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)
         cls.name = "_".join(word.lower() for word in words)
         cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
@@ -123,7 +127,7 @@ class Model(ABC):
 
     def relabelled(self, axis: str, permutation: np.ndarray) -> Self:
         """Return the model for data whose labels along ``axis`` are in another order."""
-        return cast(Self, relabelled(self, axis, permutation))
+        return relabelled(self, axis, permutation)
 
     @property
     def has_origin(self) -> bool:
@@ -132,9 +136,13 @@ class Model(ABC):
 
     def labelled(self, data: Values) -> Self:
         """Return the model with the labels of the data that it was updated by."""
-        made = replace(cast(Any, self))
+        made = self.replaced()
         object.__setattr__(made, "labels", {name: tuple(map(str, data[name])) for name in self.inputs.coords})
-        return cast(Self, made)
+        return made
+
+    def replaced(self, **values: Any) -> Self:
+        """Return the model with some fields changed."""
+        return replace(self, **values)  # type: ignore[type-var]  # subclasses are dataclasses
 
     @classmethod
     def weak(cls, data: Values) -> Self:
@@ -145,7 +153,7 @@ class Model(ABC):
     def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
         """Return a model with some fields given, and the others weakly informative."""
         weak = cls.weak(data)
-        made = cast(Self, replace(cast(Any, weak), **given))
+        made = weak.replaced(**given)
         return made.labelled(data) if weak.labels else made
 
     @abstractmethod
@@ -155,6 +163,53 @@ class Model(ABC):
     @abstractmethod
     def declare(self, data: Values) -> pm.Model:
         """Write the joint density down in PyMC, as the textbook does, with named dims."""
+
+    def compiled(self, data: Values) -> pm.Model:
+        """Declare the same density on a likelihood of our own with an analytic gradient; by default ``declare``."""
+        return self.declare(data)
+
+    def log_coefficient(self, data: Values) -> float:
+        """Return the log of how many ordered data sets the data of ``declare`` stand for, where they are counts."""
+        return 0.0
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return other quantities that follow from the parameters; leading axes are draws, others are in ``dims``.
+
+        Raises `NumericalError` where they do not exist.
+        """
+        return {}
+
+    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+        """Return lines to be said with every fit; ``stats`` are None of a model that is not `Sufficient`."""
+        return ()
+
+    def hazards(self, stats: Any) -> list[Check]:
+        """Check what draws cannot see, such as several modes; every fit by sampling or approximation is held to it."""
+        return []
+
+    def excerpt(self, data: Values) -> Values:
+        """Return a part of large data, on which the contract is checked."""
+        return data
+
+    def cost(self, data: Values) -> float:
+        """Return the operations of one step of EM or variational Bayes; 0 where they are few."""
+        return 0.0
+
+    @property
+    def lower_bounds(self) -> Mapping[str, float]:
+        """What fields must exceed, other than 0: `bz.empirical_bayes` stays above."""
+        return {}
+
+
+def _refuse_unknown_steps(model: type[Model]) -> None:
+    """Refuse a public method or attribute that no base declares, and say which one it may be meant for."""
+    declared = {name for base in model.__mro__[1:] for name in (*vars(base), *inspect.get_annotations(base))}
+    annotated = {name for name, kind in inspect.get_annotations(model).items() if "ClassVar" not in str(kind)}
+    for name in sorted(vars(model).keys() - declared - annotated - {*model.own}):
+        if not name.startswith("_"):
+            close = get_close_matches(name, declared, 1)
+            hint = f"did you mean {close[0]}?" if close else "a method of this model alone is named in `own`"
+            raise TypeError(f"{model.__name__}.{name} is no step of any of its bases: {hint}")
 
 
 @dataclass(frozen=True)
@@ -182,117 +237,17 @@ class Stats:
         return type(self)(**{f.name: factor * getattr(self, f.name) for f in fields(self)})
 
 
-@runtime_checkable
-class Sufficient(Protocol):
-    """The likelihood depends on the data only through statistics that add up, so its cost does not grow with N."""
-
-    def statistics(self, data: Values) -> Any:
-        """Return the `Stats` of the data."""
-
-    def compressed(self, stats: Any) -> pm.Model:
-        """Declare the density of the ordered data from the statistics, with the variables of ``declare``."""
-
-
-@runtime_checkable
-class Exact(Sufficient, Protocol):
-    """Posterior and evidence are known in closed form, without PyMC.
-
-    A model whose closed form holds for some data only raises `NumericalError` for the others.
-    """
-
-    def posterior(self, stats: Any) -> Posterior:
-        """Return the posterior; of empty data, the prior."""
-
-    def log_evidence(self, stats: Any) -> float:
-        """Return the log marginal likelihood of the ordered data, with every constant."""
-
-
-@runtime_checkable
-class Predictive(Exact, Protocol):
-    """The posterior predictive distribution is known in closed form as well."""
-
-    def predictive(self, stats: Any, data: Values) -> Any:
-        """Return the posterior predictive distribution of each row of ``data``: a frozen SciPy distribution."""
-
-
-@runtime_checkable
-class Conjugate(Predictive, Protocol):
-    """The posterior is of the prior's family: it can be the prior of the next data."""
-
-    def updated(self, stats: Any) -> Model:
-        """Return the model whose prior is this model's posterior."""
-
-
-@runtime_checkable
-class PointEstimates(Protocol):
-    """The MAP and the maximum-likelihood estimate are known in closed form."""
-
-    def free_parameters(self, stats: Any) -> int:
-        """Return how many numbers the likelihood is maximized over."""
-
-    def map(self, stats: Any) -> dict[str, Any]:
-        """Return the mode of the posterior in the constrained space (no Jacobian)."""
-
-    def mle(self, stats: Any) -> dict[str, Any]:
-        """Return the maximum of the likelihood."""
-
-
-@runtime_checkable
-class Observable(Protocol):
-    """The distribution of one observation given the parameters is at hand as a SciPy distribution."""
-
-    def likelihood(self, params: Values, data: Values) -> Any:
-        """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
-
-
-@runtime_checkable
-class Derived(Protocol):
-    """Other quantities follow from the parameters, which users ask for."""
-
-    def derived(self, params: Values) -> dict[str, Any]:
-        """Return them by name; parameters carry leading axes of draws. Their axes are named in ``dims``.
-
-        A conjugate model may also have ``derived_marginals(stats)``, which returns their distributions.
-        """
-
-
-CAPABILITIES: dict[str, type] = {
-    "Sufficient": Sufficient,
-    "Exact": Exact,
-    "Predictive": Predictive,
-    "Conjugate": Conjugate,
-    "PointEstimates": PointEstimates,
-    "Observable": Observable,
-    "Derived": Derived,
-    "Compiled": Compiled,
-    "Latent": Latent,
-    "Variational": Variational,
-    "Stochastic": Stochastic,
-    "Hidden": Hidden,
-    "Enumerable": Enumerable,
-    "Collapsed": Collapsed,
-    "FoldIn": FoldIn,
-    "Symmetric": Symmetric,
-}
-"""The optional capabilities in the order in which ``bayeszoo list`` prints them."""
-
-
-def capabilities(model: type[Model]) -> tuple[str, ...]:
-    """Name the optional capabilities that a model class has."""
-    return tuple(name for name, protocol in CAPABILITIES.items() if issubclass(model, protocol))
-
-
 def label_of(model: type[Model], values: Mapping[str, Any]) -> str:
     """Name a model with its fields, but for those that are no numbers and have their defaults."""
     known = hyperparameters(model)
-    defaults = {f.name: f.default for f in fields(cast(Any, model))}
+    defaults = {f.name: f.default for f in fields(model)}  # type: ignore[arg-type]
     shown = {name: value for name, value in values.items() if name in known or value != defaults.get(name)}
     return f"{model.name}({', '.join(f'{name}={text(value)}' for name, value in shown.items())})"
 
 
 def fields_of(model: Model) -> dict[str, Any]:
     """Return the model's hyperparameters as plain numbers and lists, ready for JSON."""
-    values = {f.name: getattr(model, f.name) for f in fields(cast(Any, model))}
+    values = {f.name: getattr(model, f.name) for f in fields(model)}  # type: ignore[arg-type]
     return {name: np.asarray(v).tolist() if isinstance(v, np.generic | tuple) else v for name, v in values.items()}
 
 

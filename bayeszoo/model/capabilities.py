@@ -1,29 +1,120 @@
-"""Models with latent variables: what each must have for EM, variational Bayes, enumeration and relabelling.
+"""What a model can do beyond being declared and simulated: abstract classes that it names as its bases.
 
-The engines (`em`, `vb`, `enumeration`, `gibbs`, `align`) are written once; a model supplies the steps. Discrete latent
-variables are summed out in ``declare``; ``assign`` brings them back.
+Required steps are abstract. Optional ones have a neutral default here, so that engines call them without looking. The
+engines (`bayeszoo.inference`) are written once; a model supplies the steps. CONTRACT.md gives the reason for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+
+from bayeszoo.model.base import Model, Stats, Values
 
 if TYPE_CHECKING:
     import pymc as pm
 
     from bayeszoo.distributions.posterior import Posterior
+    from bayeszoo.foundation.gate import Check
 
-Values = Mapping[str, Any]
+
+class Observable(Model):
+    """The distribution of one row given the parameters is at hand as a SciPy distribution."""
+
+    @abstractmethod
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
 
 
-def rows_have_parameters(model: Any) -> bool:
-    """Say whether some parameters are of single rows, as the proportions of a document: rows are then not left out."""
-    names = model.inputs.row_names
-    return names is not None and any(names in axes for axes in model.dims.values())
+class Sufficient[S: Stats](Model):
+    """The likelihood depends on the data only through statistics that add up, so its cost does not grow with N."""
+
+    @abstractmethod
+    def statistics(self, data: Values) -> S:
+        """Return the statistics of the data."""
+
+    @abstractmethod
+    def compressed(self, stats: S) -> pm.Model:
+        """Declare the density of the ordered data from the statistics, with the variables of ``declare``."""
+
+    def log_likelihood(self, stats: S, params: Values) -> Any:
+        """Return the log density of the ordered data; leading axes are draws. None where only rows give it."""
+        return None
+
+
+class ClosedForm[S: Stats](Sufficient[S]):
+    """Posterior and evidence are known in closed form, without PyMC.
+
+    A model whose closed form holds for some data only raises `NumericalError` for the others.
+    """
+
+    @abstractmethod
+    def posterior(self, stats: S) -> Posterior:
+        """Return the posterior; of empty data, the prior."""
+
+    @abstractmethod
+    def log_evidence(self, stats: S) -> float:
+        """Return the log marginal likelihood of the ordered data, with every constant."""
+
+    def log_prior(self, params: Values, data: Values) -> Any:
+        """Return the log density of the prior; leading axes are draws. None where only `posterior` gives it."""
+        return None
+
+    def log_evidence_counts(self, stats: S) -> float:
+        """Return the log marginal likelihood of a table of counts, in whatever order."""
+        return self.log_evidence(stats) + stats.log_coefficient
+
+    def log_evidence_gradient(self, stats: S) -> dict[str, Any]:
+        """Return the derivatives of the log evidence by field; nothing where they are not known."""
+        return {}
+
+    def derived_marginals(self, stats: S) -> dict[str, Any]:
+        """Return the distributions of quantities of ``derived``, where these are known."""
+        return {}
+
+    def figures(self, stats: S) -> dict[str, float]:
+        """Return numbers that an exact fit shows beside the evidence; NaN is shown as withheld."""
+        return {}
+
+
+class Predictive[S: Stats](ClosedForm[S]):
+    """The posterior predictive distribution is known in closed form as well."""
+
+    @abstractmethod
+    def predictive(self, stats: S, data: Values) -> Any:
+        """Return the posterior predictive distribution of each row of ``data``: a frozen SciPy distribution."""
+
+
+class Conjugate[S: Stats](Predictive[S]):
+    """The posterior is of the prior's family: it can be the prior of the next data."""
+
+    @abstractmethod
+    def updated(self, stats: S) -> Self:
+        """Return the model whose prior is this model's posterior."""
+
+
+class PointEstimates[S: Stats](ClosedForm[S]):
+    """The MAP and the maximum-likelihood estimate are known in closed form."""
+
+    @abstractmethod
+    def free_parameters(self, stats: S) -> int:
+        """Return how many numbers the likelihood is maximized over."""
+
+    @abstractmethod
+    def map(self, stats: S) -> dict[str, Any]:
+        """Return the mode of the posterior in the constrained space (no Jacobian), or raise `NumericalError`."""
+
+    @abstractmethod
+    def mle(self, stats: S) -> dict[str, Any]:
+        """Return the maximum of the likelihood, or raise `NumericalError`."""
+
+    def certificate(self, stats: S, params: Values) -> list[Check]:
+        """Check that a point is the mode, where the density has corners and small steps do not tell it."""
+        return []
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,75 +135,137 @@ class Expectation:
     value: float
 
 
-@runtime_checkable
-class Compiled(Protocol):
-    """The density of the rows has a compiled form, with an analytic gradient."""
+class Coordinates(NamedTuple):
+    """Free coordinates of the parameters, in which EM may be accelerated."""
 
-    def compiled(self, data: Values) -> pm.Model:
-        """Declare the same density, with the variables of ``declare``, on a compiled likelihood."""
+    to_vector: Callable[[Values], np.ndarray]
+    from_vector: Callable[[np.ndarray], dict[str, Any]]
 
 
-@runtime_checkable
-class Latent(Protocol):
-    """EM finds the mode of the posterior, and under a flat prior that of the likelihood."""
+class EM(Model):
+    """EM finds the mode of the posterior, and under a flat prior that of the likelihood.
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    ``data`` are the rows, or the statistics of a model that is `Sufficient`.
+    """
+
+    @abstractmethod
+    def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    @abstractmethod
+    def e_step(self, params: Values, data: Any) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
 
+    @abstractmethod
     def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
         """Return the parameters that maximize the expected log joint density, or with ``flat`` the log likelihood.
 
         In the constrained space, no Jacobian. Raises `NumericalError` where there is no maximum.
         """
 
-    def log_prior(self, params: Values, data: Values) -> Any:
-        """Log density of the prior; leading axes of the parameters are draws."""
+    @abstractmethod
+    def log_prior(self, params: Values, data: Any) -> Any:
+        """Return the log density of the prior; leading axes of the parameters are draws."""
 
+    @abstractmethod
     def free_parameters(self, stats: Any) -> int:
         """Return how many numbers the likelihood is maximized over; ``stats`` are the data where there are none."""
 
+    def unbounded(self, data: Any) -> str:
+        """Say why the posterior density has no maximum; nothing where it has one."""
+        return ""
 
-@runtime_checkable
-class Variational(Protocol):
+    def degenerate(self, params: Values, data: Any) -> str:
+        """Say why a maximum of the likelihood is degenerate, and no answer; nothing where it is one."""
+        return ""
+
+    def undetermined(self, params: Values, data: Any, flat: bool) -> str:
+        """Say why a maximum is one of many that are as high; nothing where it is not."""
+        return ""
+
+    def row_terms(self, params: Values, data: Any) -> np.ndarray | None:
+        """Return the log density of each row given those before, of shape (..., rows), where that is known."""
+        return None
+
+    def coordinates(self) -> Coordinates | None:
+        """Return coordinates in which the climb is accelerated; None where it is not."""
+        return None
+
+    def closed_mle(self, stats: Any) -> dict[str, Any] | None:
+        """Return the maximum of the likelihood of these data in closed form; None where it has none."""
+        return None
+
+    def mle_certificate(self, stats: Any, params: Values) -> list[Check]:
+        """Check that `closed_mle` is the maximum."""
+        return []
+
+
+class Variational(Model):
     """Coordinate ascent finds the best factorized approximation q(z) q(theta), with its complete ELBO."""
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> Any:
+    chosen_by_vb: ClassVar[tuple[str, ...]] = ()
+    """The fields that `vb_choose` can choose."""
+
+    @abstractmethod
+    def vb_start(self, data: Any, rng: np.random.Generator) -> Any:
         """Return q(theta) to climb from, at random."""
 
-    def vb_e_step(self, q: Any, data: Values) -> Expectation:
+    @abstractmethod
+    def vb_e_step(self, q: Any, data: Any) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
 
+    @abstractmethod
     def vb_m_step(self, stats: Any) -> Any:
         """Return the best q(theta)."""
 
+    @abstractmethod
     def divergence(self, q: Any) -> float:
         """Return KL(q(theta) || prior) in nats: the ELBO is the E-step's value less this."""
 
+    @abstractmethod
     def vb_posterior(self, q: Any) -> Posterior:
         """Return q(theta) as a distribution of the parameters."""
 
+    @abstractmethod
+    def vb_log_density(self, q: Any, params: Values) -> Any:
+        """Return the log density of q(theta), averaged over the orders of labels that mean nothing.
 
-@runtime_checkable
-class Stochastic(Variational, Protocol):
+        Leading axes of the parameters are draws.
+        """
+
+    def vb_row_terms(self, q: Any, data: Any) -> np.ndarray | None:
+        """Return the log normalizer of each row, of shape (rows,), where that is known: it tells optima apart."""
+        return None
+
+    def occupied(self, q: Any) -> int | None:
+        """Return how many components the data use; None where there are none to count."""
+        return None
+
+    def vb_choose(self, q: Any, over: Sequence[str]) -> tuple[Self, Any]:
+        """Return the model whose fields named in ``over`` make the ELBO largest at q, and q beside its prior."""
+        return self, q
+
+
+class Stochastic(Variational):
     """Each row has parameters of its own, and q of all others is learned from some rows at a time (online_vb)."""
 
+    @abstractmethod
     def vb_local(self, q: Any, data: Values) -> Any:
         """Return q with the best factors of these rows' own parameters, the others held."""
 
+    @abstractmethod
     def vb_scaled(self, stats: Any, factor: float) -> Any:
         """Return expected statistics of ``factor`` times as many rows; those of single rows stay."""
 
+    @abstractmethod
     def vb_mixed(self, q: Any, other: Any, share: float) -> Any:
         """Return q with ``share`` of the other's natural parameters and the rest its own, for what rows share."""
 
 
-@runtime_checkable
-class Hidden(Protocol):
+class Latent(Model):
     """Each row has a latent variable, whose distribution given the parameters is known."""
 
+    @abstractmethod
     def assign(self, params: Values, data: Values) -> Any:
         """Return the probability of each component, shape (..., rows, K); leading axes are draws.
 
@@ -120,15 +273,36 @@ class Hidden(Protocol):
         """
 
 
-@runtime_checkable
-class Enumerable(Protocol):
+class Enumerable(Latent):
     """Parameters can be integrated out given an assignment of the rows; of few rows all assignments are summed over."""
 
+    K: int
+    latent_unit: ClassVar[str] = "row"
+    """What has a latent variable: a row, or a word."""
+
+    @abstractmethod
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, for assignments of shape (M, rows); shape (M,)."""
 
+    @abstractmethod
     def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
         """Return the posterior of the parameters given one assignment, shape (rows,)."""
+
+    def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray | None:
+        """Return log p(y, z | theta) at one point, of shape (M,); None where rows are independent given theta."""
+        return None
+
+    def latents(self, data: Values) -> int:
+        """Return how many latent variables the data have."""
+        return int(self.inputs.size(data))
+
+    def shortened(self, data: Values, most: int) -> Values:
+        """Return a part of the data with at most so many latent variables."""
+        return self.inputs.split(data, most)[0]
+
+    def one_component(self) -> Self:
+        """Return the model with one component, and nothing hidden."""
+        return self.replaced(K=1)
 
 
 class Chain(Protocol):
@@ -148,31 +322,76 @@ class Chain(Protocol):
         """Log p(y, z) of the ordered rows and their latent variables, with every constant."""
 
 
-@runtime_checkable
-class Collapsed(Protocol):
+class Collapsed(Latent):
     """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
+    @abstractmethod
     def gibbs(self, data: Values, rng: np.random.Generator) -> Chain:
         """Return a chain, started at random; everything that it draws is from ``rng``."""
 
 
-@runtime_checkable
-class FoldIn(Protocol):
+class FoldIn(Latent):
     """Each document has proportions of its own: those of documents that the fit has not seen are drawn given topics."""
 
+    @abstractmethod
     def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Draw the proportions of other documents once for each draw of the parameters, shape (..., documents, K)."""
 
 
-@runtime_checkable
-class Symmetric(Protocol):
+class Symmetric(Model):
     """The labels of the components mean nothing: the posterior is the same under each of their permutations."""
 
+    signed: ClassVar[tuple[str, ...]] = ()
+    """Of factors, whose signs mean nothing either: the parameters that change theirs, the loadings first."""
+
+    @abstractmethod
     def exchangeable(self) -> str | None:
         """Return the axis whose labels may be permuted, by its name in ``dims``, with which ``name_2`` is permuted too.
 
         None where the prior tells the labels apart.
         """
 
-    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+    @abstractmethod
+    def invariants(self, params: Values, data: Any) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws. The gate looks at these."""
+
+
+def _gives(step: str) -> Callable[[type[Model]], bool]:
+    """Say whether a class has an optional step of every model, instead of its default."""
+    return lambda model: any(step in vars(base) for base in model.__mro__ if base is not Model)
+
+
+def _has(capability: type[Model]) -> Callable[[type[Model]], bool]:
+    return lambda model: issubclass(model, capability)
+
+
+CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
+    "Sufficient": _has(Sufficient),
+    "ClosedForm": _has(ClosedForm),
+    "Predictive": _has(Predictive),
+    "Conjugate": _has(Conjugate),
+    "PointEstimates": _has(PointEstimates),
+    "Observable": _has(Observable),
+    "Derived": _gives("derived"),
+    "Compiled": _gives("compiled"),
+    "EM": _has(EM),
+    "Variational": _has(Variational),
+    "Stochastic": _has(Stochastic),
+    "Latent": _has(Latent),
+    "Enumerable": _has(Enumerable),
+    "Collapsed": _has(Collapsed),
+    "FoldIn": _has(FoldIn),
+    "Symmetric": _has(Symmetric),
+}
+"""Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
+
+
+def capabilities(model: type[Model]) -> tuple[str, ...]:
+    """Name the optional capabilities that a model class has."""
+    return tuple(name for name, has in CAPABILITIES.items() if has(model))
+
+
+def rows_have_parameters(model: Model) -> bool:
+    """Say whether some parameters are of single rows, as the proportions of a document: rows are then not left out."""
+    names = model.inputs.row_names
+    return names is not None and any(names in axes for axes in model.dims.values())

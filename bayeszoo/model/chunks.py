@@ -19,7 +19,8 @@ from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, arrays_of
-from bayeszoo.model.base import Model, Sufficient
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Sufficient
 
 ROWS = 100_000
 _PROBE = 100

@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.model.base import Exact, Model, Observable, Values
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import ClosedForm, Observable
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
@@ -25,7 +27,7 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     return math.fsum(np.ravel(terms)[seen] * weights[seen])
 
 
-def prior(model: Exact, data: Values) -> Any:
+def prior(model: ClosedForm[Any], data: Values) -> Posterior:
     """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
-    nothing, _ = cast(Model, model).inputs.split(data, 0)
+    nothing, _ = model.inputs.split(data, 0)
     return model.posterior(model.statistics(nothing))

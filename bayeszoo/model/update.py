@@ -10,7 +10,8 @@ import numpy as np
 
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Conjugate, Model
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.fields import hyperparameters
 
 

@@ -16,7 +16,7 @@ from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
-from bayeszoo.model.base import Observable
+from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import MODE
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals

@@ -7,7 +7,8 @@ from dataclasses import Field, fields
 from typing import Any, cast
 
 from bayeszoo.fit import methods_for
-from bayeszoo.model.base import Model, capabilities
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import capabilities
 from bayeszoo.model.fields import Hyperparameter, hyperparameters, text
 
 

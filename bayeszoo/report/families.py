@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.capabilities import FoldIn, Hidden
+from bayeszoo.model.capabilities import FoldIn, Latent
 from bayeszoo.plots.style import COLOURS
 from bayeszoo.report.blocks import Section, Words, picture, table
 from bayeszoo.results.stored import Fit
@@ -27,15 +27,16 @@ _ROWS_SHOWN = 12
 
 def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
     """Yield what a section is about, and what makes it, for each that the model can have."""
+    from bayeszoo.families.hmm.model import HiddenMarkovModel
     from bayeszoo.families.lasso.model import LaplaceWeights
 
     tree = best_of_components(trees)
     model: Any = Fit(tree).model
     if isinstance(model, FoldIn):
         yield "topics", partial(topics, tree)
-    elif hasattr(model, "one_state"):
+    elif isinstance(model, HiddenMarkovModel):
         yield "states", partial(states, tree)
-    elif isinstance(model, Hidden) and "loadings" not in tree["posterior"].data_vars:
+    elif isinstance(model, Latent) and "loadings" not in tree["posterior"].data_vars:
         yield "components of the rows", partial(responsibilities, tree)
     if "loadings" in tree["posterior"].data_vars:
         yield "factors", partial(factors, best(trees))  # whose pictures do not depend on labels

@@ -20,7 +20,8 @@ from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, passed
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
-from bayeszoo.model.base import Derived, Exact, Model, fields_of
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.stored import Fit, closed_form, dumps
 
@@ -51,14 +52,13 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         **groups,
     }
     marginals = closed_form(model, problem.stats)
-    if marginals is not None:
+    if isinstance(model, ClosedForm) and marginals is not None:
         with suppress(NumericalError):  # of some data there is a posterior and no evidence
-            groups["exact"] = _exact(cast(Exact, model), marginals, problem.stats, dims, coords)
-    if isinstance(model, Derived):
-        try:
-            groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
-        except NumericalError as error:  # it need not exist at every point
-            outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
+            groups["exact"] = _exact(model, marginals, problem.stats, dims, coords)
+    try:
+        groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
+    except NumericalError as error:  # it need not exist at every point
+        outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
     checks = [*outcome.checks, *_hazards(problem, how["kind"]), *_checks_of_derived(tree, how["kind"])]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
@@ -84,8 +84,7 @@ def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
 
 def _hazards(problem: Problem, kind: str) -> list[Check]:
     """Check what a model knows of its posterior that chains may not see."""
-    model: Any = problem.model
-    return model.hazards(problem.stats) if kind in ("sampled", "approximate") and hasattr(model, "hazards") else []
+    return problem.model.hazards(problem.stats) if kind in ("sampled", "approximate") else []
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
@@ -130,7 +129,7 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
 
 
 def _exact(
-    model: Exact,
+    model: ClosedForm[Any],
     marginals: Mapping[str, Any],
     stats: Any,
     dims: Mapping[str, tuple[str, ...]],
@@ -143,9 +142,8 @@ def _exact(
         arrays[name] = np.array(values, dtype=np.float64)
     dataset = _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
     dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
-    counted = getattr(model, "log_evidence_counts", None)
-    if counted and stats.log_coefficient:  # single observations have one order only
-        dataset.attrs["log_evidence_counts"] = float(counted(stats))
+    if stats.log_coefficient:  # single observations have one order only
+        dataset.attrs["log_evidence_counts"] = float(model.log_evidence_counts(stats))
     return dataset
 
 
@@ -188,8 +186,7 @@ def _provenance(
 
 def _remarks(problem: Problem) -> tuple[str, ...]:
     """Return what a model has to say of these data."""
-    model: Any = problem.model
-    return tuple(model.remarks(problem.stats, problem.like)) if hasattr(model, "remarks") else ()
+    return problem.model.remarks(problem.stats, problem.like)
 
 
 def _versions() -> dict[str, str]:

@@ -14,8 +14,8 @@ from bayeszoo.distributions.discrete import Categorical
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Exact, Model, Observable, Values
-from bayeszoo.model.capabilities import Latent
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import EM, ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.results.stored import Fit, dumps
 
@@ -103,8 +103,8 @@ def _by_default(fit: Fit) -> dict[str, int]:
     """
     if isinstance(fit.given, Accumulated) or not isinstance(fit.model, Observable) or fit.kind == "point estimate":
         return {}
-    closed, draws, outcome = isinstance(fit.model, Exact), fit.draws(), _outcome(fit)
-    quick = {"prior": closed, "prior_predictive": closed, "log_prior": isinstance(fit.model, Latent)}
+    closed, draws, outcome = isinstance(fit.model, ClosedForm), fit.draws(), _outcome(fit)
+    quick = {"prior": closed, "prior_predictive": closed, "log_prior": isinstance(fit.model, EM)}
     count = math.prod(next(iter(draws.values())).shape[:2])
     numbers = {
         "log_likelihood": count * len(outcome),
@@ -200,7 +200,9 @@ def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator
     try:
         with np.errstate(all="ignore"):  # of an improper prior, which is refused below
             drawn = (
-                prior(model, data).rvs(draws, rng) if isinstance(model, Exact) else _declared(model, data, draws, rng)
+                prior(model, data).rvs(draws, rng)
+                if isinstance(model, ClosedForm)
+                else _declared(model, data, draws, rng)
             )
     except (NotImplementedError, NumericalError) as error:
         raise NoGroup(f"there are no draws from an improper prior: {error}") from error
@@ -221,9 +223,9 @@ def _declared(model: Model, data: Values, draws: int, rng: np.random.Generator) 
 
 def _log_prior(fit: Fit) -> xr.Dataset:
     draws, model = _draws(fit), fit.model
-    if isinstance(model, Latent):
+    if isinstance(model, EM):
         values = np.asarray(model.log_prior(draws, fit.data))
-    elif isinstance(model, Exact):
+    elif isinstance(model, ClosedForm):
         density = prior(model, fit.data).logpdf
         shape = next(iter(draws.values())).shape[:2]
         each = (density({name: value[i] for name, value in draws.items()}) for i in np.ndindex(shape))

@@ -12,6 +12,8 @@ import numpy as np
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import match, permute
 from bayeszoo.inference.labels.symmetry import FEW, is_symmetric, mean_responsibilities
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Symmetric
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import best_of_components
 
@@ -41,19 +43,19 @@ def matched(trees: list[Any]) -> list[Any]:
 def _alike(trees: list[Any]) -> list[list[int]]:
     """Return the places of the fits that have the same components."""
     found: list[tuple[Any, list[int]]] = []
-    for i, tree in enumerate(trees):
-        places = next((places for model, places in found if _same_components(model, tree)), None)
+    for i, kind in enumerate(map(_components, trees)):
+        places = next((places for other, places in found if other == kind), None)
         if places is None:
-            found.append((Fit(tree).model, places := []))
+            found.append((kind, places := []))
         places.append(i)
     return [places for _, places in found]
 
 
 def _matched(trees: list[Any]) -> list[Any]:
     first = best_of_components(trees)
-    if len(trees) < 2 or not is_symmetric(model := cast(Any, Fit(first).model)):
+    if len(trees) < 2 or not is_symmetric(model := Fit(first).model):
         return trees
-    turn = _turn_of_factors(model, first) if hasattr(model, "signed") else _turn_of_rows(model, first)
+    turn = _turn_of_factors(model, first) if model.signed else _turn_of_rows(model, first)
     return [tree if tree is first else turn(tree) for tree in trees]
 
 
@@ -86,11 +88,11 @@ def _turn_of_factors(model: Any, first: Any) -> Callable[[Any], Any]:
     return turn
 
 
-def _same_components(model: Any, tree: Any) -> bool:
-
-    other, number = cast(Any, Fit(tree).model), "K" if hasattr(model, "K") else "q"
-    alike = type(other) is type(model) and getattr(other, number, None) == getattr(model, number, None)
-    return alike and bool(other.dims == model.dims)
+def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:
+    """Return the class of a fit's model, its axes, and how many components there are whose labels mean nothing."""
+    model = Fit(tree).model
+    axis = model.exchangeable() if isinstance(model, Symmetric) else None
+    return type(model), dict(model.dims), None if axis is None else tree["posterior"].sizes[axis]
 
 
 def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:

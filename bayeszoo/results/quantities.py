@@ -9,7 +9,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Derived, PointEstimates, Sufficient
+from bayeszoo.model.capabilities import PointEstimates, Sufficient
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld, elements, is_of_components, listed
 
@@ -176,7 +176,7 @@ def _closed_mode(tree: xr.DataTree) -> dict[str, float]:
         return {}
     try:
         point = model.map(Fit(tree).stats)
-        point |= model.derived(point) if isinstance(model, Derived) else {}
+        point |= model.derived(point)
     except NumericalError:
         return {}
     return {label: float(np.asarray(point[name])[index]) for _, name, index, label in _scalars(tree, GROUPS)}

@@ -16,7 +16,8 @@ import numpy as np
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
-from bayeszoo.model.base import Exact, Model
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.find import find
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class Fit:
     def posterior(self) -> Mapping[str, Any] | None:
         """The closed-form posterior by parameter, with those of derived quantities; None where there is none."""
         origin = self._arrays_now()
-        if not isinstance(self.model, Exact):
+        if not isinstance(self.model, ClosedForm):
             return None
         kept = self._kept("posterior", origin, lambda: closed_form(self.model, self.stats))
         return cast(Mapping[str, Any] | None, kept)
@@ -266,11 +267,10 @@ class Fit:
 
 def closed_form(model: Model, stats: Any) -> dict[str, Any] | None:
     """Return the closed-form posterior and derived marginals, or None where there are none for these data."""
-    if not isinstance(model, Exact):
+    if not isinstance(model, ClosedForm):
         return None
     with suppress(NumericalError):
-        derived = cast(Any, model).derived_marginals(stats) if hasattr(model, "derived_marginals") else {}
-        return {**model.posterior(stats), **derived}
+        return {**model.posterior(stats), **model.derived_marginals(stats)}
     return None
 
 

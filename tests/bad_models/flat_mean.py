@@ -14,13 +14,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.model.base import Model
+from bayeszoo.model import Observable
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class FlatMean(Model):
+class FlatMean(Observable):
     """Improper priors; data cannot be drawn from them, so mu is 0 and sigma 1 in what is simulated."""
 
     inputs = Real("y")

@@ -12,8 +12,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.model.base import Model
-from bayeszoo.model.fields import real
+from bayeszoo.model import Model, real
 
 pm = lazy_loader.load("pymc")
 

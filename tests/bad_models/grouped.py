@@ -12,8 +12,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.model.base import Model
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Model, positive
 
 pm = lazy_loader.load("pymc")
 

@@ -13,14 +13,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Binary
-from bayeszoo.model.base import Model
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Observable, positive
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class LogitCoin(Model):
+class LogitCoin(Observable):
     """It has no sufficient statistics, so it is fitted to its rows, whatever they are."""
 
     s: float = positive(1.0, "prior sd of the log odds")

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import lazy_loader
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.model.base import Model
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Model, positive
 
 pm = lazy_loader.load("pymc")
 

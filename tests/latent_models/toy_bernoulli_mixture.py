@@ -10,13 +10,11 @@ import scipy
 from scipy.special import betaln, gammaln
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.model.base import Model
-from bayeszoo.model.fields import positive, whole
+from bayeszoo.model import Enumerable, Posterior, Symmetric, positive, whole
 
 
 @dataclass(frozen=True)
-class ToyBernoulliMixture(Model):
+class ToyBernoulliMixture(Enumerable, Symmetric):
     K: int = whole(2, "number of components")
     alpha: float = positive(1.0, "prior weight")
     a: float = positive(1.0, "prior successes")

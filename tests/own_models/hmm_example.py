@@ -12,7 +12,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RealSeries, starts
-from bayeszoo.model.base import Model
+from bayeszoo.model import Model
 
 pm = lazy_loader.load("pymc")
 hmm = lazy_loader.load("bayeszoo.likelihoods.ops.hmm", suppress_warning=True)

@@ -10,10 +10,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
-from bayeszoo.model.base import Model, Stats
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Conjugate, Posterior, Stats, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -32,7 +30,7 @@ class Errors(Stats):
 
 
 @dataclass(frozen=True)
-class ErrorPrecision(Model):
+class ErrorPrecision(Conjugate):
     a: float = positive(1.0, "prior shape")
     b: float = positive(1.0, "prior rate", units=2)
     inputs = Deviations("y")

@@ -14,11 +14,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.base import Model, Stats
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Conjugate, Observable, PointEstimates, Posterior, Stats, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -45,7 +43,7 @@ class Waits(Stats):
 
 
 @dataclass(frozen=True)
-class WaitingTime(Model):
+class WaitingTime(Conjugate, PointEstimates, Observable):
     """Independent exponential times with a Gamma prior on their rate."""
 
     a: float = positive(1.0, "prior shape")

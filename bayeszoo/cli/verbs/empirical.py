@@ -23,6 +23,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import text
 from bayeszoo.report.tables import MAX_ROWS, number
 
@@ -155,9 +156,9 @@ def _of_bound(found: EmpiricalBayesByVB) -> dict[str, Any]:
     return {"elbo_before": found.elbo_before, "elbo": after, "log_evidence": ONLY_A_BOUND}
 
 
-def _figures(model: Any, rows: Data) -> dict[str, float]:
+def _figures(model: Model, rows: Data) -> dict[str, float]:
     """Return the numbers that the model has of its own about an exact fit."""
-    return model.figures(model.statistics(rows)) if hasattr(model, "figures") else {}
+    return model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {}
 
 
 def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:

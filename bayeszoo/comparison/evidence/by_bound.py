@@ -22,7 +22,7 @@ from bayeszoo.foundation.gate import at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.capabilities import Expectation, Variational
 from bayeszoo.model.fields import text
 
 WITHHELD = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
@@ -105,7 +105,7 @@ def by_vb(
         When no climb converged, as where a field has no best value.
     """
     for name in over:
-        if name not in getattr(model, "chosen_by_vb", ()):
+        if not isinstance(model, Variational) or name not in model.chosen_by_vb:
             raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes")
     climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter)
     after = climbed.best.state[0]

@@ -17,7 +17,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
-from bayeszoo.model.base import Model, Observable, fields_of
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import Observable, Sufficient
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain, text
 
@@ -144,12 +145,13 @@ def require_prior_fields(model: Model, data: Data, names: Sequence[str], why: st
 def _objection(checked: Model, data: Data, name: str) -> str:
     """Say what keeps a field from being chosen by draws; nothing where nothing does."""
     model: Any = checked
-    if not (hasattr(model, "log_prior") and issubclass(type(checked), Observable)):
+    has_prior = isinstance(checked, ClosedForm) and type(checked).log_prior is not ClosedForm.log_prior
+    if not (has_prior and isinstance(checked, Observable)):
         return f"{checked.name} has no log_prior and likelihood to choose it by draws"
     positive, matrix = hyperparameters(model)[name].positive, hyperparameters(model)[name].matrix
     moved = replace(model, **{name: plain(np.multiply(getattr(model, name), 1.5) + (not positive and not matrix))})
     some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
-    if hasattr(model, "statistics") and not _equal(model.statistics(some), moved.statistics(some)):
+    if isinstance(checked, Sufficient) and not _equal(model.statistics(some), moved.statistics(some)):
         return f"{model.name} reads the data through {name}"
     if not positive:
         return f"by draws only positive fields are chosen, which {name} is not"

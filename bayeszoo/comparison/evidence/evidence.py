@@ -19,7 +19,8 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE
-from bayeszoo.model.base import Exact, Model
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm, Variational
 from bayeszoo.model.fields import hyperparameters
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ def empirical_bayes(
     largest for a prior concentrated on the observed share of successes, at the boundary.
 
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
-    of NUTS: see `by_draws`. A model that is not `Exact` may choose them by variational Bayes,
+    of NUTS: see `by_draws`. A model without closed form may choose them by variational Bayes,
     so that the lower bound of the evidence is largest: see `by_vb`.
 
     Parameters
     ----------
     model : Model
-        Must be `Exact`. It may have a method ``log_evidence_gradient(stats)`` that returns the derivative of
+        Must be `ClosedForm`. It may have a method ``log_evidence_gradient(stats)`` that returns the derivative of
         ``log_evidence(stats)`` with respect to each field by name, each of its field's own shape; it is compared with
         finite differences where the climb begins and where it ends. Without it the differences are used, which takes
         long when a vector has dozens of entries.
@@ -98,7 +99,7 @@ def empirical_bayes(
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 2:
         raise InputError(f"starts must be a whole number >= 2, got {starts!r}", hint="one climb cannot be checked")
     data = read(model, data)
-    if not isinstance(model, Exact):
+    if not isinstance(model, ClosedForm):
         from bayeszoo.comparison.evidence.by_bound import by_vb
 
         return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
@@ -124,7 +125,7 @@ def empirical_bayes(
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or say what is wrong with them."""
-    if not isinstance(model, Exact) and not hasattr(model, "vb_choose"):
+    if not isinstance(model, ClosedForm) and not (isinstance(model, Variational) and model.chosen_by_vb):
         raise InputError(f"{model.name} has no closed-form evidence to maximize", hint="see `bayeszoo list`")
     known = hyperparameters(model)
     names = (over,) if isinstance(over, str) else tuple(over or ())
@@ -152,7 +153,7 @@ def _moved(model: Any, name: str) -> Axis:
 
 def no_closed_form(model: Any, data: Any) -> str:
     """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
-    if not hasattr(model, "log_prior"):
+    if not isinstance(model, ClosedForm) or type(model).log_prior is ClosedForm.log_prior:
         return ""
     try:
         model.log_evidence(model.statistics(data))

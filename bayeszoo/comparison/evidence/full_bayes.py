@@ -150,7 +150,7 @@ def full_bayes(
     Parameters
     ----------
     model : Model
-        Must be `Exact`. Fields that are not named stay.
+        Must be `ClosedForm`. Fields that are not named stay.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
@@ -221,7 +221,7 @@ def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
     if best.status != "ok":
         why = "; ".join(best.reasons)
         raise Untrustworthy(f"the evidence has no maximum to lay bounds around ({why}): give bounds of {name}")
-    above = float(getattr(best.model, "lower_bounds", {}).get(name, 0.0))
+    above = float(best.model.lower_bounds.get(name, 0.0))
     excess = float(getattr(best.model, name)) - above
     return above + excess / FACTOR, above + excess * FACTOR
 

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Exact, Model
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import hyperparameters
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     Parameters
     ----------
     model : Model
-        Must be `Exact`; its other fields stay.
+        Must be `ClosedForm`; its other fields stay.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : mapping of str to pair of float
@@ -135,7 +136,7 @@ def axes_of(model: Model, bounds: Bounds) -> list[Axis]:
     if not isinstance(bounds, Mapping):
         raise InputError("the fields of a grid need bounds", hint='give over={"tau": (lowest, highest)}')
     require_fields(model, tuple(bounds))
-    known, lowest = hyperparameters(model), getattr(model, "lower_bounds", {})
+    known, lowest = hyperparameters(model), model.lower_bounds
     axes = []
     for name, (low, high) in {name: _pair(name, pair) for name, pair in bounds.items()}.items():
         axis = Axis(name, low, high, known[name].positive, float(lowest.get(name, 0.0)))
@@ -147,7 +148,7 @@ def axes_of(model: Model, bounds: Bounds) -> list[Axis]:
 
 def require_fields(model: Model, names: Sequence[str]) -> None:
     """Refuse a model without a closed form, and what is not one or two of its fields that are single numbers."""
-    if not isinstance(model, Exact):
+    if not isinstance(model, ClosedForm):
         raise InputError(f"{model.name} has no closed-form evidence", hint="see `bayeszoo list`")
     known, fields = hyperparameters(model), f"{model.name} has {', '.join(hyperparameters(model))}"
     if not 1 <= len(names) <= MAX_FIELDS or len(set(names)) < len(names):

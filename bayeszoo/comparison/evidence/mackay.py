@@ -25,8 +25,9 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.evidence import determined, effective_parameters
 from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
+from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
-from bayeszoo.model.fields import text
+from bayeszoo.model.fields import hyperparameters, text
 
 FIELDS = ("tau", "sigma")
 """The fields that the iteration is for."""
@@ -130,7 +131,8 @@ def mackay(
 
 def applies(model: Any) -> bool:
     """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
-    return callable(getattr(model, "standardized_weights", None)) and all(hasattr(model, name) for name in FIELDS)
+    own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
+    return own and set(FIELDS) <= hyperparameters(model).keys()
 
 
 def _chosen(model: Model, over: str | Sequence[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import hyperparameters, plain
 
 REACH = 1e6
@@ -74,7 +75,7 @@ class Coordinates:
         logarithmic = _flat(np.full(value.shape, known[name].positive) for name, value in own.items())
         origin = _flat(own.values())
         there = _flat(_alike(getattr(weak, name), value) for name, value in own.items())
-        bounds = getattr(model, "lower_bounds", {})
+        bounds = model.lower_bounds
         low = _flat(np.full(value.shape, bounds.get(name, 0.0)) for name, value in own.items())
         ratio = np.where(logarithmic, there - low, 1.0) / np.where(logarithmic, origin - low, 1.0)
         place = np.where(logarithmic, np.log(ratio), there - origin)
@@ -204,7 +205,10 @@ class Surface:
     @property
     def has_gradient(self) -> bool:
         """Whether the model has a gradient of its own."""
-        return hasattr(self.coordinates.model, "log_evidence_gradient")
+        model = self.coordinates.model
+        return isinstance(model, ClosedForm) and (
+            type(model).log_evidence_gradient is not ClosedForm.log_evidence_gradient
+        )
 
     def _own_slope(self, x: np.ndarray) -> np.ndarray:
         try:

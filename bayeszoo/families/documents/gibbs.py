@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.distributions.dirichlet import draw_dirichlet
 from bayeszoo.families.documents.topic_model import TopicCounts
 from bayeszoo.likelihoods.loops.gibbs import BLOCK, log_joint, sweep
-from bayeszoo.model.capabilities import Values
+from bayeszoo.model.base import Values
 
 SWEEPS = 100
 """Of a chain whose counts a climb starts from: climbs then end higher than from any start at random, and cost as much.

@@ -12,9 +12,10 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.documents.mixture_of_words import DocumentMixture, log_terms, words_by_topic
 from bayeszoo.families.mixtures.base import MixtureModel, log_count_probability, symmetrized
 from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Observable
 
 
-class DocumentMixtureModel(MixtureModel):
+class DocumentMixtureModel(MixtureModel, Observable, family=True):
     """Documents that are each of one topic; a subclass declares it and gives the steps of EM and VB.
 
     Parameters are ``weights`` (K,) and ``topics`` (K, words); q(theta) is a mapping of both to the concentrations of

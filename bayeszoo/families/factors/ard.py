@@ -15,7 +15,7 @@ from bayeszoo.families.factors.base import FactorModel
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.capabilities import Expectation, Symmetric, Variational
 
 MOST_COPIES = 4
 """Factors up to which q(theta) is averaged over their 2^q q! orders and signs."""
@@ -23,13 +23,15 @@ ALL_ENTRIES = 6
 """Columns up to which every entry of the covariance is looked at."""
 
 
-class ArdModel(FactorModel):
+class ArdModel(FactorModel, Variational, Symmetric, family=True):
     """Rows N(mean, W W' + variance I), each column of W with a relevance precision of its own.
 
     Parameters are ``mean`` (D,), ``loadings`` (D, q), ``alpha`` (q,) and ``variance``. The likelihood does not see
     rotations of the loadings; the prior does, but not the order of the factors, nor their signs. The steps take
     statistics as well as rows. q(theta) is an `ard_posterior.Factored`.
     """
+
+    signed = ("loadings",)
 
     @abstractmethod
     def prior(self, columns: int) -> ard.Prior:
@@ -107,11 +109,6 @@ class ArdModel(FactorModel):
     def exchangeable(self) -> str:
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
         return "factor"
-
-    @property
-    def signed(self) -> tuple[str, ...]:
-        """The parameters that change their sign with a factor."""
-        return ("loadings",)
 
     def invariants(self, params: Values, data: Any) -> dict[str, Any]:
         """Return quantities that depend neither on the order of the factors nor on their signs; leading axes are draws.

@@ -11,12 +11,13 @@ import numpy as np
 from bayeszoo.families.factors import trapezoid
 from bayeszoo.families.factors.rows import FactorRows
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.capabilities import EM, Observable, Sufficient
 
 pm, likelihoods = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.ops.factors", suppress_warning=True)
 
 
-class FactorModel(Model):
+class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
     """Rows N(mean, W W' + variance I) of D numbers, W of q < D columns; numbers may be missing.
 
     Parameters are at least ``mean`` (D,), ``loadings`` (D, q) and ``variance``.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.errors import NumericalError
 from bayeszoo.families.factors import em as factor_em
 from bayeszoo.families.factors import trapezoid
 from bayeszoo.families.factors.base import FactorModel
@@ -16,10 +15,10 @@ from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.capabilities import Coordinates, Expectation
 
 
-class PpcaModel(FactorModel):
+class PpcaModel(FactorModel, family=True):
     """A `FactorModel` whose loadings are identified; a subclass gives the prior and the declaration.
 
     Loadings are lower trapezoidal with a positive diagonal. The steps of EM take statistics as well as rows.
@@ -41,11 +40,11 @@ class PpcaModel(FactorModel):
         """Return parameters with a higher expected log joint density or, with ``flat``, log likelihood."""
         return factor_em.m_step_flat(stats) if flat else self.prior(len(stats.mean)).m_step(stats)
 
-    def to_vector(self, params: Values) -> np.ndarray:
-        """Return the mean, the free loadings and the log of the variance: coordinates of the parameters."""
-        return factor_em.to_vector(params)
+    def coordinates(self) -> Coordinates:
+        """Return the mean, the free loadings and the log of the variance as coordinates of the parameters."""
+        return Coordinates(factor_em.to_vector, self._from_vector)
 
-    def from_vector(self, x: np.ndarray) -> dict[str, Any]:
+    def _from_vector(self, x: np.ndarray) -> dict[str, Any]:
         """Return the parameters at these coordinates, factors turned to a diagonal that is not negative."""
         params = factor_em.from_vector(x, self.q)
         return {**params, "loadings": trapezoid.turned(params["loadings"])}
@@ -54,12 +53,8 @@ class PpcaModel(FactorModel):
         """Return the log density of the rows at a point."""
         return factor_em.log_likelihood(stats, params)
 
-    def has_closed_mle(self, stats: Patterns) -> bool:
-        """Say whether the maximum of the likelihood has a closed form: of complete data."""
-        return stats.is_complete
-
-    def mle(self, stats: Patterns) -> dict[str, Any]:
-        """Return the maximum of the likelihood of complete data.
+    def closed_mle(self, stats: Patterns) -> dict[str, Any] | None:
+        """Return the maximum of the likelihood of complete data; None where numbers are missing.
 
         Raises
         ------
@@ -68,9 +63,7 @@ class PpcaModel(FactorModel):
             rows exactly: the likelihood then has no maximum.
         """
         self.prior(stats.size)
-        if not self.has_closed_mle(stats):
-            raise NumericalError("numbers are missing: the maximum of the likelihood has no closed form, EM finds it")
-        return factor_em.closed_form(stats, self.q)
+        return factor_em.closed_form(stats, self.q) if stats.is_complete else None
 
     def mle_certificate(self, stats: Patterns, params: Values) -> list[Check]:
         """Check that the likelihood is stationary there and curved downwards in all free entries.

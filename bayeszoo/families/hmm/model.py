@@ -22,8 +22,8 @@ from bayeszoo.families.hmm import passes as hidden_markov
 from bayeszoo.families.hmm.emissions import Approximation, Emissions, PathStatistics, Sums
 from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, Chain, Pair, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
 
@@ -31,7 +31,7 @@ MOST_ORDERS = 720
 """Orders of the labels, 6!, up to which q(theta) is averaged over them."""
 
 
-class HiddenMarkovModel(Model):
+class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     """A hidden Markov chain of K states, with Dirichlet(alpha) and Dirichlet(beta) priors on its tables, or known ones.
 
     A subclass gives the emissions, which must be conjugate given the states, and declares the model.
@@ -47,7 +47,6 @@ class HiddenMarkovModel(Model):
         Known tables. Then they are no parameters, and the labels of the states have a meaning.
     """
 
-    K: int
     alpha: float
     beta: float
     sticky: float
@@ -103,7 +102,7 @@ class HiddenMarkovModel(Model):
         states = np.arange(1, self.K + 1)
         return {**super().coords(data), "state": states, "state_2": states}
 
-    def one_state(self) -> Self:
+    def one_component(self) -> Self:
         """Return the model with one state, whose tables nobody needs to know."""
         return cast(Self, replace(cast(Any, self), K=1, **dict.fromkeys(self.known)))
 

@@ -36,7 +36,7 @@ DIABETES = Example(
 
 
 @dataclass(frozen=True)
-class LinearModel(Model):
+class LinearModel(Model, family=True):
     """An outcome whose mean is a weighted sum of terms: an intercept, and powers of each feature about its centre.
 
     Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
@@ -184,6 +184,14 @@ class LinearModel(Model):
         """Return count, means and factored scatter of the standardized terms and the outcome."""
         columns, units = self.slopes(data)
         return FactoredMoments.of(columns, data["y"], units)
+
+    def standardized_weights(self, stats: FactoredMoments) -> Solution | None:
+        """Return the posterior of standardized weights, of rows in units of a known noise; None where it is unknown."""
+        return None
+
+    def leverage(self, data: Values) -> np.ndarray:
+        """Return the diagonal of the hat matrix of the posterior mean, shape (n,); NaN where there is none."""
+        return np.full(len(data["y"]), np.nan)
 
     def units(self, stats: FactoredMoments) -> np.ndarray:
         """Return the unit of every term, shape (T,)."""

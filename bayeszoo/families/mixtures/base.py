@@ -12,17 +12,16 @@ from scipy.special import gammaln, softmax
 from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
 
 
-class MixtureModel(Model):
+class MixtureModel(EM, Variational, Enumerable, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
 
     A subclass gives the log densities, their expectations, and the steps for the parameters of its components.
     """
 
-    K: int
     alpha: float
 
     @abstractmethod
@@ -36,18 +35,6 @@ class MixtureModel(Model):
     @abstractmethod
     def moments(self, each: np.ndarray, data: Values) -> Any:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
-
-    @abstractmethod
-    def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
-        """Return the parameters that maximize the expected log joint density, or with ``flat`` the log likelihood."""
-
-    @abstractmethod
-    def vb_m_step(self, stats: Any) -> Any:
-        """Return q(theta): the posterior given expected statistics."""
-
-    @abstractmethod
-    def vb_posterior(self, q: Any) -> Posterior:
-        """Return q(theta) as a distribution of the parameters."""
 
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row mostly of one component, at random."""

@@ -16,7 +16,7 @@ from bayeszoo.families.mixtures.component_moments import ComponentMoments
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.families.mixtures.rows import MixtureRows, log_terms, piecewise
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.capabilities import Expectation, Observable
 
 AXES: dict[str, tuple[str, ...]] = {
     "full": ("component", "column", "column_2"),
@@ -27,7 +27,7 @@ AXES: dict[str, tuple[str, ...]] = {
 """The axes of covariances."""
 
 
-class GaussianMixtureModel(MixtureModel):
+class GaussianMixtureModel(MixtureModel, Observable, family=True):
     """A mixture of Gaussian rows; a subclass gives the prior of its components, and the steps of EM and VB.
 
     Parameters are ``weights`` (K,), ``means`` (K, D) and ``covariances``; q(theta) is a mapping with ``weights``, the

@@ -15,7 +15,8 @@ import numpy as np
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.capabilities import Expectation, Values
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Expectation
 
 MAX_FALL = 1e-9
 """Share of the objective's size by which rounding may make it fall."""
@@ -45,7 +46,7 @@ Begin = Callable[[np.random.Generator], Any]
 Evaluate = Callable[[Any], tuple[float, Expectation]]
 Update = Callable[[Any], Any]
 Suspect = Callable[[Any], str]
-Fingerprint = Callable[[Any], np.ndarray]
+Fingerprint = Callable[[Any], np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,10 @@ class Effort:
     budget: float = math.inf
 
     @classmethod
-    def of(cls, model: Any, data: Values) -> Effort:
+    def of(cls, model: Model, data: Any) -> Effort:
         """Return what the size of the data allows, where the model says what a step costs."""
-        if not hasattr(model, "cost"):
+        if not (cost := model.cost(data)):
             return cls()
-        cost = model.cost(data)
         total = max(BUDGET / (cost + OVERHEAD), 400.0)
         return cls(budget=total) if cost < LARGE else cls(COARSE, min(MAX_STEPS, int(total / 2)), total)
 
@@ -134,14 +134,14 @@ class Search:
         The sound ones first, from the highest down.
     collapsed : int
         How many starts led to a point where the steps are not defined, as an empty component.
-    fingerprint : callable, optional
-        ``fingerprint(state) -> ndarray`` in nats, which does not depend on labels; it tells apart maxima that happen to
-        have one height, such as mirror images.
+    fingerprint : callable
+        ``fingerprint(state) -> ndarray`` in nats, which does not depend on labels: it tells apart maxima that happen to
+        have one height, such as mirror images. By default None: their heights alone tell them apart.
     """
 
     climbs: list[Climb]
     collapsed: int
-    fingerprint: Fingerprint | None = None
+    fingerprint: Fingerprint = lambda state: None
     effort: Effort = field(default_factory=Effort)
 
     @property
@@ -170,10 +170,10 @@ class Search:
 
     def _are_same(self, one: Climb, other: Climb) -> bool:
         """Say whether two climbs ended at one maximum, under whatever labels."""
-        if abs(one.objective - other.objective) > SAME or self.fingerprint is None:
-            return abs(one.objective - other.objective) <= SAME
-        difference = self.fingerprint(one.state) - self.fingerprint(other.state)
-        return bool(np.max(np.abs(difference), initial=0.0) < SAME_ROWS)
+        if abs(one.objective - other.objective) > SAME:
+            return False
+        rows, others = self.fingerprint(one.state), self.fingerprint(other.state)
+        return rows is None or others is None or bool(np.max(np.abs(rows - others), initial=0.0) < SAME_ROWS)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def search(
     reporter: Reporter,
     suspect: Suspect = lambda state: "",
     restarts: int = RESTARTS,
-    fingerprint: Fingerprint | None = None,
+    fingerprint: Fingerprint = lambda state: None,
     effort: Effort | None = None,
 ) -> Search:
     """Climb from many starts, and from more of them until two have reached the best.
@@ -288,7 +288,7 @@ def search(
         ``suspect(state) -> str`` says why a maximum cannot be the answer.
     restarts : int
         How many starts at first; at most ``MOST_RESTARTS``, or as many as are asked for.
-    fingerprint : callable, optional
+    fingerprint : callable
         As of `Search`.
     effort : Effort
         How far to climb, and how often: where steps are costly two climbs are enough, unless more than 20 were asked

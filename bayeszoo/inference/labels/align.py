@@ -17,7 +17,8 @@ import scipy
 from bayeszoo.data.inputs import Series
 from bayeszoo.errors import InputError
 from bayeszoo.inference.labels.responsibilities import flat, in_chunks
-from bayeszoo.model.capabilities import Values, rows_have_parameters
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import rows_have_parameters
 
 MAX_ROWS = 1000
 """Rows that are looked at; of more, as many are chosen."""
@@ -65,7 +66,7 @@ def align(model: Any, params: Values, data: Values) -> Alignment:
     Parameters
     ----------
     model : Model
-        Must be `Symmetric` and `Hidden`.
+        Must be `Symmetric` and `Latent`.
     params : mapping of str to ndarray
         Draws of shape (chain, draw, *parameter shape).
     data : mapping of str to ndarray
@@ -132,7 +133,7 @@ def match(model: Any, params: Values, responsibilities: np.ndarray, data: Values
     Parameters
     ----------
     model : Model
-        Must be `Symmetric` and `Hidden`.
+        Must be `Symmetric` and `Latent`.
     params : mapping of str to ndarray
         Draws of shape (chain, draw, *parameter shape), aligned.
     responsibilities : ndarray of shape (rows, K)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.inference.labels.align import inverse, permute
-from bayeszoo.model.capabilities import Values
+from bayeszoo.model.base import Values
 
 _STARTS = 10
 _START_DRAWS = 400

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.capabilities import Values
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Latent
 
 _CELLS = 2**18
 """Rows times draws that a model is asked for at a time."""
 
 
-def in_chunks(model: Any, params: Values, data: Values) -> Iterator[tuple[slice, np.ndarray]]:
+def in_chunks(model: Latent, params: Values, data: Values) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield the latent variables of some draws at a time: which draws, and an array of shape (draws, rows, K).
 
     Parameters
     ----------
     model : Model
-        Must be `Hidden`.
+        Must be `Latent`.
     params : mapping of str to ndarray
         Of shape (draw, *parameter shape).
     data : mapping of str to ndarray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import lazy_loader
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from bayeszoo.foundation.gate import MIXING, check_draws, failures
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import align, permute
-from bayeszoo.model.capabilities import Symmetric
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Latent, Symmetric
 
 xr = lazy_loader.load("xarray")
 
@@ -49,12 +50,12 @@ class Labelled:
     signs: np.ndarray | None = None
 
 
-def is_symmetric(model: Any) -> bool:
+def is_symmetric(model: Model) -> TypeGuard[Symmetric]:
     """Say whether there are labels that mean nothing."""
     return isinstance(model, Symmetric) and model.exchangeable() is not None
 
 
-def label_free(model: Any, draws: Mapping[str, np.ndarray], data: Any) -> Any:
+def label_free(model: Model, draws: Mapping[str, np.ndarray], data: Any) -> Any:
     """Return the quantities that do not depend on the labels, as a data set with axes chain and draw.
 
     None where labels have a meaning, and every parameter may be diagnosed.
@@ -76,7 +77,7 @@ def _moving(values: np.ndarray) -> np.ndarray:
     return flat if flat.shape[2] == 1 else flat[..., ~still]
 
 
-def labelled(model: Any, draws: Mapping[str, np.ndarray], data: Any, kind: str) -> Labelled | None:
+def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str) -> Labelled | None:
     """Put the labels of draws in one order, by decreasing weight; None where labels have a meaning.
 
     Draws that a sampler or enumeration gave are aligned one by one; an approximation has its labels in one order
@@ -84,8 +85,10 @@ def labelled(model: Any, draws: Mapping[str, np.ndarray], data: Any, kind: str) 
     """
     if not is_symmetric(model):
         return None
-    if hasattr(model, "signed"):
+    if model.signed:
         return _labelled_factors(model, draws, kind)
+    if not isinstance(model, Latent):
+        return _unlabelled(model, draws)
     if kind in ("sampled", "exact"):
         found = align(model, draws, data)
         aligned = permute(model, draws, found.permutations)
@@ -96,7 +99,15 @@ def labelled(model: Any, draws: Mapping[str, np.ndarray], data: Any, kind: str) 
     return Labelled(permute(model, draws, permutations), permutations)
 
 
-def _labelled_factors(model: Any, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
+def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray]) -> Labelled:
+    """Leave the labels as they came, where nothing says which component a row is of."""
+    name, at = next((n, axes.index(axis)) for n, axes in model.dims.items() if (axis := model.exchangeable()) in axes)
+    shape = np.shape(draws[name])
+    orders = np.broadcast_to(np.arange(shape[2 + at]), (*shape[:2], shape[2 + at]))
+    return Labelled(draws, orders, None, f"{model.name} does not say which component a row is of")
+
+
+def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
     """Put factors in one order with one sign each."""
     are_sampled, loadings = kind in ("sampled", "exact"), draws[model.signed[0]]
     found = (align_factors.align if are_sampled else align_factors.in_one_order)(loadings)
@@ -107,16 +118,16 @@ def _labelled_factors(model: Any, draws: Mapping[str, np.ndarray], kind: str) ->
     return Labelled(turned, found.permutations, found.stability, withheld, found.signs)
 
 
-def mean_responsibilities(model: Any, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
+def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
     """Return responsibilities of the rows, shape (rows, K), averaged over the first draws of each chain."""
     few = {name: values[:, :FEW] for name, values in draws.items()}
     return np.asarray(model.assign(few, data).mean(axis=(0, 1)))
 
 
-def _withheld(model: Any, aligned: Mapping[str, np.ndarray], stability: np.ndarray, kind: str) -> str:
+def _withheld(model: Symmetric, aligned: Mapping[str, np.ndarray], stability: np.ndarray, kind: str) -> str:
     """Say why single components are not to be shown: their draws do not agree what they are, or have not mixed."""
     if not np.min(stability) >= MIN_STABILITY:
-        k, is_factor = int(np.argmin(stability)) + 1, hasattr(model, "signed")
+        k, is_factor = int(np.argmin(stability)) + 1, bool(model.signed)
         return (
             f"draws do not agree {'what factor' if is_factor else 'which rows are of component'} {k}{' is' * is_factor}"
         )

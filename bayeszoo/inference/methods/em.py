@@ -13,10 +13,11 @@ import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.ascent import RESTARTS, Climb, Effort, Evaluate, Search, Update, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Evaluate, Search, Update, search
 from bayeszoo.inference.engine.squarem import Accelerated
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Expectation, Values
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, Expectation
 
 SPACE = "constrained (no Jacobian)"
 ESTIMATES = ("map", "mle")
@@ -28,7 +29,7 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     Parameters
     ----------
     problem : Problem
-        Its model must be `Latent`.
+        Its model must be `EM`.
     estimate : {"map", "mle"}
         Under the model's prior, or under a flat one.
     restarts : int
@@ -42,20 +43,22 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     if estimate not in ESTIMATES:
         raise InputError(f"there is no estimate {estimate!r}", hint="use map or mle")
     flat = estimate == "mle"
-    model: Any = problem.model
-    if not flat and hasattr(model, "unbounded") and (reason := model.unbounded(problem.sample)):
+    model = problem.model_as(EM)
+    if not flat and (reason := model.unbounded(problem.sample)):
         raise NumericalError(f"the posterior density has no maximum: {reason}")
     with problem.clock.phase("run"):
         found = climbs(model, problem.sample, problem.rng, flat, restarts, problem.reporter)
-        if hasattr(model, "undetermined") and (why := model.undetermined(found.best.state, problem.data, flat)):
+        if why := model.undetermined(found.best.state, problem.sample, flat):
             raise NumericalError(f"the maximum is not a single point: {why}")
-        facts = {"mode_space": SPACE, **_heights(problem, found.best), **found.facts}
+        likelihood, log_prior = found.best.expectation.value, float(model.log_prior(found.best.state, problem.sample))
+        heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
+        facts = {"mode_space": SPACE, **heights, **found.facts}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in found.best.state.items()}
     return Outcome(draws, "EM", found.checks, facts, optimization={"objective": found.best.trace})
 
 
 def climbs(
-    model: Any,
+    model: EM,
     data: Any,
     rng: np.random.Generator,
     flat: bool,
@@ -78,14 +81,14 @@ def climbs(
 
     def suspect(params: Values) -> str:
         # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
-        return model.degenerate(params, data) if flat and hasattr(model, "degenerate") else ""
+        return model.degenerate(params, data) if flat else ""
 
     def update(stats: Any) -> Any:
         return model.m_step(stats, flat)
 
     steps: tuple[Evaluate, Update] = evaluate, update
-    if hasattr(model, "to_vector"):
-        faster = Accelerated(evaluate, update, model.to_vector, model.from_vector)
+    if coordinates := model.coordinates():
+        faster = Accelerated(evaluate, update, *coordinates)
         steps = faster.evaluate, faster.update
     return search(
         lambda rng: model.start(data, rng),
@@ -94,15 +97,19 @@ def climbs(
         reporter or Reporter(),
         suspect,
         restarts,
-        (lambda params: model.row_terms(params, data)) if hasattr(model, "row_terms") else None,
+        lambda params: model.row_terms(params, data),
         Effort.of(model, data),
     )
 
 
-def _heights(problem: Problem, best: Climb) -> dict[str, float]:
-    model: Any = problem.model
-    likelihood = best.expectation.value
-    return {
-        "log_likelihood": likelihood,
-        "log_joint": likelihood + float(model.log_prior(best.state, problem.sample)),
-    }
+def mle(model: EM, data: Any) -> dict[str, Any]:
+    """Return the maximum of the likelihood: in closed form where the model has one for these data, else by climbs.
+
+    Raises
+    ------
+    NumericalError
+        When there is none.
+    """
+    params = model.closed_mle(data)
+    state: dict[str, Any] = climbs(model, data, np.random.default_rng(0), True).best.state if params is None else params
+    return state

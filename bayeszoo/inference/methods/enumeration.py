@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Enumerable, Symmetric, Values
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Enumerable, Symmetric
 
 MOST = 2_000_000
 """Assignments that are summed over."""
@@ -84,19 +85,15 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     return Enumeration.of(model, read(model, data, **options))
 
 
-def require_few(model: Any, data: Values) -> None:
-    """Raise `InputError` unless every assignment of the rows can be gone through."""
+def require_few(model: Model, data: Values) -> Enumerable:
+    """Return the model, or raise `InputError` unless every assignment of the rows can be gone through."""
     if not isinstance(model, Enumerable):
-        raise InputError(f"{getattr(model, 'name', model)} cannot be enumerated", hint="see `bayeszoo list`")
-    rows, K, what = latents(model, data), model.K, "word" if hasattr(model, "latents") else "row"  # type: ignore[attr-defined]
+        raise InputError(f"{model.name} cannot be enumerated", hint="see `bayeszoo list`")
+    rows, K, what = model.latents(data), model.K, model.latent_unit
     if K > 1 and rows > most_rows(K):
         hint = f"give at most {most_rows(K)} {what}{'s' * (most_rows(K) != 1)}, or use another method"
         raise InputError(f"{rows} {what}s have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
-
-
-def latents(model: Any, data: Values) -> int:
-    """Return how many latent variables the data have: one a row, unless the model says otherwise."""
-    return int(model.latents(data) if hasattr(model, "latents") else model.inputs.size(data))
+    return model
 
 
 def most_rows(K: int) -> int:
@@ -118,23 +115,23 @@ class Enumeration:
         log p(y, z) of each assignment, in the order of `assignments`, of the ordered rows and with every constant.
     """
 
-    model: Any
+    model: Enumerable
     data: Values
     log_joint: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, data: Values, reporter: Reporter | None = None) -> Enumeration:
+    def of(cls, model: Model, data: Values, reporter: Reporter | None = None) -> Enumeration:
         """Go through every assignment of the rows of canonical arrays, of which there may be none."""
-        require_few(model, data)
-        log_joint = _log_joint(model, data, reporter or Reporter())
+        enumerable = require_few(model, data)
+        log_joint = _log_joint(enumerable, data, reporter or Reporter())
         if not math.isfinite(_log_sum(log_joint)):
             raise NumericalError(f"{model.name} has probability 0 for every assignment of these rows")
-        return cls(model, data, log_joint)
+        return cls(enumerable, data, log_joint)
 
     @property
     def rows(self) -> int:
         """The number of rows; of a model of words in documents, that of the words."""
-        return latents(self.model, self.data)
+        return self.model.latents(self.data)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -231,7 +228,7 @@ class Enumeration:
     def _with(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Append a row to the data; labels of the other axes are the same."""
         inputs = self.model.inputs
-        row = inputs.following(self.data, row) if hasattr(inputs, "following") else row
+        row = inputs.following(self.data, row) if isinstance(inputs, Series) else row
         labels, codes = [name for name in inputs.coords if name != inputs.row_names], inputs.coded
         shifts = {name: inputs.size(self.data) for name in codes if codes[name] == inputs.row_names}
         longer = {
@@ -244,9 +241,9 @@ class Enumeration:
         return longer
 
 
-def _log_joint(model: Any, data: Values, reporter: Reporter) -> np.ndarray:
+def _log_joint(model: Enumerable, data: Values, reporter: Reporter) -> np.ndarray:
     """Return log p(y, z) of every assignment; some may be impossible, but none undefined."""
-    rows = latents(model, data)
+    rows = model.latents(data)
     made = np.empty(model.K**rows)
     for some in _chunks(len(made), rows):
         made[some] = model.log_joint(_digits(some, model.K, rows), data)

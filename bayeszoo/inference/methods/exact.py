@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.capabilities import ClosedForm
 
 MAX_QUANTILE_ERROR = 1e-6
 
@@ -19,22 +18,21 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     Parameters
     ----------
     problem : Problem
-        Its model must be `Exact`.
+        Its model must be `ClosedForm`.
     draws, chains : int
         The draws are independent; chains only give them ArviZ's shape.
     """
-    model: Any = problem.model
+    model = problem.model_as(ClosedForm)
     with problem.clock.phase("run"):
         sample = model.posterior(problem.stats).rvs((chains, draws), problem.rng)
         log_evidence = model.log_evidence(problem.stats)
-        figures = model.figures(problem.stats) if hasattr(model, "figures") else {}
         inversion = _inversion_error(model.posterior(problem.stats))
-    broken = sum(int((~np.isfinite(values)).sum()) for values in (log_evidence, *sample.values()))
+    broken = sum(int(np.sum(~np.isfinite(values))) for values in (np.asarray(log_evidence), *sample.values()))
     checks = [
         at_most("numbers not finite", broken, 0),
         at_most("largest error of a quantile in probability", inversion, MAX_QUANTILE_ERROR),
     ]
-    return Outcome(sample, "closed form", checks, {**figures, "log_evidence": log_evidence})
+    return Outcome(sample, "closed form", checks, {**model.figures(problem.stats), "log_evidence": log_evidence})
 
 
 def _inversion_error(posterior: Posterior) -> float:

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,7 +26,7 @@ from bayeszoo.foundation.gate import STRUCTURAL, Check, check_draws, failures, p
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Chain
+from bayeszoo.model.capabilities import Chain, Collapsed
 
 ATTEMPTS = 3
 """Runs, each with twice as many sweeps for a draw, and in warmup if there is one, as the one before."""
@@ -71,7 +70,7 @@ def run(
     Interrupted
         When the run was stopped before every chain had a draw.
     """
-    model: Any = problem.model
+    model = problem.model_as(Collapsed)
     with problem.clock.phase("run"):
         made = [model.gibbs(problem.data, np.random.default_rng(problem.seed())) for _ in range(chains)]
         kept, warmup, before = Kept.like(made[0], (chains, draws)), tune, tune

@@ -12,14 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.optimize import Gradient, distance_checks, maximize, require_few
+from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import starts
-from bayeszoo.model.base import Exact, PointEstimates, Values
-from bayeszoo.model.capabilities import Latent
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
 
 STEPS = 32
@@ -30,57 +31,58 @@ MAX_ROWS = 10_000
 
 def run_map(problem: Problem) -> Outcome:
     """Find the maximum a posteriori point."""
-    model: Any = problem.model
-    if isinstance(model, Latent):
+    model = problem.model
+    if isinstance(model, EM):
         return em.run(problem)
-    if hasattr(model, "certificate"):
-        return _certified(problem, model.map, model.certificate, "least angle regression")
-    if isinstance(model, PointEstimates) and isinstance(model, Exact):
-        posterior = model.posterior(problem.stats)
-        return _closed_form(problem, model.map, posterior.logpdf)
+    if isinstance(model, PointEstimates):
+        with problem.clock.phase("run"):
+            params = model.map(problem.stats)
+            if certificate := model.certificate(problem.stats, params):
+                return _known(problem, params, "least angle regression", certificate)
+            gain = _nearby_gain(problem, params, model.posterior(problem.stats).logpdf)
+        return _known(problem, params, "closed form", [at_most("gain of a small step", gain, 0.0)])
     return _optimized(problem, lambda density: density.constrained_joint)
 
 
 def run_mle(problem: Problem) -> Outcome:
     """Find the maximum-likelihood point; the prior plays no part."""
-    model: Any = problem.model
-    if hasattr(model, "mle_certificate") and model.has_closed_mle(problem.stats):
-        return _certified(problem, model.mle, model.mle_certificate, "closed form")
-    if isinstance(model, Latent):
-        return em.run(problem, estimate="mle")
-    if isinstance(problem.model, PointEstimates) and isinstance(problem.model, Exact):
-        return _closed_form(problem, problem.model.mle, _likelihood(problem))
+    model = problem.model
+    if isinstance(model, EM):
+        params = model.closed_mle(problem.sample)
+        if params is None:
+            return em.run(problem, estimate="mle")
+        certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)
+        return _known(problem, params, "closed form", certificate)
+    if isinstance(model, PointEstimates):
+        with problem.clock.phase("run"):
+            params = model.mle(problem.stats)
+            gain = _nearby_gain(problem, params, _likelihood(problem, model))
+        return _known(problem, params, "closed form", [at_most("gain of a small step", gain, 0.0)])
     return _optimized(problem, lambda density: density.likelihood)
 
 
-def _likelihood(problem: Problem) -> Callable[[Values], float]:
+def _likelihood(problem: Problem, model: ClosedForm[Any]) -> Callable[[Values], float]:
     """Return the log likelihood: of the rows; of many, or where none were kept, by Bayes' theorem, up to a constant."""
-    model = cast(Any, problem.model)
-    if hasattr(model, "log_likelihood"):
+    if type(model).log_likelihood is not ClosedForm.log_likelihood:
         return lambda params: cast(float, model.log_likelihood(problem.stats, params))
-    if problem.has_rows and len(model.inputs.observations(problem.data)[1]) <= MAX_ROWS:
+    few = problem.has_rows and len(model.inputs.observations(problem.data)[1]) <= MAX_ROWS
+    if few and isinstance(model, Observable):
         return lambda params: cast(float, log_likelihood(model, params, problem.data))
     posterior, before = model.posterior(problem.stats), prior(model, problem.like)
     return lambda params: posterior.logpdf(params) - before.logpdf(params)
 
 
-def _closed_form(problem: Problem, estimate: Callable[[Any], Values], objective: Callable[[Values], float]) -> Outcome:
+def _known(problem: Problem, params: Values, sampler: str, checks: list[Check]) -> Outcome:
+    """Return the model's own estimate, with what checks it."""
     with problem.clock.phase("run"):
-        params = estimate(problem.stats)
         facts = {"mode_space": em.SPACE, **_heights(problem, params)}
-        checks = [at_most("gain of a small step", _nearby_gain(problem, params, objective), 0.0)]
-    return Outcome(_as_draws(params), "closed form", checks, facts)
-
-
-def _certified(
-    problem: Problem, estimate: Callable[[Any], Values], certificate: Callable[..., list[Check]], sampler: str
-) -> Outcome:
-    """Take the model's own mode, whose optimality the model can check."""
-    with problem.clock.phase("run"):
-        params = estimate(problem.stats)
-        facts = {"mode_space": em.SPACE, **_heights(problem, params)}
-        checks = certificate(problem.stats, params)
     return Outcome(_as_draws(params), sampler, checks, facts)
+
+
+def _stationary(problem: Problem, params: Values) -> list[Check]:
+    """Check by the gradient of the sampled density that the likelihood has a maximum at a point."""
+    distance = describe(problem.density.likelihood, problem.density.unconstrain(params)).distance
+    return [at_most("distance to a stationary point in sd", distance, MAX_DISTANCE)]
 
 
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
@@ -95,16 +97,16 @@ def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values],
     return float(np.max([objective(there) - height - rounding for there in inside])) if inside else math.nan
 
 
-def _steps(problem: Problem) -> Any:
+def _steps(problem: Problem) -> Posterior:
     """Return the posterior, or where it has no closed form the prior, to take steps towards draws of."""
-    model = cast(Any, problem.model)
+    model = problem.model_as(ClosedForm)
     try:
         return model.posterior(problem.stats)
     except NumericalError:
         return prior(model, problem.like)
 
 
-def _nearby(params: Values, posterior: Any) -> Iterator[dict[str, np.ndarray]]:
+def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarray]]:
     """Yield points a thousandth of the posterior's width away, on every side of the point.
 
     Parameter spaces are convex (numbers, simplexes, covariances): a step towards a draw stays inside, and so does one
@@ -120,19 +122,23 @@ def _nearby(params: Values, posterior: Any) -> Iterator[dict[str, np.ndarray]]:
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
     """Return log likelihood and log joint density of the ordered data at a point, each None when not at hand."""
     model = problem.model
-    likelihood = log_likelihood(model, params, problem.data) if problem.has_rows else _by_bayes(problem, params)
-    if likelihood is not None and isinstance(model, Latent):
-        return {"log_likelihood": likelihood, "log_joint": likelihood + float(model.log_prior(params, problem.sample))}
-    if likelihood is None or not isinstance(model, Exact):
-        return {"log_likelihood": likelihood, "log_joint": None}
-    return {"log_likelihood": likelihood, "log_joint": likelihood + prior(model, problem.like).logpdf(params)}
+    likelihood = log_likelihood(model, params, problem.data) if problem.has_rows else _by_statistics(problem, params)
+    log_prior: float | None = None
+    if isinstance(model, EM):
+        log_prior = float(model.log_prior(params, problem.sample))
+    elif isinstance(model, ClosedForm):
+        log_prior = float(prior(model, problem.like).logpdf(params))
+    joint = None if likelihood is None or log_prior is None else likelihood + log_prior
+    return {"log_likelihood": likelihood, "log_joint": joint}
 
 
-def _by_bayes(problem: Problem, params: Values) -> float | None:
-    """Return the log likelihood as posterior times evidence over prior; None where these are not finite."""
-    model = cast(Any, problem.model)
-    if hasattr(model, "log_likelihood"):
-        return float(model.log_likelihood(problem.stats, params))
+def _by_statistics(problem: Problem, params: Values) -> float | None:
+    """Return the log likelihood from the statistics, if need be by Bayes' theorem; None where it is not known."""
+    model = problem.model_as(Sufficient)
+    if (known := model.log_likelihood(problem.stats, params)) is not None:
+        return float(known)
+    if not isinstance(model, ClosedForm):
+        return None
     above, below = model.posterior(problem.stats).logpdf(params), prior(model, problem.like).logpdf(params)
     value = float(above) + float(model.log_evidence(problem.stats)) - float(below)
     return value if math.isfinite(value) else None

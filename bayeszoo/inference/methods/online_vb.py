@@ -18,7 +18,8 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import COARSE, SAME
 from bayeszoo.inference.methods.vb import described
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Values
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Stochastic
 
 RESTARTS = 3
 
@@ -57,7 +58,7 @@ def run(
     """
     if not forgetting > 0.5:
         raise InputError(f"forgetting must be above 0.5 and below 1, got {forgetting:g}")
-    model, data, rng = problem.model, problem.data, problem.rng
+    model, data, rng = problem.model_as(Stochastic), problem.data, problem.rng
 
     def step(t: int) -> float:
         return float((t + delay) ** -forgetting)
@@ -86,7 +87,7 @@ def run(
 
 
 def climbed(
-    model: Any,
+    model: Stochastic,
     data: Values,
     rng: np.random.Generator,
     batch: int,
@@ -122,17 +123,17 @@ def climbed(
     return model.vb_local(q, data)
 
 
-def _target(model: Any, q: Any, part: Values, factor: float) -> Any:
+def _target(model: Stochastic, q: Any, part: Values, factor: float) -> Any:
     """Return what q would be if all rows were like these."""
     stats = model.vb_e_step(model.vb_local(q, part), part).stats
     return model.vb_m_step(model.vb_scaled(stats, factor))
 
 
-def elbo(model: Any, q: Any, data: Values) -> float:
+def elbo(model: Stochastic, q: Any, data: Values) -> float:
     """Return the ELBO of all rows, with every constant."""
     return float(model.vb_e_step(q, data).value - model.divergence(q))
 
 
-def swept(model: Any, q: Any, data: Values) -> Any:
+def swept(model: Stochastic, q: Any, data: Values) -> Any:
     """Return q after one step of batch variational Bayes."""
     return model.vb_m_step(model.vb_e_step(q, data).stats)

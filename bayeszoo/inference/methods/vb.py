@@ -8,7 +8,7 @@ right after the step of q(z); every constant is kept, so that it is a bound of t
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from bayeszoo.foundation.gate import MAX_K_HAT, at_most, pareto_k
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Observable, Sufficient
-from bayeszoo.model.capabilities import Expectation, Values, rows_have_parameters
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import EM, Expectation, Observable, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
 
 MAX_RIVAL = 0.05
@@ -46,11 +46,12 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
     restarts : int
         Random starts. While only one has reached the best, more are made, up to 200.
     """
-    model: Any = problem.model
+    model = problem.model_as(Variational)
     with problem.clock.phase("run"):
         found = climbs(model, problem.sample, problem.rng, restarts, problem.reporter)
         facts = {**found.facts, "elbo": found.best.objective, "elbo_se": 0.0}
-        facts |= {"occupied_components": model.occupied(found.best.state)} if hasattr(model, "occupied") else {}
+        occupied = model.occupied(found.best.state)
+        facts |= {} if occupied is None else {"occupied_components": occupied}
         sample, about = described(problem, found.best.state, (chains, draws))
     rival = at_most("weight of the next optimum beside the best, by the ELBO", _rival(found), MAX_RIVAL)
     checks = [*found.checks, rival, at_most("k_hat", about["k_hat"], MAX_K_HAT)]
@@ -75,7 +76,7 @@ def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[st
     dict
         ``k_hat`` and ``k_hat_draws``; of many coordinates k-hat is None, and ``k_hat_withheld`` says why.
     """
-    model: Any = problem.model
+    model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
     size = sum(np.size(marginal.mean()) for marginal in posterior.values())
     chains, draws = shape
@@ -86,7 +87,7 @@ def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[st
     if rows_have_parameters(model) and size > MOST_COORDINATES:
         why = f"of {size} coordinates importance weights are too unequal to say how well q covers the posterior"
         return sample, {**facts, "k_hat": None, "k_hat_withheld": why}
-    return sample, {**facts, **coverage(model, q, problem.sample, problem.rng)}
+    return sample, {**facts, **coverage(problem, q)}
 
 
 def _rival(found: Search) -> float:
@@ -96,7 +97,7 @@ def _rival(found: Search) -> float:
 
 
 def climbs(
-    model: Any, data: Values, rng: np.random.Generator, restarts: int = RESTARTS, reporter: Reporter | None = None
+    model: Variational, data: Any, rng: np.random.Generator, restarts: int = RESTARTS, reporter: Reporter | None = None
 ) -> Search:
     """Climb the ELBO from many starts."""
 
@@ -111,22 +112,20 @@ def climbs(
         rng,
         reporter or Reporter(),
         restarts=restarts,
-        fingerprint=(lambda q: model.vb_row_terms(q, data)) if hasattr(model, "vb_row_terms") else None,
+        fingerprint=lambda q: model.vb_row_terms(q, data),
         effort=Effort.of(model, data),
     )
 
 
-def coverage(model: Any, q: Any, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+def coverage(problem: Problem, q: Any) -> dict[str, Any]:
     """Return how well q(theta) covers the posterior: the Pareto shape of its importance weights.
 
     Parameters
     ----------
-    model : Model
-        Must be `Variational`.
+    problem : Problem
+        Its model must be `Variational`.
     q : Any
         The end of a climb.
-    data : mapping of str to ndarray
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -140,40 +139,56 @@ def coverage(model: Any, q: Any, data: Values, rng: np.random.Generator) -> dict
     not reported: mass about modes that q does not cover would be missing in it, and in its error.
     """
     draws = WEIGHTS
-    k_hat = pareto_k(_log_weights(model, q, data, draws, rng))
+    k_hat = pareto_k(_log_weights(problem, q, draws))
     while draws < MAX_DRAWS and not k_hat <= MAX_K_HAT:
         draws *= 4
-        k_hat = pareto_k(_log_weights(model, q, data, draws, rng))
+        k_hat = pareto_k(_log_weights(problem, q, draws))
     return {"k_hat": k_hat, "k_hat_draws": draws}
 
 
-def _log_weights(model: Any, q: Any, data: Values, draws: int, rng: np.random.Generator) -> np.ndarray:
+def _log_weights(problem: Problem, q: Any, draws: int) -> np.ndarray:
     """Return log p(y, theta) - log q(theta) at draws, some at a time so that little memory is needed."""
+    model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
     some = max(1, HELD // sum(np.size(marginal.mean()) for marginal in posterior.values()))
-    sizes = [min(some, draws - i) for i in range(0, draws, some)]
-    return np.concatenate([_weights_of(model, q, data, posterior.rvs(size, rng)) for size in sizes])
+    weights = []
+    for first in range(0, draws, some):
+        drawn = posterior.rvs(min(some, draws - first), problem.rng)
+        # a probability that underflowed has no logarithm, and is made the least number
+        sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
+        weights.append(_log_joint(problem, sample) - np.asarray(model.vb_log_density(q, sample)))
+    return np.concatenate(weights)
 
 
-def _weights_of(model: Any, q: Any, data: Values, drawn: Values) -> np.ndarray:
-    # a probability that underflowed has no logarithm, and is made the least number
-    sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
-    return _log_joint(model, sample, data) - np.asarray(model.vb_log_density(q, sample))
+def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
+    """Return log p(y, theta) at draws with one leading axis: by the model's own densities, or by those of PyMC."""
+    likelihood = _log_likelihood(problem, sample)
+    if likelihood is None or not isinstance(problem.model, EM):
+        points = ({name: values[i] for name, values in sample.items()} for i in range(_length(sample)))
+        density = problem.density
+        return np.array([density.constrained_joint(density.unconstrain(point))[0] for point in points])
+    return likelihood + np.asarray(problem.model.log_prior(sample, problem.sample))
 
 
-def _log_joint(model: Any, sample: Values, data: Values) -> np.ndarray:
-    """Return log p(y, theta) at draws with one leading axis, some at a time so that little memory is needed."""
+def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
+    """Return the log likelihood at draws, some at a time some at a time to save memory; None where it is not known."""
+    model = problem.model
     if isinstance(model, Sufficient):
-        return np.asarray(cast(Any, model).log_likelihood(data, sample) + cast(Any, model).log_prior(sample, data))
-    size, outcome = len(next(iter(sample.values()))), model.inputs.outcome(data)
+        found = model.log_likelihood(problem.stats, sample)
+        return None if found is None else np.asarray(found)
+    size, outcome = _length(sample), model.inputs.outcome(problem.data)
     some = max(1, CELLS // max(1, outcome.size))
-    parts = [{name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some)]
-    likelihood = [_log_rows(model, part, data).sum(axis=-1) for part in parts]
-    return np.concatenate(likelihood) + np.asarray(model.log_prior(sample, data))
+    parts = ({name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some))
+    rows = [_log_rows(model, part, problem.data) for part in parts]
+    return None if rows[0] is None else np.concatenate([one.sum(axis=-1) for one in rows if one is not None])
 
 
-def _log_rows(model: Any, params: Values, data: Values) -> np.ndarray:
-    """Return the log density of each row; where rows depend on each other, given those before."""
+def _log_rows(model: Model, params: Values, data: Values) -> np.ndarray | None:
+    """Return the log density of each row, given those before where rows depend on each other."""
     if isinstance(model, Observable):
-        return log_density(model.likelihood(params, data), cast(Any, model).inputs.outcome(data))
-    return np.asarray(model.row_terms(params, data))
+        return log_density(model.likelihood(params, data), model.inputs.outcome(data))
+    return model.row_terms(params, data) if isinstance(model, EM) else None
+
+
+def _length(sample: Values) -> int:
+    return len(next(iter(sample.values())))
