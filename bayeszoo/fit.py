@@ -140,9 +140,7 @@ def check_method(model: type[Model], method: str) -> None:
         raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):
         needs = METHODS[method].needs
-        raise InputError(
-            f"{model.name} cannot be fitted with {method!r}: it is not {needs}", hint="see `bayeszoo list`"
-        )
+        raise InputError(f"{model.name} cannot be fitted with {method!r}: it lacks {needs}", hint="see `bayeszoo list`")
 
 
 def _find(model: Model, method: str) -> Callable[..., Outcome]:

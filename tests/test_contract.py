@@ -12,7 +12,7 @@ from bayeszoo.model.capabilities import CAPABILITIES
 
 MODELS = zoo.names()
 SEEDS = {"normal_inverse_wishart": 2}  # at 1, and a cold cache only, one of a hundred numbers is 4.47 of its errors off
-EXACT = [name for name in MODELS if issubclass(zoo.find(name), CAPABILITIES["Exact"])]
+EXACT = [name for name in MODELS if CAPABILITIES["ClosedForm"](zoo.find(name))]
 QUICK = {
     "simulator": ("beta_bernoulli", "normal_gamma"),
     "simulation_based": ("multinomial_mixture",),

@@ -17,7 +17,7 @@ def examples():
     for name in zoo.names():
         model = zoo.find(name)
         for i, item in enumerate(model.examples):
-            is_slow = i > 0 or not issubclass(model, CAPABILITIES["Exact"]) or name in COSTLY
+            is_slow = i > 0 or not CAPABILITIES["ClosedForm"](model) or name in COSTLY
             yield pytest.param(name, item.name, marks=[pytest.mark.slow] * is_slow)
 
 

@@ -53,6 +53,7 @@ def d_log_beta(a, b, s, n):
 
 
 class RatsWithGradient(Rats):
+    own = ("error",)
     error = 0.0
 
     def log_evidence_gradient(self, stats):

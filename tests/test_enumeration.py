@@ -294,10 +294,10 @@ def test_impossible_assignments_count_nothing_and_undefined_ones_are_an_error():
     class Odd(type(poisson())):
         """The first row is of the first component; what else, the test says."""
 
-        other = -np.inf
+        _other = -np.inf
 
         def log_joint(self, assignments, data):
-            return np.where(assignments[:, 0] == 0, super().log_joint(assignments, data), self.other)
+            return np.where(assignments[:, 0] == 0, super().log_joint(assignments, data), self._other)
 
     model = Odd(2, 1.0, 1.0, 1.0)
     found = Enumeration.of(model, counts(1, 4, 2))
@@ -307,7 +307,7 @@ def test_impossible_assignments_count_nothing_and_undefined_ones_are_an_error():
     assert [check.name for check in found.checks() if not check.passed] == ["preference for a label"]
     assert (found.draw((500,), np.random.default_rng(0))["weights"][:, 0]).mean() > 0.5
     for value in (np.nan, np.inf):
-        Odd.other = value
+        Odd._other = value
         with pytest.raises(NumericalError, match="log_joint is not a number, or infinite"):
             Enumeration.of(model, counts(1, 4, 2))
     Odd.log_joint = lambda self, assignments, data: np.full(len(assignments), -np.inf)

@@ -204,7 +204,7 @@ def test_what_a_chain_raises_is_raised(monkeypatch):
 
 
 def test_other_models_are_not_sampled_by_it():
-    with pytest.raises(InputError, match="it is not Collapsed"):
+    with pytest.raises(InputError, match="it lacks Collapsed"):
         bz.fit(bz.find("gaussian_mixture")(), method="gibbs")
 
 

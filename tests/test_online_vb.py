@@ -89,5 +89,5 @@ def test_steps_that_fall_too_slowly_are_refused(data):
 
 
 def test_models_without_parameters_of_rows_are_refused():
-    with pytest.raises(InputError, match="it is not Stochastic"):
+    with pytest.raises(InputError, match="it lacks Stochastic"):
         bz.fit(bz.find("multinomial_mixture")(), method="online_vb", seed=1)

@@ -27,13 +27,6 @@ AIR = bz.example(Ppca, "airquality")
 WEAK = Ppca.weak(IRIS)
 
 
-def highest(model, stats):
-    """The maximum of the likelihood: in closed form, or where numbers are missing by EM."""
-    if stats.is_complete:
-        return model.mle(stats)
-    return em.climbs(model, stats, np.random.default_rng(0), flat=True).best.state
-
-
 def covariance(params):
     W = np.asarray(params["loadings"])
     return W @ W.T + params["variance"] * np.eye(len(W))
@@ -60,7 +53,7 @@ def em_mle(model, data, seed=0):
 def test_closed_form_is_scikit_learns_noise_variance_and_score(q):
     Y, n = IRIS["Y"], 150
     peer, model = PCA(q).fit(Y), replace(WEAK, q=q)
-    params = model.mle(model.statistics(IRIS))
+    params = em.mle(model, model.statistics(IRIS))
     assert params["variance"] == pytest.approx(peer.noise_variance_ * (n - 1) / n, rel=1e-10)  # its divisor is n - 1
     np.testing.assert_allclose(covariance(params), peer.get_covariance() * (n - 1) / n, rtol=1e-10, atol=1e-12)
     widened = {
@@ -77,7 +70,7 @@ def test_em_is_the_closed_form(q):
     model = replace(WEAK, q=q)
     stats, found = model.statistics(IRIS), em_mle(model, IRIS)
     assert np.all(np.diff(found.trace) >= -1e-12 * abs(found.trace[-1]))
-    exact, state = model.mle(stats), found.state
+    exact, state = em.mle(model, stats), found.state
     np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-5)
     for _ in range(1000):  # beyond where heights of 400 nats tell steps apart
         state = model.m_step(model.e_step(state, stats).stats, flat=True)
@@ -93,7 +86,7 @@ def test_plain_em_climbs_to_the_closed_form_without_jumps():
         heights.append(found.value)
         state = model.m_step(found.stats, flat=True)
     assert np.all(np.diff(heights) >= -1e-10)
-    np.testing.assert_allclose(covariance(state), covariance(model.mle(stats)), atol=1e-8)
+    np.testing.assert_allclose(covariance(state), covariance(em.mle(model, stats)), atol=1e-8)
 
 
 def test_em_of_rows_with_holes_is_their_direct_maximum():
@@ -120,10 +113,8 @@ def test_em_of_rows_with_holes_is_their_direct_maximum():
 def test_missing_numbers_are_not_taken_for_their_columns_mean():
     filled = np.where(np.isnan(AIR["Y"]), np.nanmean(AIR["Y"], axis=0), AIR["Y"])
     model = Ppca.weak(AIR)
-    imputed = model.mle(model.statistics(data_of(filled)))
-    exact = highest(model, model.statistics(AIR))
-    with pytest.raises(NumericalError, match="numbers are missing"):
-        model.mle(model.statistics(AIR))
+    imputed = em.mle(model, model.statistics(data_of(filled)))
+    exact = em.mle(model, model.statistics(AIR))
     assert abs(covariance(imputed)[0, 0] / covariance(exact)[0, 0] - 1) > 0.05
 
 
@@ -137,7 +128,7 @@ def test_fitting_reports_the_closed_form_with_its_certificate():
 
 def test_a_wrong_divisor_fails_the_certificate():
     stats = WEAK.statistics(IRIS)
-    wrong = WEAK.mle(stats)
+    wrong = em.mle(WEAK, stats)
     wrong = {**wrong, "loadings": wrong["loadings"] * math.sqrt(150 / 149), "variance": wrong["variance"] * 150 / 149}
     assert not all(check.passed for check in WEAK.mle_certificate(stats, wrong))
 
@@ -164,7 +155,7 @@ def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
 def test_without_noise_the_factors_span_the_subspace_of_pca():
     _, Y = planted(200, noise=1e-4)
     model = Ppca(q=2)
-    params = model.mle(model.statistics(data_of(Y)))
+    params = em.mle(model, model.statistics(data_of(Y)))
     assert params["variance"] < 1e-7
     assert principal_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
 
@@ -180,7 +171,7 @@ def test_no_factor_is_the_isotropic_gaussian():
 def test_all_but_one_factor_are_the_full_gaussian():
     model = replace(WEAK, q=3)
     stats = model.statistics(IRIS)
-    params, sigma = model.mle(stats), np.cov(IRIS["Y"].T, bias=True)
+    params, sigma = em.mle(model, stats), np.cov(IRIS["Y"].T, bias=True)
     np.testing.assert_allclose(covariance(params), sigma, atol=1e-12)
     expected = scipy.stats.multivariate_normal(IRIS["Y"].mean(axis=0), sigma).logpdf(IRIS["Y"]).sum()
     assert model.log_likelihood(stats, params) == pytest.approx(expected, rel=1e-12)
@@ -191,9 +182,9 @@ def test_all_but_one_factor_are_the_full_gaussian():
 def test_units_and_the_order_of_the_rows_do_not_matter(data):
     model, rng = Ppca.weak(data), np.random.default_rng(0)
     stats = model.statistics(data)
-    found = highest(model, stats)
+    found = em.mle(model, stats)
     scaled = {**data, "Y": 100 * data["Y"][rng.permutation(data.rows)]}
-    other = highest(Ppca.weak(scaled), model.statistics(scaled))
+    other = em.mle(Ppca.weak(scaled), model.statistics(scaled))
     np.testing.assert_allclose(other["loadings"], 100 * found["loadings"], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(covariance(other), 1e4 * covariance(found), rtol=1e-6, atol=1.0)
     cells = stats.numbers * math.log(100)
@@ -204,7 +195,7 @@ def test_units_and_the_order_of_the_rows_do_not_matter(data):
 def test_fewer_rows_than_columns_will_do():
     _, Y = planted(6, D=20, q=2)
     model = Ppca(q=2)
-    params = model.mle(model.statistics(data_of(Y)))
+    params = em.mle(model, model.statistics(data_of(Y)))
     assert params["variance"] == pytest.approx(_rest(Y, 2))
     assert all(check.passed for check in model.mle_certificate(model.statistics(data_of(Y)), params))
 
@@ -219,7 +210,7 @@ def test_rows_that_factors_fit_exactly_have_no_maximum(rows):
     _, Y = planted(rows, q=2)
     model = Ppca(q=2)
     with pytest.raises(NumericalError, match=f"no maximum-likelihood estimate: 2 components fit the {rows} row"):
-        model.mle(model.statistics(data_of(Y)))
+        em.mle(model, model.statistics(data_of(Y)))
     with pytest.raises(NumericalError, match="2 components fit the rows exactly"):
         em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=True, restarts=2)
     found = em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=False, restarts=2)
@@ -238,7 +229,7 @@ def test_as_many_factors_as_columns_are_refused():
 def test_a_constant_column_is_taken():
     Y = np.column_stack([planted(30)[1], np.full(30, 7.0)])
     model = Ppca.weak(data_of(Y))
-    params = model.mle(model.statistics(data_of(Y)))
+    params = em.mle(model, model.statistics(data_of(Y)))
     assert params["mean"][-1] == 7.0
     assert abs(params["loadings"][-1]).max() < 1e-8
 
@@ -249,7 +240,7 @@ def test_planted_rank_is_found_by_bic():
 
     def bic(q):
         model = Ppca(q=q)
-        height = model.log_likelihood(stats, model.mle(stats))
+        height = model.log_likelihood(stats, em.mle(model, stats))
         return model.free_parameters(stats) * math.log(300) - 2 * height
 
     assert min(range(1, 6), key=bic) == 3
@@ -321,7 +312,7 @@ def test_declared_and_compressed_are_one_density_and_scipys(data):
     stats = model.statistics(data)
     declared = Density(model.declare(data), mode="FAST_COMPILE")
     compressed = Density(model.compressed(stats))
-    mode = highest(model, stats)
+    mode = em.mle(model, stats)
     for _ in range(5):
         W = mode["loadings"] * rng.uniform(0.8, 1.2, (4, 2))
         mean, variance = mode["mean"] * rng.uniform(0.99, 1.01, 4), mode["variance"] * rng.uniform(0.8, 1.2)
@@ -389,7 +380,7 @@ def test_approximations_of_iris_pass_their_gate(method):
 def importance_sampled(model, data):
     """Return means under the posterior by weights of a wider Student-t at its mode."""
     density = Density(model.compressed(model.statistics(data)))
-    q = gaussian(maximize(density.joint, density.unconstrain(highest(model, model.statistics(data)))))
+    q = gaussian(maximize(density.joint, density.unconstrain(em.mle(model, model.statistics(data)))))
     wide = scipy.stats.multivariate_t(q.mean, 1.3 * q.scale @ q.scale.T, df=8, seed=0)
     x = wide.rvs(40_000)
     log_weights = np.array([density.joint(one)[0] for one in x]) - wide.logpdf(x)
@@ -425,7 +416,7 @@ def test_chains_are_judged_by_the_entries_that_can_move():
 
 
 def test_share_explained_and_eigenvalues_are_those_of_the_covariance():
-    params = WEAK.mle(WEAK.statistics(IRIS))
+    params = em.mle(WEAK, WEAK.statistics(IRIS))
     found, values = WEAK.derived(params), np.linalg.eigvalsh(covariance(params))[::-1]
     np.testing.assert_allclose(found["eigenvalues"], values[:2])
     explained = np.trace(params["loadings"] @ params["loadings"].T) / values.sum()

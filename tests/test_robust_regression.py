@@ -105,7 +105,7 @@ def test_simulated_noise_has_the_tails_of_student_t():
 
 def test_it_has_no_closed_forms_and_says_so():
     data = table()
-    with pytest.raises(bz.InputError, match="robust_regression cannot be fitted with 'exact': it is not Exact"):
+    with pytest.raises(bz.InputError, match="robust_regression cannot be fitted with 'exact': it lacks ClosedForm"):
         bz.fit(ROBUST.weak(data), data, "exact")
     assert all(check.passed for check in bz.check(ROBUST))
 

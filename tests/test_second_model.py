@@ -112,7 +112,14 @@ def test_list_and_show_know_it(run):
     code, out, _ = run("list", "--json")
     found = {model["name"]: model for model in json.loads(out)["models"]}["waiting_time"]
     assert code == 0
-    assert found["capabilities"] == ["Sufficient", "Exact", "Predictive", "Conjugate", "PointEstimates", "Observable"]
+    assert found["capabilities"] == [
+        "Sufficient",
+        "ClosedForm",
+        "Predictive",
+        "Conjugate",
+        "PointEstimates",
+        "Observable",
+    ]
     assert found["data"] == []
     code, out, _ = run("show", "waiting_time")
     assert code == 0

@@ -14,6 +14,7 @@ from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.inference.problem import Problem
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 FAITHFUL = bz.example(GAUSSIAN)
@@ -83,7 +84,7 @@ def test_k_hat_sees_what_q_does_not_cover():
     apart = bz.read(GAUSSIAN, {"Y": np.r_[np.linspace(-12, -4, 30), np.linspace(4, 12, 30)][:, None], "column": ["y"]})
     close = bz.read(GAUSSIAN, {"Y": np.linspace(-2, 2, 9)[:, None], "column": ["y"]})
     good, bad = (
-        vb.coverage(model := GAUSSIAN(K=2), climbs(model, data).best.state, data, np.random.default_rng(0))
+        vb.coverage(Problem(model := GAUSSIAN(K=2), data, np.random.default_rng(0)), climbs(model, data).best.state)
         for data in (apart, close)
     )
     assert good["k_hat"] <= 0.7
