@@ -18,7 +18,7 @@ from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import Observable, Sufficient
+from bayeszoo.model.capabilities import ClosedForm, Observable, Sufficient
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain, text
 
