@@ -339,7 +339,7 @@ def test_with_unknown_noise_its_prior_can_be_chosen():
 
 @pytest.mark.parametrize("field", ["center", "scale"])
 def test_a_field_through_which_the_data_are_read_stays(field):
-    with pytest.raises(bz.InputError, match=f"over {field}: ridge reads the data through it, so that it stays as give"):
+    with pytest.raises(bz.InputError, match=f"over {field}: ridge needs it to read the data, so it cannot vary"):
         bz.empirical_bayes(RIDGE(), correlated(), over=field)
 
 
