@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bayeszoo import models
-from bayeszoo.cli.app import main
+from bayeszoo.cli.app import app, main
 from bayeszoo.model import find as zoo
 from bayeszoo.report.describe import in_brief
 
@@ -110,6 +110,16 @@ def assert_same(printed, shown, *, numbers):
     if numbers:
         values = [[float(number) for number in NUMBER.findall(text)] for text in (printed, shown)]
         assert values[0] == pytest.approx(values[1], rel=1e-3, abs=1e-9)
+
+
+def test_the_commands_that_pages_name_are_commands():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
+    named = re.findall(r"`bayeszoo ([^`]* -[^`]*)`|^bayeszoo (.*)$", text, re.M)
+    commands = [re.sub(r"\s*( #|\\\n).*", "", "".join(pair)) for pair in named]
+    complete = [command for command in commands if not re.search(r"\b[A-Z]{3,}\b|\.\.\.", command)]
+    assert len(complete) > 15
+    for command in complete:
+        app.parse_args(shlex.split(command), exit_on_error=False, print_error=False)
 
 
 def test_an_output_that_differs_is_noticed():

@@ -39,7 +39,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     tree : xarray.DataTree
         What `fit` returned, of a model with ``topics``: `lda` or `multinomial_mixture`.
     top : int
-        How many words of each topic.
+        Number of words listed for each topic.
     untrusted : bool
         Whether to list those of a fit whose estimates are withheld: one solution of perhaps many, as the gate says.
 

@@ -61,7 +61,7 @@ class TableOptions:
     symbols
         The symbols in order, with commas between.
     order
-        How many symbols before the next one matter.
+        Number of preceding symbols on which the next one depends.
     text
         Column of raw text, each row a document.
     document
@@ -69,7 +69,7 @@ class TableOptions:
     word
         Column of words; goes with --document, and perhaps with --count.
     stop_words
-        Which words of raw text or triplets to leave out: english.
+        Words to leave out of raw text or triplets; the only list is english.
     min_documents
         Leave out words in fewer documents.
     max_share
@@ -85,7 +85,7 @@ class TableOptions:
     header
         Whether the first line names the columns.
     missing
-        What to do with rows that lack a value; mask, in sequences of observations, takes it for unknown.
+        What to do with missing values: refuse them, drop their rows, or mask them, that is take them for unknown.
     """
 
     example: str | None = None

@@ -85,7 +85,7 @@ def held_out(
     methods : sequence of str, optional
         One for each model; by default the first of exact, gibbs, vb and nuts that it has.
     seed : int
-        Of the split and of the fits.
+        Seed of the split and of the fits.
     reporter : Reporter, optional
         Takes progress.
     **options

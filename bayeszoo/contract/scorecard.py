@@ -39,7 +39,7 @@ class Scorecard:
     date : str
         When it was checked, in UTC.
     seed : int
-        Of points, simulated data and chains.
+        Seed of the points, the simulated data and the chains.
     versions : mapping of str to str
         Of the packages that were used.
     file_digest : str

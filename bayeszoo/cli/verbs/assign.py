@@ -38,7 +38,7 @@ def assign_command(
     data
         Table of new rows with their outcome; without it the rows of the fit.
     output
-        CSV file of all rows; a text in it that a spreadsheet would run begins with an apostrophe.
+        CSV file of all rows; text that a spreadsheet would run as a formula gets an apostrophe in front.
     overwrite
         Replace an existing file.
     as_json

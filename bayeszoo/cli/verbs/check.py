@@ -38,7 +38,7 @@ def check_command(
     sampler
         Whether to compare NUTS with the exact answer too.
     seed
-        Of points, simulated data and chains.
+        Seed of the points, the simulated data and the chains.
     as_json
         One JSON document on stdout, and nothing else.
     """

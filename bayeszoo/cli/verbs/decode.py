@@ -35,11 +35,11 @@ def decode_command(
     Parameters
     ----------
     fit_file
-        A fit saved with -o; with --set, a model all tables of which are given so.
+        A fit saved with -o; or a model whose tables are all given by --set.
     data
         Table of other sequences; without it those of the fit, or the model's own data.
     steps
-        Predict so many rows after the last of each sequence instead.
+        Instead, predict this many rows after the last of each sequence.
     plot
         Picture of the states over time: PNG, SVG or PDF.
     output

@@ -57,13 +57,13 @@ def empirical_command(
     data
         CSV, TSV or Parquet file; the model's own data without it.
     over
-        Comma-separated fields to choose; they begin at --set and --prior.
+        Comma-separated fields to choose; the climbs start at their values by --set and --prior.
     full
         Also integrate these fields out, one or two that are positive, and set the posterior beside the plug-in one.
     starts
-        Climbs, from different places; by draws there are two.
+        Number of climbs, each from another start; by draws there are always two.
     seed
-        Of these places, or of the draws.
+        Seed of these starts, or of the draws.
     as_json
         One JSON document on stdout, and nothing else.
     """

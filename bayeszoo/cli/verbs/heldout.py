@@ -49,11 +49,11 @@ def heldout_command(
     candidates
         "MODEL [FIELD=JSON ...]", such as "lda K=5", "multinomial_mixture K=5" and dirichlet_multinomial; repeated.
     share
-        Of the words of each document that are held out.
+        Share of the words of each document that is held out.
     methods
         One for each model, with commas between; by default the first of exact, gibbs, vb and nuts that it has.
     seed
-        Of the split and of the fits.
+        Seed of the split and of the fits.
     as_json
         One JSON document on stdout, and nothing else.
     """

@@ -35,9 +35,9 @@ def predict_command(
     data
         Table of new rows.
     rows
-        Without a table: how many further observations; one by default.
+        Without a table: number of further observations to predict; one by default.
     seed
-        Of the predictive draws.
+        Seed of the predictive draws.
     as_json
         One JSON document on stdout, and nothing else.
     """

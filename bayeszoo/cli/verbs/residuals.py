@@ -65,9 +65,9 @@ def residuals_command(
     rows
         How many of the worst rows are listed.
     replicates
-        Data sets that are drawn for the predictive checks.
+        Number of data sets drawn for the predictive checks.
     seed
-        Of these, and of what randomizes the PITs of counts.
+        Seed of these data sets, and of the randomized PITs of counts.
     as_json
         One JSON document on stdout, and nothing else.
     """

@@ -91,9 +91,9 @@ class CriteriaOptions:
     Parameters
     ----------
     folds
-        Of K-fold cross-validation.
+        Number of folds of K-fold cross-validation.
     seed
-        Of how observations are dealt out to the folds, and of models with latent variables.
+        Seed of the split into folds, and of the fits of models with latent variables.
     keep_probability
         Prior probability that a term is in a linear model, for its description length.
     loo
@@ -118,9 +118,9 @@ class TermOptions:
     subsets
         Every subset of the features for each -c MODEL.
     at_most
-        Of how many features a subset may be.
+        Largest number of features in a subset.
     components
-        So many components of each -c MODEL: 1-6, or 1,2,5. Fields not given are those for one component.
+        Numbers of components of each -c MODEL: 1-6, or 1,2,5. Fields not given are those for one component.
     """
 
     degrees: str | None = None

@@ -31,7 +31,7 @@ def show_command(name: str, /, *, as_json: Json = False, plot: Path | None = Non
     as_json
         One JSON document on stdout, and nothing else.
     plot
-        Draw its graph here (.svg, .png or .pdf).
+        Draw the model's graph here (.svg, .png or .pdf).
     overwrite
         Replace an existing file.
     """

@@ -44,7 +44,7 @@ def topics_command(
     data
         Other documents: list their topics.
     top
-        How many words of each topic.
+        Number of words listed for each topic.
     documents
         List the topics of the documents of the fit.
     score
