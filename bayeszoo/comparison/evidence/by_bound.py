@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.chosen import ENVELOPE, EmpiricalBayes
+from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.dirichlet_fit import LARGEST, SMALLEST
@@ -23,7 +23,6 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Expectation, Variational
-from bayeszoo.model.fields import text
 
 WITHHELD = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
 MOST_STEPS = 2000
@@ -48,20 +47,8 @@ class EmpiricalBayesByVB(EmpiricalBayes):
     elbo_before: float = math.nan
     trace: np.ndarray | None = None
 
-    def __repr__(self) -> str:
-        """Show the fields before and after, the ELBO and the status."""
-        changes = [
-            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
-        ]
-        lines = [
-            f"{self.model.name}: {', '.join(changes)}{'' if self.status == 'ok' else '  (where the search ended)'}",
-            f"ELBO {self.elbo_before:.10g} -> {self.elbo:.10g}",
-            WITHHELD,
-            ENVELOPE,
-            f"{self.reached} of {self.starts} climbs reached the best",
-            f"status {self.status}",
-        ]
-        return "\n".join([*lines, *self.reasons])
+    def _about_evidence(self) -> list[str]:
+        return [f"ELBO {self.elbo_before:.10g} -> {self.elbo:.10g}", WITHHELD]
 
 
 def by_vb(

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.chosen import ENVELOPE, EmpiricalBayes
+from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
 from bayeszoo.comparison.evidence.monte_carlo_em import MAX_ERROR, NEAR, SETTLED, Climb, Search
 from bayeszoo.comparison.evidence.surface import Coordinates
 from bayeszoo.data.read import Data
@@ -20,7 +20,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import ClosedForm, Observable, Sufficient
 from bayeszoo.model.density import log_density, prior
-from bayeszoo.model.fields import hyperparameters, plain, text
+from bayeszoo.model.fields import hyperparameters, plain
 
 SAME = 4.0
 """Two climbs ended at one maximum when they differ by no more than so many of their errors."""
@@ -49,23 +49,13 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
     fits: int = 0
     failed: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        """Show the fields before and after, with their errors."""
-        ended = "" if self.status == "ok" else "  (where the search ended)"
-        changes = [f"{name} {text(getattr(self.before, name))} -> {self._value(name)}" for name in self.over]
-        lines = [
-            f"{self.model.name}: {', '.join(changes)}{ended}",
-            f"log evidence {self.gain:+.6g} (Monte Carlo error {self.gain_error:.2g})",
-            WITHHELD,
-            ENVELOPE,
-            f"{self.fits} fits with NUTS",
-            f"status {self.status}",
-        ]
-        return "\n".join([*lines, *self.reasons])
+    def _after(self, name: str) -> str:
+        error = f" (Monte Carlo error {self.error_of(name):.2g})" if name in self.error else ""
+        return super()._after(name) + error
 
-    def _value(self, name: str) -> str:
-        value = text(getattr(self.model, name))
-        return f"{value} (Monte Carlo error {self.error_of(name):.2g})" if name in self.error else value
+    def _about_evidence(self) -> list[str]:
+        gain = f"log evidence {self.gain:+.6g} (Monte Carlo error {self.gain_error:.2g})"
+        return [gain, WITHHELD, f"{self.fits} fits with NUTS"]
 
     def error_of(self, name: str) -> float:
         """Return the Monte Carlo standard error of a field that is a number, in its own units."""

@@ -54,19 +54,25 @@ class EmpiricalBayes:
         return "ok" if passed(self.checks) else "not converged"
 
     def __repr__(self) -> str:
-        """Show the fields before and after, the log evidence and the status."""
+        """Show the fields before and after, the evidence and the status."""
         ended = "" if self.status == "ok" else "  (where the search ended)"
-        changes = [
-            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
-        ]
+        changes = [f"{name} {text(getattr(self.before, name))} -> {self._after(name)}" for name in self.over]
         lines = [
             f"{self.model.name}: {', '.join(changes)}{ended}",
-            f"log evidence {self.log_evidence_before:.10g} -> {self.log_evidence:.10g}",
+            *self._about_evidence(),
             ENVELOPE,
             f"{self.reached} of {self.starts} climbs reached the best",
             f"status {self.status}",
         ]
         return "\n".join([*lines, *self.reasons])
+
+    def _after(self, name: str) -> str:
+        """Return the chosen value of a field."""
+        return text(getattr(self.model, name))
+
+    def _about_evidence(self) -> list[str]:
+        """Return what is known of the evidence, a line each."""
+        return [f"log evidence {self.log_evidence_before:.10g} -> {self.log_evidence:.10g}"]
 
     @property
     def reasons(self) -> list[str]:
