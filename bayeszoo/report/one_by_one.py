@@ -152,7 +152,12 @@ def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
     if draws <= MOST_DRAWS:
         return tree, ""
     kept = np.linspace(0, draws - 1, MOST_DRAWS).round().astype(int)
-    return tree.isel(draw=kept), f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
+    groups = {name: node.to_dataset() for name, node in tree.children.items() if node.sizes.get("draw") == draws}
+    import xarray as xr
+
+    thin = xr.DataTree.from_dict({name: group.isel(draw=kept) for name, group in groups.items()})
+    thin.attrs.update(tree.attrs)
+    return thin, f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
 
 
 def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
