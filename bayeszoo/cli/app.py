@@ -58,11 +58,11 @@ app.command(topics_command, name="topics")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
     signals.listen()
     _mend_streams()
-    signals.leave(_run([argument for argument in given if argument != "--debug"], debug))
+    signals.leave(_run([argument for argument in words if argument != "--debug"], debug))
 
 
 def _mend_streams() -> None:

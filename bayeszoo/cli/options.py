@@ -177,20 +177,20 @@ class FieldOptions:
 
     def fields(self, model: type[Model]) -> dict[str, Any]:
         """Parse the fields that were set."""
-        names, given = [f.name for f in fields(cast(Any, model))], {}
+        names, chosen = [f.name for f in fields(cast(Any, model))], {}
         for item in self.sets or []:
             name, equals, value = item.partition("=")
             if not equals or name not in names:
                 raise InputError(f"--set {item}: {model.name} has no such field", hint=f"it has {', '.join(names)}")
-            if name in given:
+            if name in chosen:
                 raise InputError(f"--set {item}: {name} is set twice")
             try:
-                given[name] = json.loads(value)
+                chosen[name] = json.loads(value)
             except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
                 if not isinstance(getattr(model, name, None), str):
                     raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
-                given[name] = value  # text needs no quotes
-        return given
+                chosen[name] = value  # text needs no quotes
+        return chosen
 
 
 @Parameter(name="*")
@@ -210,17 +210,17 @@ class PriorOptions(FieldOptions):
 
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file that begins with them; ``which`` names them."""
-        given = self.fields(model)
+        chosen = self.fields(model)
         if self.prior == "textbook":
-            return model(**given)
-        made = model.weak_given(data, given)
-        if self.is_scaled(made):
+            return model(**chosen)
+        prior = model.weak_given(data, chosen)
+        if self.is_scaled(prior):
             terminal.note(f"priors are scaled to {which}, and so is the log evidence")
-        return made
+        return prior
 
-    def is_scaled(self, made: Model) -> bool:
+    def is_scaled(self, model: Model) -> bool:
         """Say whether some of the fields were chosen by the data."""
-        return self.prior == "weak" and chosen_by_data(made, self.fields(type(made)))
+        return self.prior == "weak" and chosen_by_data(model, self.fields(type(model)))
 
 
 @Parameter(name="*")

@@ -66,17 +66,17 @@ def title(whole: dict[str, Any], kind: str | None = None) -> str:
     return f"{whole['model']}, {whole['method']} ({kind or whole['kind']})"
 
 
-def show_rows(frame: pd.DataFrame, title: str, what: str = "rows") -> None:
+def show_rows(frame: pd.DataFrame, title: str, noun: str = "rows") -> None:
     """Print the first rows of a table, and how many more there are."""
     cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
     terminal.show(terminal.table([str(frame.index.name), *map(str, frame.columns)], cells, title=title))
-    note_more(len(frame), what)
+    note_more(len(frame), noun)
 
 
-def note_more(count: int, what: str = "rows") -> None:
+def note_more(count: int, noun: str = "rows") -> None:
     """Say where the rows are that were not printed."""
     if count > MAX_ROWS:
-        terminal.out().print(f"The first {MAX_ROWS} of {count} {what}; all of them: --json or -o.")
+        terminal.out().print(f"The first {MAX_ROWS} of {count} {noun}; all of them: --json or -o.")
 
 
 def as_csv(frame: pd.DataFrame) -> str:

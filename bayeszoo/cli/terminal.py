@@ -85,29 +85,29 @@ def table(
 
     Text is folded where the terminal is too narrow, numbers never are.
     """
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     wordy = {columns[0], *words}
     for column in columns:
         left = column in wordy
-        made.add_column(
+        grid.add_column(
             Text(column), justify="left" if left else "right", overflow="fold", no_wrap=not left, min_width=len(column)
         )
     for row in rows:
-        made.add_row(*(Text(escaped(cell) if isinstance(cell, str) else number(cell)) for cell in row))
-    return made
+        grid.add_row(*(Text(escaped(cell) if isinstance(cell, str) else number(cell)) for cell in row))
+    return grid
 
 
-def show(made: Table) -> None:
+def show(grid: Table) -> None:
     """Print a table, beyond the edge of a terminal that is too narrow for its numbers."""
     console = out()
     unbounded = console.options.update(max_width=10_000)
-    needed = Measurement.get(console, unbounded, made).minimum
+    needed = Measurement.get(console, unbounded, grid).minimum
     console.size = ConsoleDimensions(max(console.width, needed), console.height)
-    console.print(made)
+    console.print(grid)
 
 
 def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
-    """Print the table of models; a blank under capabilities is an absence to be seen."""
+    """Print the table of models; the capabilities that a model lacks are not listed."""
     columns = ["name", "about", "capabilities", "methods", "data"]
     cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
     show(table(columns, cells, words=columns))

@@ -238,9 +238,9 @@ def refuse_other_labels(model: HasInputs, data: Arrays) -> None:
     """Refuse data with other labels than those that the entries of an updated model's fields belong to."""
     for axis, known in getattr(model, "labels", {}).items():
         if tuple(data[axis]) != known:
-            found, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
+            present, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
             hint = "name all of them, in that order, with the option that reading has for it"
-            raise InputError(f"the data have {axis} {found}, but the prior is for {expected}", hint=hint)
+            raise InputError(f"the data have {axis} {present}, but the prior is for {expected}", hint=hint)
 
 
 def _read(
@@ -268,8 +268,8 @@ def _read(
     if source is None:
         table, defaults = _example(model, None)
         options = {**defaults, **options}
-        given = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
-        missing = given if missing == "refuse" else missing
+        treatment = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
+        missing = treatment if missing == "refuse" else missing
     else:
         table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
     parsed = _parsed(inputs, table, new, like, missing=missing, **options)
@@ -280,8 +280,8 @@ def _read(
 def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return what is asked of reading, ready for JSON, as `Data.reading` keeps it."""
     place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
-    given = {name: value for name, value in options.items() if value is not None}
-    chosen = {name: value for name, value in given.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    asked = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in asked.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     return {"from": place, "options": {n: _plain(v) for n, v in chosen.items()}, "inputs": repr(inputs), **more}
 
 
@@ -343,9 +343,9 @@ def example(model: HasInputs, name: str | None = None) -> Data:
 
 def own_example(model: HasInputs, source: str, digest: str) -> Example | None:
     """Return the example of a model that data are, or None: both the file's name and the digest must be its own."""
-    named = (one for one in model.examples if one.file.removesuffix(PACKED) == source)
+    named = (item for item in model.examples if item.file.removesuffix(PACKED) == source)
     kind = model if isinstance(model, type) else type(model)
-    return next((one for one in named if _digest_of_example(kind, one.name) == digest), None)
+    return next((item for item in named if _digest_of_example(kind, item.name) == digest), None)
 
 
 @lru_cache(maxsize=64)
@@ -361,11 +361,11 @@ def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]
     if not model.examples:
         raise InputError(f"{title} comes with no example", hint="give the data")
     known = {item.name: item for item in model.examples}
-    found = model.examples[0] if name is None else known.get(name)
-    if found is None:
+    chosen = model.examples[0] if name is None else known.get(name)
+    if chosen is None:
         raise InputError(f"{title} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
-    with resources.as_file(_folder(model) / found.file) as path, unpacked(path) as plain:
-        return read_table(plain), dict(found.options)
+    with resources.as_file(_folder(model) / chosen.file) as path, unpacked(path) as plain:
+        return read_table(plain), dict(chosen.options)
 
 
 def _folder(model: HasInputs) -> Traversable:

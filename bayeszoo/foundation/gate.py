@@ -87,20 +87,20 @@ class Check:
     limit: str
 
     def __str__(self) -> str:
-        found = "not checked" if self.value is None else f"{self.value:.4g}"
-        return f"{self.name} {found} (must be {self.limit})"
+        figure = "not checked" if self.value is None else f"{self.value:.4g}"
+        return f"{self.name} {figure} (must be {self.limit})"
 
 
 def at_most(name: str, value: float | None, limit: float) -> Check:
     """Pass when ``value`` is a number and <= ``limit``."""
-    found = _number(value)
-    return Check(name, found is not None and found <= limit, found, f"<= {limit:g}")
+    figure = _number(value)
+    return Check(name, figure is not None and figure <= limit, figure, f"<= {limit:g}")
 
 
 def at_least(name: str, value: float | None, limit: float) -> Check:
     """Pass when ``value`` is a number and >= ``limit``."""
-    found = _number(value)
-    return Check(name, found is not None and found >= limit, found, f">= {limit:g}")
+    figure = _number(value)
+    return Check(name, figure is not None and figure >= limit, figure, f">= {limit:g}")
 
 
 def _number(value: float | None) -> float | None:

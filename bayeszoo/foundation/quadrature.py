@@ -123,8 +123,8 @@ def peak(log_density: Function, low: np.ndarray, high: np.ndarray, start: np.nda
         return -value if math.isfinite(value) else -WORST
 
     begin, options = (start - low) / width, {"eps": 1e-6, "ftol": 1e-12}
-    found = scipy.optimize.minimize(depth, begin, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(low), options=options)
-    centre = found.x if found.fun <= depth(begin) else begin
+    optimum = scipy.optimize.minimize(depth, begin, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(low), options=options)
+    centre = optimum.x if optimum.fun <= depth(begin) else begin
     scale = np.full(len(low), 2e-3)
     for _ in range(4):  # the step of the differences must neither drown in rounding nor leave the peak
         scale = _sd(depth, centre, scale / 2)
@@ -132,7 +132,7 @@ def peak(log_density: Function, low: np.ndarray, high: np.ndarray, start: np.nda
 
 
 def _sd(depth: Function, centre: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the square roots of the diagonal of the inverse second derivatives, a tenth where there is no such."""
+    """Return the square roots of the diagonal of the inverse second derivatives; 0.1 where there is none."""
     size, moves = len(centre), np.diag(steps)
     hessian = np.empty((size, size))
     for i in range(size):

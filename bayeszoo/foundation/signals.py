@@ -56,7 +56,7 @@ def leave(code: int) -> NoReturn:
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Send no signal again while what is called here answers the first by keeping what was drawn, which takes time."""
+    """Send no signal again while the block keeps what was drawn before the first one, which takes time."""
     global _keeping
     _keeping = True
     try:
@@ -76,13 +76,13 @@ def _on_alarm(_: int, __: FrameType | None) -> None:
 
 
 def _send_again(seconds: float) -> None:
-    """Set the alarm, in place of one that is set; without seconds none will ring."""
+    """Set the alarm that sends the signal again after some seconds, in place of an earlier alarm; 0 cancels it."""
     if received and _HAS_ALARM:  # without a signal the alarm may be somebody else's
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
-    """Say what Python ignores, but not after a signal, whose own exception may be among it."""
+    """Report an exception that Python ignores; after a signal nothing, as the interrupt may be what is ignored."""
     if not received:
         otherwise(ignored)
     elif isinstance(ignored.exc_value, KeyboardInterrupt):

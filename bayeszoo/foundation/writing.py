@@ -37,9 +37,9 @@ def require_writable(path: Path, overwrite: bool) -> None:
 def write_text(text: str, path: Path) -> None:
     """Write a text so that ``path`` holds either the old file or the whole new one."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        made = Path(folder) / "text"
-        made.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(made, path)
+        temporary = Path(folder) / "text"
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
 
 
 def probe_figure(path: Path, overwrite: bool = False) -> Path:
@@ -62,7 +62,7 @@ def write_figure(figure: Figure, path: Path, overwrite: bool = False) -> Path:
     path = probe_figure(path, overwrite)
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        made = Path(folder) / f"figure{path.suffix.lower()}"
-        figure.savefig(made, dpi=150, metadata=undated)
-        os.replace(made, path)
+        temporary = Path(folder) / f"figure{path.suffix.lower()}"
+        figure.savefig(temporary, dpi=150, metadata=undated)
+        os.replace(temporary, path)
     return path

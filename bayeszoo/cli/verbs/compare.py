@@ -65,23 +65,23 @@ def compare_command(
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
         raise InputError("a point estimate has no density to draw", hint="name a method that draws as well")
     rows = (table or TableOptions()).read(model, data)
-    made = (prior or PriorOptions()).model(model, rows)
-    found = fit_each(made, rows, chosen, seed, terminal.TerminalReporter())
-    trees = [one for one in found if not isinstance(one, Withheld)]
+    prior_model = (prior or PriorOptions()).model(model, rows)
+    results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
+    trees = [fit for fit in results if not isinstance(fit, Withheld)]
     for tree in trees:
         tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": (prior or PriorOptions()).prior}
-    frame = compare(found)
+    frame = compare(results)
     if as_json:
-        withheld = [asdict(one) for one in found if isinstance(one, Withheld)]
+        withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
         fits = [document(tree) for tree in trees]
         terminal.print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
     else:
         terminal.show_comparison(frame)
         if seed is None and trees:
             terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
-    _write(found, trees, report, plot, overwrite)
+    _write(results, trees, report, plot, overwrite)
     code = terminal.verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
-    return code or (NumericalError.exit_code if len(trees) < len(found) else 0)
+    return code or (NumericalError.exit_code if len(trees) < len(results) else 0)
 
 
 def _probe(report: Path | None, plot: Path | None, overwrite: bool) -> None:
@@ -94,11 +94,11 @@ def _probe(report: Path | None, plot: Path | None, overwrite: bool) -> None:
         writing.probe_figure(plot, overwrite)
 
 
-def _write(found: Any, trees: Sequence[xr.DataTree], report: Path | None, plot: Path | None, overwrite: bool) -> None:
+def _write(fits: Any, trees: Sequence[xr.DataTree], report: Path | None, plot: Path | None, overwrite: bool) -> None:
     if report is not None:
         from bayeszoo.report.page import report as write
 
-        terminal.note(f"wrote {write(found, report, overwrite=overwrite)}")
+        terminal.note(f"wrote {write(fits, report, overwrite=overwrite)}")
     if plot is not None:
         import matplotlib
 

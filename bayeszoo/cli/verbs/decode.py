@@ -63,9 +63,9 @@ def decode_command(
 def _source(name: str, data: str | None, table: TableOptions, fields: FieldOptions) -> tuple[Any, Any, dict[str, Any]]:
     """Return a fit or a model, the rows to decode, None for those of the fit, and what is to be said of both."""
     if fields.sets is not None:
-        found = zoo.find(name)
-        model = found(**fields.fields(found))
-        return model, table.read(found, data), {"model": model.name, "method": "known tables", "kind": "exact"}
+        kind = zoo.find(name)
+        model = kind(**fields.fields(kind))
+        return model, table.read(kind, data), {"model": model.name, "method": "known tables", "kind": "exact"}
     tree = files.load(Path(name))
     return tree, saved.new_rows(tree, data, table), saved.about(tree)
 

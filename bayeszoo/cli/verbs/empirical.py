@@ -139,13 +139,15 @@ def document(
 
 def _of_draws(found: EmpiricalBayes) -> dict[str, Any]:
     """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
-    ok, made = found.status == "ok", cast(EmpiricalBayesByDraws, found)
+    ok, by_draws = found.status == "ok", cast(EmpiricalBayesByDraws, found)
     return {
-        "field_error": {name: made.error_of(name) for name in made.over if name in made.error} if ok else None,
-        "log_field_error": made.error if ok else None,
-        "log_evidence_gain": made.gain if ok else None,
-        "log_evidence_gain_error": made.gain_error if ok else None,
-        "fits": made.fits,
+        "field_error": {name: by_draws.error_of(name) for name in by_draws.over if name in by_draws.error}
+        if ok
+        else None,
+        "log_field_error": by_draws.error if ok else None,
+        "log_evidence_gain": by_draws.gain if ok else None,
+        "log_evidence_gain_error": by_draws.gain_error if ok else None,
+        "fits": by_draws.fits,
         "log_evidence": WITHHELD,
     }
 
@@ -265,9 +267,9 @@ def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
 
 def _rows(described: dict[str, Any]) -> list[list[str]]:
     point = described["mackay"]
-    found = [described["fields"], *([point["fields"]] if point else [])]
+    chosen = [described["fields"], *([point["fields"]] if point else [])]
     return [
-        [name, text(value), *(_cell(name, fields) if name in described["over"] else "as given" for fields in found)]
+        [name, text(value), *(_cell(name, fields) if name in described["over"] else "as given" for fields in chosen)]
         for name, value in described["fields_before"].items()
     ]
 
@@ -299,7 +301,7 @@ def _show_integrated(model: Model, described: dict[str, Any]) -> None:
     console = terminal.out()
     console.print(f"\nFull Bayes: prior {described['prior']}")
     if described["status"] == "ok":
-        fields = [[name, *(found[key] for key in _STATISTICS)] for name, found in described["fields"].items()]
+        fields = [[name, *(moments[key] for key in _STATISTICS)] for name, moments in described["fields"].items()]
         terminal.show(terminal.table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
         columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
         terminal.show(terminal.table(columns, _few(list(_parameters(described)))))
@@ -313,9 +315,9 @@ def _show_integrated(model: Model, described: dict[str, Any]) -> None:
 
 def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:
     """Yield a row for each scalar, by its labels where it has any."""
-    for name, found in described["parameters"].items():
-        labels = [described["coords"][dim] for dim in found["dims"] if dim in described["coords"]]
-        moments = [np.asarray(found[key]) for key in _MOMENTS]
+    for name, moments_of in described["parameters"].items():
+        labels = [described["coords"][dim] for dim in moments_of["dims"] if dim in described["coords"]]
+        moments = [np.asarray(moments_of[key]) for key in _MOMENTS]
         for index in np.ndindex(moments[0].shape):
             where = [str(axis[i]) for axis, i in zip(labels, index, strict=False)] or list(map(str, index))
             yield [f"{name}[{', '.join(where)}]" if index else name, *(float(values[index]) for values in moments)]

@@ -105,10 +105,10 @@ def _model_and_data(
         rows = table.read(model, path)
         return prior.model(model, rows), rows
     first, which = table.first_chunk(model, path, chunk_rows)
-    made = prior.model(model, first, which)
-    total = table.accumulate(made, path, chunk_rows, reporter)
-    scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made) else ()
-    return made, replace(total, notes=(*total.notes, *scaled))
+    made_model = prior.model(model, first, which)
+    total = table.accumulate(made_model, path, chunk_rows, reporter)
+    scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made_model) else ()
+    return made_model, replace(total, notes=(*total.notes, *scaled))
 
 
 def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:

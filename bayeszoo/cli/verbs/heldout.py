@@ -63,7 +63,7 @@ def heldout_command(
             raise InputError(
                 f"--candidate {text!r} is a fit", hint="give a model: it is fitted to the words that are not held out"
             )
-    models = [kind(**given) for _, kind, given in parsed if not isinstance(kind, Path)]
+    models = [kind(**chosen) for _, kind, chosen in parsed if not isinstance(kind, Path)]
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     options, reporter = table or TableOptions(), terminal.TerminalReporter()
     try:

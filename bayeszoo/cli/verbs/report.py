@@ -87,8 +87,8 @@ def _one(model: type[Model], path: Path, methods: Sequence[str], seed: int, over
     try:
         rows = example(model)
         made = model.weak(rows)
-        found = fit_each(made, rows, methods, seed, reporter)
-        terminal.note(f"wrote {report(found, path, overwrite=overwrite, reporter=reporter)}")
+        fits = fit_each(made, rows, methods, seed, reporter)
+        terminal.note(f"wrote {report(fits, path, overwrite=overwrite, reporter=reporter)}")
     except (InputError, NumericalError) as error:
         terminal.note(f"error: {model.__name__}: {error}")
         return False
@@ -104,7 +104,7 @@ def _methods(model: type[Model], names: str | None) -> list[str]:
 
     if names is None:
         return [name for name in usual_methods(model) if name != "laplace"]
-    chosen = [one.strip() for one in names.split(",")]
+    chosen = [method.strip() for method in names.split(",")]
     if unknown := [name for name in chosen if name not in METHODS]:
         raise InputError(f"there is no method {unknown[0]!r}", hint=f"use some of {', '.join(METHODS)}")
     return [name for name in chosen if name in methods_for(model)]

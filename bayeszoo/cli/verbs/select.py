@@ -207,9 +207,9 @@ def select_command(
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
     rows = _rows(kinds, data, table or TableOptions())
-    made = [_candidates(kind, given, terms, rows, prior) for kind, given in parsed]
-    found = _named(candidates, made)
-    frame = _selected(_fitted(found, rows, options["seed"]) if nuts else found, rows, options)
+    groups = [_candidates(kind, chosen, terms, rows, prior) for kind, chosen in parsed]
+    named = _named(candidates, groups)
+    frame = _selected(_fitted(named, rows, options["seed"]) if nuts else named, rows, options)
     saved = None if plot is None else str(writing.write_figure(select_plot.plot_select(frame), plot, overwrite))
     if as_json:
         document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
@@ -231,50 +231,50 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: TableOptions) -
 
 
 def _candidates(
-    kind: type[Model] | Path, given: dict[str, Any], terms: TermOptions, rows: Data | None, prior: Prior
+    kind: type[Model] | Path, chosen: dict[str, Any], terms: TermOptions, rows: Data | None, prior: Prior
 ) -> Mapping[str, Any]:
-    """Make the candidates that one -c stands for: without a name where it is one."""
+    """Return the candidates of one -c by name; the name is empty where there is one only."""
     if isinstance(kind, Path):
         return {"": files.load(kind)}
     if terms.components is not None and (name := number_of_components(kind)):
-        if name in given:
+        if name in chosen:
             raise InputError(f"give {name} or --components, not both")
-        given = {**given, name: 1}  # so that a weak prior is that of one, the same for all
-    return terms.candidates(_model(kind, given, rows, prior), cast(Data, rows))
+        chosen = {**chosen, name: 1}  # so that a weak prior is that of one, the same for all
+    return terms.candidates(_model(kind, chosen, rows, prior), cast(Data, rows))
 
 
-def _named(texts: Sequence[str], made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _named(texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return all candidates by name; where there are several of one -c, after what differs and, if needed, its text."""
-    found = []
-    for text, own in zip(texts, made, strict=True):
+    pairs = []
+    for text, own in zip(texts, groups, strict=True):
         prefix = f"{text}: " if len(texts) > 1 else ""
-        found += [(prefix + name if name else label(each), each) for name, each in own.items()]
-    return dict(zip(unique(name for name, _ in found), (each for _, each in found), strict=True))
+        pairs += [(prefix + name if name else label(each), each) for name, each in own.items()]
+    return dict(zip(unique(name for name, _ in pairs), (each for _, each in pairs), strict=True))
 
 
-def _fitted(found: Mapping[str, Any], rows: Data | None, seed: int) -> dict[str, Any]:
+def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int) -> dict[str, Any]:
     """Fit the models by NUTS; one whose fit is not ok stays a model, with what there is of it without a fit."""
     from bayeszoo.fit import fit
 
-    reporter, made = terminal.TerminalReporter(), dict(found)
-    for name, one in found.items():
-        if isinstance(one, Model):
+    reporter, fitted = terminal.TerminalReporter(), dict(named)
+    for name, candidate in named.items():
+        if isinstance(candidate, Model):
             reporter.say(f"{name}: nuts")
-            tree = fit(one, rows, "nuts", seed=seed, reporter=reporter)
+            tree = fit(candidate, rows, "nuts", seed=seed, reporter=reporter)
             if tree.attrs["status"] == "ok":
-                made[name] = tree
+                fitted[name] = tree
             else:
                 reporter.say(f"{name}: the fit by nuts is {tree.attrs['status']}, and left out")
     reporter.close()
-    return made
+    return fitted
 
 
-def _selected(found: Mapping[str, Any], rows: Data | None, options: Mapping[str, Any]) -> pd.DataFrame:
+def _selected(named: Mapping[str, Any], rows: Data | None, options: Mapping[str, Any]) -> pd.DataFrame:
     from bayeszoo.comparison.select import select
 
     reporter = terminal.TerminalReporter()
     try:
-        return select(found, rows, **options, reporter=reporter)
+        return select(named, rows, **options, reporter=reporter)
     finally:
         reporter.close()
 
@@ -301,14 +301,14 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
         raise InputError(f"--candidate {text!r}: {str(error).removeprefix('--set ')}") from None
 
 
-def _model(kind: type[Model], given: dict[str, Any], rows: Data | None, prior: Prior) -> Model:
+def _model(kind: type[Model], chosen: dict[str, Any], rows: Data | None, prior: Prior) -> Model:
     """Make the model for the data, and say whether they shaped its prior."""
     if prior == "textbook":
-        return kind(**given)
-    made = kind.weak_given(cast(Data, rows), given)
-    if chosen_by_data(made, given):
-        terminal.note(f"{made}: the prior is scaled to the data, and so is the log evidence")
-    return made
+        return kind(**chosen)
+    model = kind.weak_given(cast(Data, rows), chosen)
+    if chosen_by_data(model, chosen):
+        terminal.note(f"{model}: the prior is scaled to the data, and so is the log evidence")
+    return model
 
 
 def _show(frame: pd.DataFrame) -> None:
@@ -336,14 +336,14 @@ def _show(frame: pd.DataFrame) -> None:
 def _best(frame: pd.DataFrame) -> list[str]:
     """Say which candidate each criterion prefers."""
     names = {head.removesuffix(" score"): key for heads in _TABLES.values() for key, head in heads.items()}
-    found = []
+    lines = []
     for name, key in names.items():
         if key in _BEST and not frame[key].isna().all():
             values = frame[key].to_numpy(dtype=float)
             place = np.nanargmax(values) if _BEST[key] is max else np.nanargmin(values)
             without = f" ({np.isnan(values).sum()} withheld)" if np.isnan(values).any() else ""
-            found.append(f"{name}: {escaped(frame['model'].tolist()[int(place)])}{without}")
-    return found
+            lines.append(f"{name}: {escaped(frame['model'].tolist()[int(place)])}{without}")
+    return lines
 
 
 def _cells(row: dict[Any, Any], heads: Iterable[str]) -> list[Any]:

@@ -6,15 +6,15 @@ import csv
 import io
 import secrets
 import sys
-from typing import Any
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.options import FieldOptions, Flag, Output, Seed
+from bayeszoo.data.inputs.base import Arrays, Inputs
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
-from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.base import fields_of
 from bayeszoo.results.stored import dumps
 
 
@@ -44,7 +44,12 @@ def simulate_command(
     if output is not None:
         writing.require_writable(output, overwrite)
     model = zoo.find(name)
-    text, params, seed = simulate_csv(model(**(sets or FieldOptions()).fields(model)), size, seed)
+    prior = model(**(sets or FieldOptions()).fields(model))
+    if size < 1:
+        raise InputError(f"size must be >= 1, got {size}")
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed
+    params, data = prior.simulate(stream(seed, model.name, fields_of(prior), "simulate"), size)
+    text = table_csv(model.inputs, data)
     terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
     if output is None:
         sys.stdout.write(text)
@@ -53,15 +58,10 @@ def simulate_command(
         terminal.note(f"wrote {output}")
 
 
-def simulate_csv(model: Model, size: int, seed: int | None = None) -> tuple[str, dict[str, Any], int]:
-    """Return ``size`` simulated rows as CSV text, the parameters they came from, and the seed."""
-    if size < 1:
-        raise InputError(f"size must be >= 1, got {size}")
-    seed = secrets.randbelow(2**31 - 1) if seed is None else seed
-    params, data = model.simulate(stream(seed, model.name, fields_of(model), "simulate"), size)
-    table = model.inputs.table(data)
-    buffer = io.StringIO()
+def table_csv(inputs: Inputs, arrays: Arrays) -> str:
+    """Write data as the CSV text of a table that `read` takes back to them."""
+    table, buffer = inputs.table(arrays), io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(table)
     writer.writerows(zip(*(values.tolist() for values in table.values()), strict=True))
-    return buffer.getvalue(), params, seed
+    return buffer.getvalue()

@@ -21,7 +21,7 @@ Arrays = Mapping[str, np.ndarray]
 _MOST_POSSIBLE = 5000
 
 _TELLING = ("count", "exposure")
-"""Columns that, called so, are not to be overlooked."""
+"""Names of columns that get a note where no option uses them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +127,14 @@ class Inputs(ABC):
         return replace(parsed, notes=(*parsed.notes, *notes))
 
     def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in options.items() if value is not None}
-        for name in sorted(given.keys() - self.options):
+        chosen = {name: value for name, value in options.items() if value is not None}
+        for name in sorted(chosen.keys() - self.options):
             raise InputError(f"unknown option {shown(name)}", hint=f"accepted are {', '.join(sorted(self.options))}")
         if missing not in self.treatments:
             raise InputError(f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}")
         if not table.rows:
             raise InputError(f"no data rows in {table.name}" if table.name else "no data rows")
-        return {name: (_names if name in self.lists else _one)(name, value) for name, value in given.items()}
+        return {name: (_names if name in self.lists else _one)(name, value) for name, value in chosen.items()}
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read a Python object that only this kind of input understands; None leaves it to `read_table`."""
@@ -222,11 +222,11 @@ class Inputs(ABC):
             The old place of each label.
         """
         place = np.argsort(permutation)
-        made = {name: place[values] if self.coded.get(name) == axis else values for name, values in arrays.items()}
+        moved = {name: place[values] if self.coded.get(name) == axis else values for name, values in arrays.items()}
         for name in arrays.keys() & self.dims.keys():
             if axis in self.dims[name]:
-                made[name] = np.take(made[name], permutation, axis=1 + self.dims[name].index(axis))
-        return {**made, axis: arrays[axis][permutation]}
+                moved[name] = np.take(moved[name], permutation, axis=1 + self.dims[name].index(axis))
+        return {**moved, axis: arrays[axis][permutation]}
 
     @abstractmethod
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
@@ -274,12 +274,12 @@ def columns_of(name: str, values: Any, labels: np.ndarray) -> list[Column]:
         When it has not one column a label, or no rows.
     """
     masked_too = isinstance(values, list | tuple | np.ma.MaskedArray)  # which asarray would unmask
-    found = list(read_table(values if masked_too else np.asarray(values)).columns.values())
-    if len(found) != len(labels):
-        raise InputError(f"{name} has {len(found)} columns, but there are {len(labels)} labels")
-    if not len(found[0]):
+    columns = list(read_table(values if masked_too else np.asarray(values)).columns.values())
+    if len(columns) != len(labels):
+        raise InputError(f"{name} has {len(columns)} columns, but there are {len(labels)} labels")
+    if not len(columns[0]):
         raise InputError("no data rows")
-    return [Column(label, column.values) for label, column in zip(labels.tolist(), found, strict=True)]
+    return [Column(label, column.values) for label, column in zip(labels.tolist(), columns, strict=True)]
 
 
 def every_code(labels: int) -> Iterator[np.ndarray]:

@@ -58,11 +58,11 @@ class Binary(Inputs):
 
     def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
         """Parse rows to be predicted; a table of ``trials`` alone asks for the number of successes."""
-        given = {name: value for name, value in options.items() if value is not None}
-        alone = not given and "trials" in table.columns and "successes" not in table.columns
-        if not (given.keys() == {"trials"} or alone):
+        chosen = {name: value for name, value in options.items() if value is not None}
+        alone = not chosen and "trials" in table.columns and "successes" not in table.columns
+        if not (chosen.keys() == {"trials"} or alone):
             return self.parse(table, missing, **options)
-        trials = table[self._given(table, missing, given).get("trials", "trials")]
+        trials = table[self._given(table, missing, chosen).get("trials", "trials")]
         (counts,), dropped = complete([trials], [to_counts(trials)], missing)
         return Parsed({"trials": counts.astype(np.int64)}, {"trials": trials.name}, (*table.notes, *dropped))
 

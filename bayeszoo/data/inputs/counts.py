@@ -65,8 +65,8 @@ class Counts(Inputs):
         return options, notes
 
     def _arrays(self, table: Table, columns: dict[str, Column], missing: str, notes: tuple[str, ...]) -> Parsed:
-        made = [(to_positive if name == EXPOSURE else to_counts)(column) for name, column in columns.items()]
-        complete_rows, dropped = complete(list(columns.values()), made, missing)
+        numbers = [(to_positive if name == EXPOSURE else to_counts)(column) for name, column in columns.items()]
+        complete_rows, dropped = complete(list(columns.values()), numbers, missing)
         values = dict(zip(columns, complete_rows, strict=True))
         if "count" in values:
             times = repeats(columns["count"], values.pop("count"))
@@ -81,11 +81,11 @@ class Counts(Inputs):
 
     def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
         """Parse rows to be predicted; a table of the exposure alone asks for the counts."""
-        given = {name: value for name, value in options.items() if value is not None}
-        names = {given.get(EXPOSURE, EXPOSURE)}
-        if not (given.keys() <= {EXPOSURE} and set(table.columns) == names):
-            return super().parse_new(table, like, missing, **given)
-        chosen, _ = self._with_exposure(table, {EXPOSURE: EXPOSURE, **self._given(table, missing, given)}, like)
+        asked = {name: value for name, value in options.items() if value is not None}
+        names = {asked.get(EXPOSURE, EXPOSURE)}
+        if not (asked.keys() <= {EXPOSURE} and set(table.columns) == names):
+            return super().parse_new(table, like, missing, **asked)
+        chosen, _ = self._with_exposure(table, {EXPOSURE: EXPOSURE, **self._given(table, missing, asked)}, like)
         return self._arrays(table, {EXPOSURE: table[chosen[EXPOSURE]]}, missing, ())
 
     def has_outcome(self, arrays: Arrays) -> bool:

@@ -67,8 +67,8 @@ def _distinct(column: Column) -> tuple[list[str], np.ndarray]:
     """Return the distinct labels, "" for missing ones, and the index of that of each row."""
     values = column.values
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        found, index = np.unique(values, return_inverse=True)
-        return ["" if value != value else text_of(value) for value in found.tolist()], index
+        unique, index = np.unique(values, return_inverse=True)
+        return ["" if value != value else text_of(value) for value in unique.tolist()], index
     texts = texts_of(column)
     distinct = {label: i for i, label in enumerate(dict.fromkeys(texts))}
     return list(distinct), np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
@@ -111,24 +111,24 @@ class Alphabet:
     fitted: bool
 
     @classmethod
-    def of(cls, noun: str, plural: str, given: list[str] | None, like: np.ndarray | None) -> Self:
+    def of(cls, noun: str, plural: str, names: list[str] | None, like: np.ndarray | None) -> Self:
         """Take the labels of the fit, which those given must be, or those given."""
         fitted = None if like is None else like.tolist()
-        if fitted is not None and given not in (None, fitted):
+        if fitted is not None and names not in (None, fitted):
             raise InputError(f"{plural} must be those of the fit, in their order", hint=f"leave out --{plural}")
-        return cls(noun, plural, given if fitted is None else fitted, fitted is not None)
+        return cls(noun, plural, names if fitted is None else fitted, fitted is not None)
 
     def coded(self, column: Column) -> Coded:
         """Give each label of a column its code, and refuse labels that are not in the alphabet."""
-        found = code(column)
+        coded = code(column)
         if self.labels is None:
-            return found
+            return coded
         place = {label: i for i, label in enumerate(self.labels)}
-        unknown = [i for i, label in enumerate(found.labels) if label not in place]
+        unknown = [i for i, label in enumerate(coded.labels) if label not in place]
         if unknown:
-            rows = np.flatnonzero(np.isin(found.codes, unknown))
+            rows = np.flatnonzero(np.isin(coded.codes, unknown))
             raise column.error(f"is not {self._among}", rows, hint=self._hint, noun=self.noun)
-        return Coded(self.labels, moved(found.codes, [place[label] for label in found.labels]))
+        return Coded(self.labels, moved(coded.codes, [place[label] for label in coded.labels]))
 
     def places(self, columns: Sequence[str]) -> tuple[list[str], list[int]]:
         """Return the labels, and the place among them of each column that is called as one."""
@@ -137,8 +137,8 @@ class Alphabet:
         unknown = next((name for name in columns if name not in place), None)
         if unknown is not None:
             raise InputError(f"{self.noun} {shown(unknown)} is not {self._among}", column=unknown, hint=self._hint)
-        found = set(columns)
-        lacking = next((label for label in labels if label not in found), None)
+        present = set(columns)
+        lacking = next((label for label in labels if label not in present), None)
         if self.fitted and lacking is not None:
             raise InputError(f"the table has no column {shown(lacking)}, a {self.noun} of the fit", column=lacking)
         return labels, [place[name] for name in columns]
@@ -160,8 +160,8 @@ class Alphabet:
     def notes(self, where: str, labels: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
         """Refuse fewer than two labels; say what they are, and which of those given are not present."""
         if len(labels) < 2:
-            found = f"only the {self.noun} {shown(labels[0])}" if labels else f"no {self.noun}"
-            raise InputError(f"{where} has {found}, at least two are needed", hint=f"give all with --{self.plural}")
+            holds = f"only the {self.noun} {shown(labels[0])}" if labels else f"no {self.noun}"
+            raise InputError(f"{where} has {holds}, at least two are needed", hint=f"give all with --{self.plural}")
         if self.fitted:
             return ()
         known = set(present)
@@ -175,16 +175,16 @@ class Alphabet:
 def moved(codes: np.ndarray, places: Sequence[int] | np.ndarray) -> np.ndarray:
     """Replace each code by its entry in `places`; a missing one stays."""
     known = ~np.isnan(codes)
-    found = np.full(len(codes), np.nan)
-    found[known] = np.asarray(places, dtype=np.float64)[codes[known].astype(np.int64)]
-    return found
+    recoded = np.full(len(codes), np.nan)
+    recoded[known] = np.asarray(places, dtype=np.float64)[codes[known].astype(np.int64)]
+    return recoded
 
 
 def merged(first: Coded, second: Coded) -> tuple[Coded, Coded]:
     """Give two columns the same labels: all those of either."""
     labels = in_order({*first.labels, *second.labels})
     place = {label: i for i, label in enumerate(labels)}
-    both = (Coded(labels, moved(one.codes, [place[label] for label in one.labels])) for one in (first, second))
+    both = (Coded(labels, moved(coded.codes, [place[label] for label in coded.labels])) for coded in (first, second))
     return next(both), next(both)
 
 

@@ -132,8 +132,8 @@ def refuse_text(table: Table, option: str = "columns", or_text: bool = False) ->
 
 def in_order_of(fitted: list[str], names: list[str], option: str = "columns") -> list[str]:
     """Put the columns in the order of the fit, which must have the same; they are chosen by `option`."""
-    found, known = set(names), set(fitted)
-    lacking = next((name for name in fitted if name not in found), None)
+    present, known = set(names), set(fitted)
+    lacking = next((name for name in fitted if name not in present), None)
     if lacking is not None:
         raise InputError(f"there is no column {shown(lacking)}, which the fit has", column=lacking)
     more = next((name for name in names if name not in known), None)

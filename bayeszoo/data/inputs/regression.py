@@ -81,8 +81,8 @@ class Regression(Measured):
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if "target" not in options and target not in table.columns:
-            found = f"{table.name or 'the table'} has columns {_first(table.columns)} and none called {shown(target)}"
-            raise InputError(found, hint="say which with --target")
+            columns = f"{table.name or 'the table'} has columns {_first(table.columns)} and none called {shown(target)}"
+            raise InputError(columns, hint="say which with --target")
         features = _features_of(table, target, options)
         try:
             return self._from_columns(table, target, features, missing, fit=True)
@@ -102,16 +102,16 @@ class Regression(Measured):
         InputError
             When the table lacks a feature of `like`, or the option asks for others, too.
         """
-        given = self._given(table, missing, options)
-        target, notes = self._target_of_new(table, like, given.get("target"))
+        chosen = self._given(table, missing, options)
+        target, notes = self._target_of_new(table, like, chosen.get("target"))
         if like is None:
-            features = _features_of(table, target, given)
+            features = _features_of(table, target, chosen)
         else:
             fitted = like[self.axis].tolist()
-            found = given.get("features", [name for name in fitted if name in table.columns])
-            features = in_order_of(fitted, found, "features")
-        made = self._from_columns(table, target, features, missing, fit=False)
-        return Parsed(made.arrays, made.columns, (*notes, *made.notes))
+            listed = chosen.get("features", [name for name in fitted if name in table.columns])
+            features = in_order_of(fitted, listed, "features")
+        parsed = self._from_columns(table, target, features, missing, fit=False)
+        return Parsed(parsed.arrays, parsed.columns, (*notes, *parsed.notes))
 
     def _target_of_new(
         self, table: Table, like: Arrays | None, asked: str | None
@@ -200,14 +200,14 @@ class Regression(Measured):
         note = f"{self.features} and {self.name} have different indexes; rows matched by position"
         return features, [outcome], (note,)
 
-    def _named(self, columns: list[Column], source: Any, given: Any) -> list[Column]:
+    def _named(self, columns: list[Column], source: Any, asked: Any) -> list[Column]:
         """Call columns by the labels given for them, by those of their data frame, or else number them."""
         own = [column.name for column in columns]
-        if given is None:
+        if asked is None:
             letter = self.features.lower()
             labels = own if is_frame(source) else [f"{letter}{i}" for i in range(1, len(columns) + 1)]
         else:
-            labels = checked_labels(self.axis, given, least=1).tolist()
+            labels = checked_labels(self.axis, asked, least=1).tolist()
         if len(columns) != len(labels):
             raise InputError(f"{self.features} has {len(columns)} columns, but there are {len(labels)} labels")
         if is_frame(source) and labels != own:
@@ -223,8 +223,8 @@ class Regression(Measured):
         features, outcome, notes = self._columns(arrays)
         if not len(features[0]):
             raise InputError("no data rows")
-        made, more = self._arrays(outcome, features, missing, fit=bool(outcome))
-        return Parsed(made, {}, (*notes, *more))
+        checked, more = self._arrays(outcome, features, missing, fit=bool(outcome))
+        return Parsed(checked, {}, (*notes, *more))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
@@ -304,9 +304,9 @@ def _first(names: Iterable[str]) -> str:
 # Remarks
 
 
-def _few(notes: Sequence[str], what: str) -> tuple[str, ...]:
+def _few(notes: Sequence[str], noun: str) -> tuple[str, ...]:
     """Return the first notes of a kind and, where there are more, how many there are."""
-    total = (f"{len(notes)} {what} in all",) if len(notes) > _MOST_NOTES else ()
+    total = (f"{len(notes)} {noun} in all",) if len(notes) > _MOST_NOTES else ()
     return (*notes[:_MOST_NOTES], *total)
 
 
@@ -347,12 +347,12 @@ def _about_width(features: int, rows: int) -> tuple[str, ...]:
 def _about_alike(names: list[str], signs: list[float]) -> str:
     opposite = [name for name, sign in zip(names, signs, strict=True) if sign != signs[0]]
     if not opposite:
-        what, known = "identical", "sum of their coefficients"
+        likeness, known = "identical", "sum of their coefficients"
     elif len(names) == 2:
-        what, known = "opposite", "difference of their coefficients"
+        likeness, known = "opposite", "difference of their coefficients"
     else:
-        what, known = "identical or opposite", f"sum of their coefficients, with a minus for {_and(opposite)},"
-    return f"columns {_and(names)} are {what}: only the {known} is identified by the data"
+        likeness, known = "identical or opposite", f"sum of their coefficients, with a minus for {_and(opposite)},"
+    return f"columns {_and(names)} are {likeness}: only the {known} is identified by the data"
 
 
 def _and(names: list[str]) -> str:
@@ -375,10 +375,10 @@ def _alike(values: list[np.ndarray], places: list[int]) -> list[tuple[list[int],
 
 
 def _groups(keyed: Iterable[tuple[Hashable, int]]) -> list[list[int]]:
-    found = defaultdict(list)
+    groups = defaultdict(list)
     for key, place in keyed:
-        found[key].append(place)
-    return [places for places in found.values() if len(places) > 1]
+        groups[key].append(place)
+    return [places for places in groups.values() if len(places) > 1]
 
 
 def _sign(values: np.ndarray) -> float:

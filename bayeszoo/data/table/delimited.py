@@ -196,14 +196,14 @@ def _append(
         column.extend(cells)
 
 
-def _wrong_width(name: str, names: list[str], row: int, found: int, like: str) -> InputError:
+def _wrong_width(name: str, names: list[str], row: int, cells: int, like: str) -> InputError:
     width = len(names)
     if row == 1 and width == 1:
         comment = "remove the comment" if names[0].startswith("#") else None
-        return InputError(f"{name}: header has 1 column, row 1 has {found}", rows=[1], hint=comment)
-    if found == 0:
+        return InputError(f"{name}: header has 1 column, row 1 has {cells}", rows=[1], hint=comment)
+    if cells == 0:
         return InputError(f"{name}: row {row} is empty, {like} has {width} fields", rows=[row])
-    fields = f"{found} field{'s' if found > 1 else ''}"
+    fields = f"{cells} field{'s' if cells > 1 else ''}"
     return InputError(f"{name}: row {row} has {fields}, {like} has {width}", rows=[row])
 
 

@@ -77,8 +77,8 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     candidates = [label for label in table.columns if label not in taken]
     if len(candidates) == 1:
         return table[candidates[0]]
-    found = ", ".join(map(shown, list(table.columns)[:20]))
-    raise InputError(f"{table.name or 'the table'} has columns {found}", hint="say which with --column")
+    listing = ", ".join(map(shown, list(table.columns)[:20]))
+    raise InputError(f"{table.name or 'the table'} has columns {listing}", hint="say which with --column")
 
 
 def complete(

@@ -21,12 +21,12 @@ def table_of(source: Any, decimal: str, name: str = "symbol") -> Table | None:
     """Make a table with columns ``sequence`` and `name` from a list of sequences; None from anything else."""
     if not isinstance(source, list | tuple) or set(map(type, source)) <= {str, int, float}:
         return None  # the rest takes its time
-    found = [_cells(item) for item in source]
-    items = [cells for cells in found if cells is not None]
+    columns = [_cells(item) for item in source]
+    items = [cells for cells in columns if cells is not None]
     if not items:
         return None
-    if len(items) < len(found):
-        other = found.index(None)
+    if len(items) < len(columns):
+        other = columns.index(None)
         raise InputError(f"item {other + 1} is a {type(source[other]).__name__}, the others are sequences")
     empty = sum(not item for item in items)
     notes = (f"{empty} empty sequence{'s' if empty > 1 else ''}",) if empty else ()
@@ -121,17 +121,17 @@ def from_symbols(
     if dropped:
         notes = (*notes, *dropped, "no transition leads across a dropped row")
     names = np.zeros(len(column)) if sequence is None else names_of(sequence)
-    found = _windows(coded.codes, names, order)
-    notes = (*notes, *_about(sequence, names, found.rows))
-    if not len(found.rows):
+    windows = _windows(coded.codes, names, order)
+    notes = (*notes, *_about(sequence, names, windows.rows))
+    if not len(windows.rows):
         raise column.error("holds no transition", hint=f"a sequence of more than {order} symbols is needed")
-    following = Coded(coded.labels, found.symbols[:, -1])
+    following = Coded(coded.labels, windows.symbols[:, -1])
     if order == 1:
         if like is not None and like["context"].tolist() != coded.labels:
             raise InputError("the chain was fitted to contexts of several symbols", hint="leave the order out")
-        contexts = Coded(coded.labels, found.symbols[:, 0])
+        contexts = Coded(coded.labels, windows.symbols[:, 0])
         return _arrays(contexts, following), notes
-    contexts = _joined_contexts(column, found, coded.labels, like)
+    contexts = _joined_contexts(column, windows, coded.labels, like)
     return _arrays(contexts, following), (*notes, f"{len(contexts.labels)} contexts of {order} symbols")
 
 
@@ -147,17 +147,17 @@ def names_of(sequence: Column) -> np.ndarray:
     return codes
 
 
-class _Found(NamedTuple):
+class _Windows(NamedTuple):
     """The symbols of each transition, those of its context first; and the row of its last symbol."""
 
     symbols: np.ndarray
     rows: np.ndarray
 
 
-def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> _Found:
+def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> _Windows:
     """Find the runs of ``order + 1`` symbols of one sequence; a missing symbol breaks it."""
     if len(codes) <= order:
-        return _Found(np.empty((0, order + 1), dtype=np.int64), np.empty(0, dtype=np.int64))
+        return _Windows(np.empty((0, order + 1), dtype=np.int64), np.empty(0, dtype=np.int64))
     place = np.argsort(names, kind="stable")
     codes, names = codes[place], names[place]
     whole = names[order:] == names[:-order]
@@ -165,7 +165,7 @@ def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> _Found:
         whole &= ~np.isnan(codes[order - back : len(codes) - back])
     ends = np.flatnonzero(whole) + order
     ends = ends[np.argsort(place[ends])]  # as in the table
-    return _Found(codes[ends[:, None] + np.arange(-order, 1)].astype(np.int64), place[ends])
+    return _Windows(codes[ends[:, None] + np.arange(-order, 1)].astype(np.int64), place[ends])
 
 
 def _about(sequence: Column | None, names: np.ndarray, rows: np.ndarray) -> tuple[str, ...]:
@@ -178,23 +178,23 @@ def _about(sequence: Column | None, names: np.ndarray, rows: np.ndarray) -> tupl
     return (f"{note}, {short} of them too short for a transition" if short else note,)
 
 
-def _joined_contexts(column: Column, found: _Found, labels: list[str], like: Arrays | None) -> Coded:
+def _joined_contexts(column: Column, windows: _Windows, labels: list[str], like: Arrays | None) -> Coded:
     """Code contexts of several symbols, whose labels are those of the symbols joined by a space."""
     spaced = next((label for label in labels if " " in label), None)
     if spaced is not None:
         hint = "write it without, or use --order 1"
         raise InputError(f"symbol {shown(spaced)} has a space, which joins the symbols of a context", hint=hint)
-    key = found.symbols[:, 0]
-    for i in range(1, found.symbols.shape[1] - 1):  # two at a time, so that the numbers stay small
-        key = np.unique(key * len(labels) + found.symbols[:, i], return_inverse=True)[1]
+    key = windows.symbols[:, 0]
+    for i in range(1, windows.symbols.shape[1] - 1):  # two at a time, so that the numbers stay small
+        key = np.unique(key * len(labels) + windows.symbols[:, i], return_inverse=True)[1]
     _, first, key = np.unique(key, return_index=True, return_inverse=True)
-    texts = [" ".join(labels[symbol] for symbol in found.symbols[row, :-1]) for row in first]
+    texts = [" ".join(labels[symbol] for symbol in windows.symbols[row, :-1]) for row in first]
     known = in_order(texts) if like is None else like["context"].tolist()
     place = {label: i for i, label in enumerate(known)}
     unknown = [i for i, text in enumerate(texts) if text not in place]
     if unknown:
         other = min(unknown, key=first.__getitem__)
-        row = int(found.rows[first[other]]) + 1
+        row = int(windows.rows[first[other]]) + 1
         message = f"{column}, row {row}: context {shown(texts[other])} is not among the {len(known)} of the fit"
         raise InputError(message, column=column.name, rows=[row], hint="leave it out, or fit again with it")
     return Coded(known, np.array([place[text] for text in texts], dtype=np.float64)[key])

@@ -68,13 +68,17 @@ class Series(Inputs):
         column, names = columns[self.name], columns.get(SEQUENCE)
         sequence = np.zeros(len(column), dtype=np.int64) if names is None else _numbered(names)
         try:
-            found = convert(column)
-            holes = _refuse_holes(column, found.values, missing)
+            converted = convert(column)
+            holes = _refuse_holes(column, converted.values, missing)
         except InputError as error:
             raise _placed(error, names, sequence) from None
         about = () if names is None else _lengths(names, sequence)
-        arrays = {self.name: self._stored(found.values), SEQUENCE: sequence, **found.coords}
-        return Parsed(arrays, {role: one.name for role, one in columns.items()}, (*found.notes, *holes, *about))
+        arrays = {self.name: self._stored(converted.values), SEQUENCE: sequence, **converted.coords}
+        return Parsed(
+            arrays,
+            {role: column_of_role.name for role, column_of_role in columns.items()},
+            (*converted.notes, *holes, *about),
+        )
 
     def _columns(self, table: Table, options: Mapping[str, Any]) -> dict[str, Column]:
         """Find the observations and their sequences: a column ``sequence`` beside the observations is not ignored."""
@@ -146,8 +150,8 @@ class Series(Inputs):
         Whole sequences in another order are the same data. Rows of one sequence that come to stand side by side are
         adjacent in time, whatever was between them.
         """
-        made = super().reordered(arrays, permutation)
-        return {**made, SEQUENCE: _renumbered(made[SEQUENCE])}
+        moved = super().reordered(arrays, permutation)
+        return {**moved, SEQUENCE: _renumbered(moved[SEQUENCE])}
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the observations, shape (rows,)."""
@@ -157,8 +161,8 @@ class Series(Inputs):
         """Return every row, with weight one: it belongs to its place."""
         return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
 
-    def _described(self, what: str) -> str:
-        return f"one column of {what} in order, perhaps with a column that names sequences (--sequence)"
+    def _described(self, noun: str) -> str:
+        return f"one column of {noun} in order, perhaps with a column that names sequences (--sequence)"
 
 
 @dataclass(frozen=True)

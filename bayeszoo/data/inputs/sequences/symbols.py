@@ -86,8 +86,8 @@ class SymbolSeries(Series):
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the symbols in the order of `permutation`; what is masked stays so."""
-        made = super().relabelled(arrays, axis, permutation)
-        return {**made, self.name: np.where(self.masked(arrays), MASKED, made[self.name])}
+        moved = super().relabelled(arrays, axis, permutation)
+        return {**moved, self.name: np.where(self.masked(arrays), MASKED, moved[self.name])}
 
     def describe(self) -> str:
         """Say in one line what the table must hold."""

@@ -74,10 +74,10 @@ class Transitions(Inputs):
         if not self.is_canonical(arrays):
             return super().canonical(arrays, missing)
         labels = {name: checked_labels(name, arrays[name], least=2 if name == "symbol" else 1) for name in self.coords}
-        made = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
-        columns = Table("", {name: column for name, (column, _) in made.items()}).columns
-        codes, dropped = complete(list(columns.values()), [found for _, found in made.values()], missing)
-        found = dict(zip(made, (values.astype(np.int64) for values in codes), strict=True))
+        checked = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
+        columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
+        codes, dropped = complete(list(columns.values()), [found for _, found in checked.values()], missing)
+        found = dict(zip(checked, (values.astype(np.int64) for values in codes), strict=True))
         return Parsed({**found, **labels}, {}, dropped)
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
@@ -135,12 +135,12 @@ class Transitions(Inputs):
         )
 
 
-def _order(given: str | None, like: Arrays | None) -> int | None:
+def _order(text: str | None, like: Arrays | None) -> int | None:
     """Return how many symbols a context has: as asked for, as in the fit, or None."""
-    if given is not None:
-        if not given.isascii() or not given.isdigit() or int(given[:9]) < 1:
-            raise InputError(f"order must be a whole number >= 1, got {shown(given)}")
-        return int(given[:9])
+    if text is not None:
+        if not text.isascii() or not text.isdigit() or int(text[:9]) < 1:
+            raise InputError(f"order must be a whole number >= 1, got {shown(text)}")
+        return int(text[:9])
     if like is None:
         return None
     contexts = like["context"].tolist()
@@ -159,18 +159,18 @@ def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     """Name the columns of transitions for their roles; none when the table holds symbols in order."""
     if options.keys() & {"column", "sequence"}:
         return {}
-    found = [pair for pair in _PAIRS if set(pair) <= table.columns.keys()]
+    pairs = [pair for pair in _PAIRS if set(pair) <= table.columns.keys()]
     if "source" in options:
-        found = [(options["source"], options["target"])]
-    if len(found) > 1:
+        pairs = [(options["source"], options["target"])]
+    if len(pairs) > 1:
         raise InputError("the table has columns from, to, source and target", hint="say which with --source, --target")
-    if not found:
+    if not pairs:
         if "count" in options:
             raise InputError("count goes with source and target", hint="say which columns these are")
         _refuse_half(table)
         return {}
-    count = options.get("count", "count" if "count" in table.columns and "count" not in found[0] else None)
-    names = {"previous": found[0][0], "next": found[0][1]} | ({} if count is None else {"count": count})
+    count = options.get("count", "count" if "count" in table.columns and "count" not in pairs[0] else None)
+    names = {"previous": pairs[0][0], "next": pairs[0][1]} | ({} if count is None else {"count": count})
     if len(set(names.values())) < len(names):
         raise InputError("source, target and count must be different columns")
     return names

@@ -87,7 +87,7 @@ class Cells:
         return counts
 
 
-class Found(NamedTuple):
+class ReadCells(NamedTuple):
     """What a table holds: the cells, the user's column for each role, and what is to be said about them."""
 
     cells: Cells
@@ -98,23 +98,23 @@ class Found(NamedTuple):
 # Triplets
 
 
-def from_triplets(columns: Mapping[str, Column], missing: str) -> Found:
+def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     """Read a row for each ``document`` and ``word``, and perhaps their ``count``; without counts, a row is one word.
 
     Documents are in the order in which they come, words in alphabetical order, or as numbers where all are. A count of
     0 says that there is such a document and such a word.
     """
-    found = {name: code(columns[name]) for name in ("document", "word")}
-    arrays = [*(coded.codes for coded in found.values()), *(to_counts(columns[n]) for n in columns if n == "count")]
-    (doc, term, *rest), dropped = complete([columns[n] for n in (*found, "count") if n in columns], arrays, missing)
-    documents = _as_they_come(Coded(found["document"].labels, doc).trimmed())
-    words = Coded(found["word"].labels, term).trimmed()
+    codes = {name: code(columns[name]) for name in ("document", "word")}
+    arrays = [*(coded.codes for coded in codes.values()), *(to_counts(columns[n]) for n in columns if n == "count")]
+    (doc, term, *rest), dropped = complete([columns[n] for n in (*codes, "count") if n in columns], arrays, missing)
+    documents = _as_they_come(Coded(codes["document"].labels, doc).trimmed())
+    words = Coded(codes["word"].labels, term).trimmed()
     counts = rest[0] if rest else np.ones(len(doc))
     cells = Cells.of(documents.labels, words.labels, documents.codes, words.codes, counts)
     again = int(np.sum(counts > 0)) - len(cells.counts) if rest else 0
     cases = "rows repeat their documents and words" if again > 1 else "row repeats its document and word"
     notes = (f"{again} {cases}: the counts are added",) if again else ()
-    return Found(cells, {role: column.name for role, column in columns.items()}, (*dropped, *notes))
+    return ReadCells(cells, {role: column.name for role, column in columns.items()}, (*dropped, *notes))
 
 
 def _as_they_come(coded: Coded) -> Coded:
@@ -127,22 +127,22 @@ def _as_they_come(coded: Coded) -> Coded:
 # A document a row
 
 
-def from_text(text: Column, names: Column | None, missing: str) -> Found:
+def from_text(text: Column, names: Column | None, missing: str) -> ReadCells:
     """Count the words of a column of raw text, each row a document, called by its row or by a column of names."""
     texts = texts_of(text)
     (_, rows), dropped = complete([text, names or text], [_present(texts), _named_rows(names, text)], missing)
     document = _labels(names, rows, text)
     each = counted(texts[int(row)] for row in rows)
-    word = in_order({label for found in each for label in found})
+    word = in_order({label for words in each for label in words})
     place = {label: i for i, label in enumerate(word)}
-    term = np.array([place[label] for found in each for label in found], dtype=np.int64)
-    doc = np.repeat(np.arange(len(each)), [len(found) for found in each])
-    cells = Cells.of(document, word, doc, term, [times for found in each for times in found.values()])
+    term = np.array([place[label] for words in each for label in words], dtype=np.int64)
+    doc = np.repeat(np.arange(len(each)), [len(words) for words in each])
+    cells = Cells.of(document, word, doc, term, [times for words in each for times in words.values()])
     said = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
-    return Found(cells, {"text": text.name} | _role(names), (*dropped, said))
+    return ReadCells(cells, {"text": text.name} | _role(names), (*dropped, said))
 
 
-def from_columns(columns: Sequence[Column], names: Column | None, missing: str, name: str = "counts") -> Found:
+def from_columns(columns: Sequence[Column], names: Column | None, missing: str, name: str = "counts") -> ReadCells:
     """Read a dense table of counts, a word a column."""
     arrays = [*map(to_counts, columns), _named_rows(names, columns[0])]
     (*kept, rows), dropped = complete([*columns, names or columns[0]], arrays, missing)
@@ -150,7 +150,7 @@ def from_columns(columns: Sequence[Column], names: Column | None, missing: str, 
     doc, term = np.nonzero(counts)
     words = [column.name for column in columns]
     cells = Cells.of(_labels(names, rows, columns[0]), words, doc, term, counts[doc, term])
-    return Found(cells, {name: ", ".join(words)} | _role(names), dropped)
+    return ReadCells(cells, {name: ", ".join(words)} | _role(names), dropped)
 
 
 def _present(texts: Sequence[str]) -> np.ndarray:
@@ -187,7 +187,7 @@ def _role(names: Column | None) -> dict[str, str]:
 class MatrixTable(Table):
     """A matrix of documents and words that has been read; its one column numbers the documents."""
 
-    found: Found | None = None
+    content: ReadCells | None = None
 
 
 def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
@@ -220,16 +220,16 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
         cells = _sparse(name, matrix, document, word)
     else:
         cells = replace(from_columns(columns_of(name, matrix, word), None, "refuse").cells, document=document.tolist())
-    return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, found=Found(cells, {}))
+    return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, content=ReadCells(cells, {}))
 
 
 def _axis(labels: Mapping[str, Any], which: str, size: int) -> np.ndarray:
     if which not in labels:
         return np.array([str(i + 1) for i in range(size)])
-    found = checked_labels(which, labels[which], least=1)
-    if len(found) != size:
-        raise InputError(f"{which} holds {len(found)} labels, but the matrix has {size}", column=which)
-    return found
+    checked = checked_labels(which, labels[which], least=1)
+    if len(checked) != size:
+        raise InputError(f"{which} holds {len(checked)} labels, but the matrix has {size}", column=which)
+    return checked
 
 
 def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> Cells:
@@ -252,7 +252,7 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
 # Which of these
 
 
-def found_in(table: Table, options: Mapping[str, Any], missing: str, name: str) -> Found:
+def read_cells(table: Table, options: Mapping[str, Any], missing: str, name: str) -> ReadCells:
     """Read a table that holds raw text, triplets, or a column of counts for each word.
 
     Raises
@@ -262,7 +262,7 @@ def found_in(table: Table, options: Mapping[str, Any], missing: str, name: str) 
         two of them.
     """
     if isinstance(table, MatrixTable):
-        return cast(Found, table.found)
+        return cast(ReadCells, table.content)
     if any(column.before is not None for column in table.columns.values()):
         raise InputError("documents cannot be cut into chunks", hint="read the file at once")
     roles = roles_of(table, options)
@@ -270,15 +270,15 @@ def found_in(table: Table, options: Mapping[str, Any], missing: str, name: str) 
     if len(set(roles.values())) < len(roles):
         raise InputError(f"one column cannot be both {' and '.join(roles)}")
     if "text" in roles:
-        found = from_text(columns["text"], columns.get(DOCUMENT), missing)
+        corpus = from_text(columns["text"], columns.get(DOCUMENT), missing)
     elif "word" in roles:
-        found = from_triplets(columns, missing)
+        corpus = from_triplets(columns, missing)
     else:
         words = dense_columns(table, options)
-        found = from_columns(words, columns.get(DOCUMENT), missing, name)
+        corpus = from_columns(words, columns.get(DOCUMENT), missing, name)
         every = f"every column is a word: {joined([column.name for column in words])}"
-        found = found._replace(notes=(every,) * ("columns" not in options) + found.notes)
-    return found._replace(notes=(*table.notes, *found.notes))
+        corpus = corpus._replace(notes=(every,) * ("columns" not in options) + corpus.notes)
+    return corpus._replace(notes=(*table.notes, *corpus.notes))
 
 
 def is_dense(table: Table, options: Mapping[str, Any]) -> bool:
@@ -288,17 +288,17 @@ def is_dense(table: Table, options: Mapping[str, Any]) -> bool:
 
 def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     """Return which columns are text, document, word and count; of a dense table there is at most the document."""
-    given = {role: options[role] for role in ("text", "word", "count", "columns") if role in options}
-    if len(given) > 1 and given.keys() != {"word", "count"}:
-        raise InputError(f"{' and '.join(given)} do not go together", hint="leave one out")
+    roles = {role: options[role] for role in ("text", "word", "count", "columns") if role in options}
+    if len(roles) > 1 and roles.keys() != {"word", "count"}:
+        raise InputError(f"{' and '.join(roles)} do not go together", hint="leave one out")
     document = options.get(DOCUMENT, DOCUMENT)
     names = table.columns.keys()
     own = {DOCUMENT: document} if DOCUMENT in options else {}
     triplets = {document, "word"} <= names <= {document, "word", "count"}
-    if given.keys() & {"word", "count"} or (not given and triplets):
+    if roles.keys() & {"word", "count"} or (not roles and triplets):
         count = options.get("count", "count" if "count" in names else None)
         return {DOCUMENT: document, "word": options.get("word", "word")} | ({"count": count} if count else {})
-    text = options.get("text", None if given else _text_of(table, document))
+    text = options.get("text", None if roles else _text_of(table, document))
     if text is not None:
         return {"text": text} | ({DOCUMENT: document} if document in names else {})
     return own

@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, label_array
 from bayeszoo.data.inputs.words import vocabulary
-from bayeszoo.data.inputs.words.cells import DOCUMENT, Cells, found_in, matrix_table
+from bayeszoo.data.inputs.words.cells import DOCUMENT, Cells, matrix_table, read_cells
 from bayeszoo.data.table.numbers import complete, to_counts
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Column, Table
@@ -70,9 +70,9 @@ class Corpus(Inputs):
         return matrix_table(source, COUNTS, WORD)
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        found = found_in(table, options, missing, COUNTS)
-        found = vocabulary.chosen(found, options, None if like is None else like[WORD])
-        return Parsed(arrays_of(found.cells), found.columns, found.notes)
+        corpus = read_cells(table, options, missing, COUNTS)
+        corpus = vocabulary.chosen(corpus, options, None if like is None else like[WORD])
+        return Parsed(arrays_of(corpus.cells), corpus.columns, corpus.notes)
 
     # Canonical arrays
 
@@ -84,10 +84,10 @@ class Corpus(Inputs):
         if not len(arrays[COUNTS]):
             raise InputError("there are no words in the documents")
         column = to_column(COUNTS, arrays[COUNTS])
-        made = {COUNTS: (column, to_counts(column))}
-        made |= {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
-        columns = Table("", {name: column for name, (column, _) in made.items()}).columns
-        values, dropped = complete(list(columns.values()), [found for _, found in made.values()], missing)
+        checked = {COUNTS: (column, to_counts(column))}
+        checked |= {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
+        columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
+        values, dropped = complete(list(columns.values()), [found for _, found in checked.values()], missing)
         counts, doc, term = (found.astype(np.int64) for found in values)
         _refuse_disorder(columns, counts, doc, term)
         cells = Cells.of(labels[DOCUMENT].tolist(), labels[WORD].tolist(), doc, term, counts)
@@ -130,17 +130,17 @@ class Corpus(Inputs):
         lengths = np.diff(starts)[rows]
         firsts = np.append(0, np.cumsum(lengths))[:-1]  # where each document starts in the new order
         cells = np.repeat(starts[rows] - firsts, lengths) + np.arange(lengths.sum())
-        made = {name: arrays[name][cells] for name in (COUNTS, TERM)}
+        moved = {name: arrays[name][cells] for name in (COUNTS, TERM)}
         doc = np.repeat(np.arange(len(rows)), lengths)
-        return {**arrays, **made, DOC: doc, DOCUMENT: arrays[DOCUMENT][rows]}
+        return {**arrays, **moved, DOC: doc, DOCUMENT: arrays[DOCUMENT][rows]}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the labels of `axis` in the order of `permutation`; of documents, that is to reorder the rows."""
         if axis == DOCUMENT:
             return self.reordered(arrays, permutation)
-        made = super().relabelled(arrays, axis, permutation)
-        order = np.lexsort((made[TERM], made[DOC]))
-        return {**made, COUNTS: made[COUNTS][order], TERM: made[TERM][order]}
+        moved = super().relabelled(arrays, axis, permutation)
+        order = np.lexsort((moved[TERM], moved[DOC]))
+        return {**moved, COUNTS: moved[COUNTS][order], TERM: moved[TERM][order]}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return further documents, which are empty."""

@@ -12,7 +12,7 @@ from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, columns_of
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of
 from bayeszoo.data.inputs.words import vocabulary
-from bayeszoo.data.inputs.words.cells import DOCUMENT, dense_columns, found_in, is_dense, matrix_table
+from bayeszoo.data.inputs.words.cells import DOCUMENT, dense_columns, is_dense, matrix_table, read_cells
 from bayeszoo.data.table.numbers import LARGEST_COUNT, complete, to_counts
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
@@ -82,7 +82,7 @@ class Documents(Inputs):
     def _as_corpus(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Read what a `Corpus` may be, and fill in the zeros."""
         fitted = None if like is None else like[self.axis]
-        cells, columns, notes = vocabulary.chosen(found_in(table, options, missing, self.name), options, fitted)
+        cells, columns, notes = vocabulary.chosen(read_cells(table, options, missing, self.name), options, fitted)
         size = len(cells.document) * len(cells.word)
         if size > MOST_CELLS:
             shape = f"{len(cells.document)} documents x {len(cells.word)} words"
@@ -145,7 +145,10 @@ def _counted(columns: list[Column], missing: str, fitted: bool) -> tuple[np.ndar
     notes = (*dropped, *_empty(np.flatnonzero(sum(arrays) == 0), before or 0))
     if whole:
         used = values.any(axis=0)
-        notes = (*notes, *vocabulary.never([column.name for column, one in zip(columns, used, strict=True) if not one]))
+        notes = (
+            *notes,
+            *vocabulary.never([column.name for column, is_used in zip(columns, used, strict=True) if not is_used]),
+        )
     return values.astype(np.int64), notes
 
 

@@ -48,7 +48,7 @@ def counted(texts: Iterable[str]) -> list[Counter[str]]:
 
 
 def stop_words(name: str | None) -> Collection[str]:
-    """Return the list called so; of None, no words.
+    """Return the stop words of a language; none at all for None.
 
     Raises
     ------

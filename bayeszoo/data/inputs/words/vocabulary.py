@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.data.inputs.labels import Alphabet, joined
-from bayeszoo.data.inputs.words.cells import Cells, Found
+from bayeszoo.data.inputs.words.cells import Cells, ReadCells
 from bayeszoo.data.inputs.words.tokens import stop_words
 from bayeszoo.data.table.numbers import number
 from bayeszoo.data.table.table import shown
@@ -17,12 +17,12 @@ from bayeszoo.errors import InputError
 OPTIONS = frozenset({"vocabulary", "stop_words", "min_documents", "max_share"})
 
 
-def chosen(found: Found, options: Mapping[str, Any], fitted: np.ndarray | None) -> Found:
+def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:
     """Leave out the words that are not of the vocabulary, and say how many they are.
 
     Parameters
     ----------
-    found : Found
+    corpus : ReadCells
         What a table holds.
     options : mapping
         ``vocabulary``, the words in order; or ``min_documents`` and ``max_share``: left out are words in fewer
@@ -38,7 +38,7 @@ def chosen(found: Found, options: Mapping[str, Any], fitted: np.ndarray | None) 
     known = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
     if known is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
         raise InputError("min_documents and max_share do not apply to a given vocabulary", hint="leave them out")
-    cells, notes = found.cells, list(found.notes)
+    cells, notes = corpus.cells, list(corpus.notes)
     for why, without in _reasons(cells, options, known is not None).items():
         kept = cells.among([word for word in cells.word if word not in without])
         notes += _left_out(why, cells, kept)
@@ -50,7 +50,7 @@ def chosen(found: Found, options: Mapping[str, Any], fitted: np.ndarray | None) 
     if fitted is None:
         _refuse_few(cells)
         notes += never([cells.word[v] for v in np.flatnonzero(cells.documents_of_words() == 0)])
-    return Found(cells, found.columns, (*notes, *empty(cells)))
+    return ReadCells(cells, corpus.columns, (*notes, *empty(cells)))
 
 
 def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str, Collection[str]]:
@@ -83,8 +83,10 @@ def _unknown(before: int, after: int, vocabulary: str) -> tuple[str, ...]:
     """Say how many words are not in the vocabulary; refuse to go on with nothing."""
     if before and not after:
         raise InputError(f"none of the {before} words is in {vocabulary}")
-    one, share = before - after == 1, 100 * (before - after) / max(before, 1)
-    said = f"{'is' if one else 'are'} not in {vocabulary} and {'is' if one else 'are'} left out ({share:.1f}%)"
+    is_single, share = before - after == 1, 100 * (before - after) / max(before, 1)
+    said = (
+        f"{'is' if is_single else 'are'} not in {vocabulary} and {'is' if is_single else 'are'} left out ({share:.1f}%)"
+    )
     return (f"{before - after} of {before} words {said}",) if before > after else ()
 
 
@@ -111,15 +113,15 @@ def empty(cells: Cells) -> tuple[str, ...]:
     return (f"{len(names)} empty document{'s' if len(names) > 1 else ''}: {joined(names)}",)
 
 
-def _least(given: str | None) -> int:
-    value = 1.0 if given is None else number(given)
+def _least(text: str | None) -> int:
+    value = 1.0 if text is None else number(text)
     if value is None or not (value >= 1 and value == np.floor(value)):
-        raise InputError(f"min_documents must be a whole number >= 1, got {shown(given)}")
+        raise InputError(f"min_documents must be a whole number >= 1, got {shown(text)}")
     return int(value)
 
 
-def _most(given: str | None) -> float:
-    value = 1.0 if given is None else number(given)
+def _most(text: str | None) -> float:
+    value = 1.0 if text is None else number(text)
     if value is None or not 0 < value <= 1:
-        raise InputError(f"max_share must be a share > 0 and <= 1, got {shown(given)}")
+        raise InputError(f"max_share must be a share > 0 and <= 1, got {shown(text)}")
     return value
