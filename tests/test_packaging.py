@@ -90,6 +90,7 @@ def test_make_has_its_targets_and_help_lists_each():
         "env",
         "demo",
         "docs",
+        "docs-quick",
         "notebooks",
         "reports",
         "test",
