@@ -17,23 +17,14 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Categories
+from bayeszoo.data.read import Example
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
 from bayeszoo.distributions.discrete import Categorical, Multinomial
 from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import sum_or_nan
 from bayeszoo.errors import NumericalError
-from bayeszoo.model import (
-    Axes,
-    Conjugate,
-    Example,
-    Observable,
-    PointEstimates,
-    Posterior,
-    Stats,
-    Values,
-    plain,
-    positive,
-)
+from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, Stats, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
 

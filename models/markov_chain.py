@@ -17,22 +17,13 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Transitions
+from bayeszoo.data.read import Example
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.distributions.discrete import Categorical
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.markov.stationary import stationary
-from bayeszoo.model import (
-    Axes,
-    Conjugate,
-    Example,
-    Observable,
-    PointEstimates,
-    Posterior,
-    Stats,
-    Values,
-    plain,
-    positive,
-)
+from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, Stats, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
 

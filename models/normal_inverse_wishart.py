@@ -18,23 +18,13 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
 from bayeszoo.distributions.wishart import NormalInverseWishart as Joint
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model import (
-    Axes,
-    Conjugate,
-    Example,
-    Observable,
-    PointEstimates,
-    Posterior,
-    Values,
-    covariance,
-    plain,
-    positive,
-    real,
-)
+from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, Values, covariance, plain, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 
