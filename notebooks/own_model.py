@@ -24,7 +24,8 @@ from bayeszoo.model import find as zoo
 #
 # Waiting times between events that come at a constant rate are exponential. With a Gamma prior the posterior of the
 # rate is Gamma again. The fields of the dataclass are the prior; the data come in as arguments; every method is a
-# formula of the textbook. What the model cannot do it has no method for.
+# formula of the textbook. Its bases say what it can do: `Conjugate` has a closed form, and `Observable` a distribution of
+# each row.
 
 # %%
 SOURCE = '''"""Exponential waits: the rate of events from the times between them.
@@ -39,10 +40,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
-from bayeszoo.model.base import Model, Stats
-from bayeszoo.model.fields import positive
+from bayeszoo.model import Conjugate, Observable, Posterior, Stats, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -61,7 +60,7 @@ class Waits(Stats):
 
 
 @dataclass(frozen=True)
-class ExponentialWaits(Model):
+class ExponentialWaits(Conjugate, Observable):
     a: float = positive(1.0, "prior shape")
     b: float = positive(1.0, "prior rate", units=1)
     inputs = Times("y")
