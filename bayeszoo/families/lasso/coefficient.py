@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 
-_FARTHEST = 1e150
+_STEEPEST = 1e150
 """Its square is still a float. A prior slope above it, in units of the data's standard error, is a Laplace prior."""
+
+_FARTHEST = 1e6
+"""Standard errors from 0 to the centre, and to where a prior as steep would have it, from which digits are lost."""
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 _QUIETLY = np.errstate(over="ignore", under="ignore", divide="ignore")
 """Of points so far out that their square is infinite."""
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 class LaplaceGaussian:
@@ -41,13 +42,15 @@ class LaplaceGaussian:
     ------
     InputError
         When a parameter is not finite or out of its range, or their product is beyond 1e150.
+    NumericalError
+        When the data and the prior are both known to a millionth of their distance: the digits of their difference are
+        lost.
 
     Notes
     -----
     Hans (2009), Bayesian lasso regression, section 2. With the standard error 1 / sqrt(precision) as the unit, the side
     of zero on which the centre lies has density exp(-s^2 / 2 - t s) in s = |w|, and the other one the same with t of
-    its own: t = p - k and t = p + k, where p = 1 / (scale sqrt(precision)) is the prior's slope and k the centre. The
-    difference is computed from 1 - precision * scale * centre, taken with twice the digits.
+    its own: t = p - k and t = p + k, where p = 1 / (scale sqrt(precision)) is the prior's slope and k the centre.
     """
 
     def __init__(self, precision: Any, centre: Any, scale: Any) -> None:
@@ -57,13 +60,16 @@ class LaplaceGaussian:
         self._sign, self._far_off = np.where(self._centre < 0, -1.0, 1.0), np.abs(self._centre)
         with np.errstate(all="ignore"):
             error = 1 / np.sqrt(precision)
-            self._slope = np.minimum(error / scale, np.minimum(_FARTHEST, 1e300 / scale))
+            self._slope = np.minimum(error / scale, np.minimum(_STEEPEST, 1e300 / scale))
             self._unit = np.where(self._slope < 1, error, scale * self._slope)
             self._k = precision * self._far_off * scale * self._slope
-        if not np.all(self._k <= _FARTHEST):
+        if not np.all(self._k <= _STEEPEST):
             raise InputError("precision, centre and scale: their product is too large to compute with")
-        t = _one_minus_product(precision, scale, self._far_off) * self._slope
-        self._near, self._far = _HalfLine(t), _HalfLine(self._slope + self._k)
+        if np.any(np.minimum(self._slope, self._k) > _FARTHEST):
+            raise NumericalError(
+                "an estimate is more than a million standard errors from a prior as narrow as they are"
+            )
+        self._near, self._far = _HalfLine(self._slope - self._k), _HalfLine(self._slope + self._k)
         self._log_ratio = self._far.log_mass - self._near.log_mass
         self._p_near, self._p_far = scipy.special.expit(-self._log_ratio), scipy.special.expit(self._log_ratio)
 
@@ -79,34 +85,9 @@ class LaplaceGaussian:
         within = -k * k / 2 + np.log(near.mills * self._unit)
         return np.where(near.t < 0, beyond, within) + np.log1p(np.exp(self._log_ratio))
 
-    @property
-    def probability_positive(self) -> np.ndarray:
-        """Probability that w > 0."""
-        return np.where(self._sign > 0, self._p_near, self._p_far)
-
-    def mode(self) -> np.ndarray:
-        """Return the mode: the centre moved towards 0 by 1 / (precision * scale), and no further than 0."""
-        return self._sign * self._beyond_zero(np.zeros(self._sign.shape)) + 0.0  # and no minus before a zero
-
     def mean(self) -> np.ndarray:
-        """Return the mean.
-
-        Notes
-        -----
-        Where the two sides nearly balance, the difference of their first moments is the integral of the second moment
-        over the slopes between theirs (Gauss-Legendre): nothing cancels.
-        """
-        apart = self._p_near * self._near.mean - self._p_far * self._far.mean
-        balanced = self._k <= 0.25 * np.maximum(self._slope, 1.0)
-        k = np.where(balanced, self._k, 0.0)
-        between = _HalfLine(self._slope[..., None] + k[..., None] * _NODES)
-        share = between.mills / (self._near.mills + self._far.mills)[..., None]
-        together = np.sum(_WEIGHTS * share * (k[..., None] * between.mean) * (2 * between.ratio), axis=-1)
-        return self._sign * np.where(balanced, together, apart) * self._unit + 0.0
-
-    def var(self) -> np.ndarray:
-        """Return the variance: that within the two sides and that between them."""
-        return self.std() ** 2
+        """Return the mean, to the digits that its standard deviation has."""
+        return self._sign * (self._p_near * self._near.mean - self._p_far * self._far.mean) * self._unit + 0.0
 
     def std(self) -> np.ndarray:
         """Return the standard deviation."""
@@ -122,15 +103,17 @@ class LaplaceGaussian:
         far = self._far.logpdf(s, z, self._unit) + scipy.special.log_expit(self._log_ratio)
         return np.where(y >= 0, near, far)
 
+    @_QUIETLY
     def cdf(self, x: Any) -> np.ndarray:
         """Probability below ``x``."""
-        below, above = self._tails(x)
+        y, s, z = self._place(x)
+        near_beyond, near_within = self._near.tails(s, z)
+        far_beyond, far_within = self._far.tails(s, z)
+        below = np.where(y >= 0, self._p_far + self._p_near * near_within, self._p_far * far_beyond)
+        above = np.where(y >= 0, self._p_near * near_beyond, self._p_near + self._p_far * far_within)
+        # the smaller of the two has all its digits
+        below, above = np.where(above < 0.5, 1 - above, below), np.where(below < 0.5, 1 - below, above)
         return np.where(self._sign > 0, below, above)
-
-    def sf(self, x: Any) -> np.ndarray:
-        """Probability above ``x``, without loss where it is small."""
-        below, above = self._tails(x)
-        return np.where(self._sign > 0, above, below)
 
     def ppf(self, q: Any) -> np.ndarray:
         """Quantiles, as exact as the floats near them are dense; NaN where ``q`` is outside of 0 to 1."""
@@ -166,20 +149,7 @@ class LaplaceGaussian:
     def _place(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return x, mirrored where the centre is negative; its size; and how far it is from the near normal's mean."""
         y = self._sign * np.asarray(x, dtype=np.float64)
-        s, near = np.abs(y) / self._unit, self._near
-        # both are z, and each loses as many digits as its second term has
-        from_centre = (y - self._far_off) / self._unit + self._slope
-        return y, s, np.where(-near.t > self._slope, from_centre, s + near.t)
-
-    @_QUIETLY
-    def _tails(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities below and above x, mirrored where the centre is negative."""
-        y, s, z = self._place(x)
-        near_beyond, near_within = self._near.tails(s, z)
-        far_beyond, far_within = self._far.tails(s, z)
-        below = np.where(y >= 0, self._p_far + self._p_near * near_within, self._p_far * far_beyond)
-        above = np.where(y >= 0, self._p_near * near_beyond, self._p_near + self._p_far * far_within)
-        return np.where(above < 0.5, 1 - above, below), np.where(below < 0.5, 1 - below, above)
+        return y, np.abs(y) / self._unit, (y - self._far_off) / self._unit + self._slope
 
     def _at(self, on_far: np.ndarray, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return the points with these shares of their side beyond and within, mirrored as in `_tails`."""
@@ -191,9 +161,7 @@ class LaplaceGaussian:
     @_QUIETLY
     def _beyond_zero(self, z: np.ndarray) -> np.ndarray:
         """Return the point that is z from the near normal's mean, or zero if it is on the far side."""
-        t = self._near.t
-        from_centre, from_zero = self._far_off + (z - self._slope) * self._unit, (z - t) * self._unit
-        return np.maximum(np.where(-t > self._slope, from_centre, from_zero), 0.0)
+        return np.maximum(self._far_off + (z - self._slope) * self._unit, 0.0)
 
 
 class _HalfLine:
@@ -290,29 +258,6 @@ def _ratios(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     small = np.minimum(t, 2.0)
     mean = 1 / _mills(small) - small
     return np.where(t > 2, r, mean), np.where(t > 2, after, (1 / mean - small) / 2)
-
-
-def _one_minus_product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return 1 - a b c, accurate relative to itself where the product is near 1."""
-    (a, i), (b, j), (c, k) = np.frexp(a), np.frexp(b), np.frexp(c)
-    product, lost = _two_product(a, b)
-    whole, lost_too = _two_product(product, c)
-    exponent = i + j + k
-    return (1 - np.ldexp(whole, exponent)) - np.ldexp(lost * c + lost_too, exponent)
-
-
-def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a b and what rounding took from it (Dekker 1971), for numbers of moderate size."""
-    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
-    product = a * b
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _split(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two numbers of 26 bits whose sum is a."""
-    high = a * 134217729.0  # 2^27 + 1
-    high = high - (high - a)
-    return high, a - high
 
 
 def _refuse(precision: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> None:
