@@ -13,7 +13,7 @@ from bayeszoo.families.lasso.coefficient import LaplaceGaussian
 REGIMES = [10.0**k for k in range(-12, 13, 3)]
 """Precision times squared scale: from a likelihood that says nothing to a prior that says nothing."""
 
-CENTRES = [0.0, 1e-13, 1e-6, 0.2, 0.26, 0.999999, 1.0, 1 + 1e-9, 1.5, 10.0, 1e3, 1e6]
+CENTRES = [0.0, 1e-14, 1e-6, 0.2, 0.26, 0.999999, 1.0, 1 + 1e-9, 1.5, 10.0, 1e3, 1e6]
 """Times the scale, or times 1 / (precision * scale), at which the data's pull at zero equals the prior's."""
 
 GRID = [
