@@ -24,7 +24,7 @@ from bayeszoo.model import find as zoo
 #
 # Waiting times between events that come at a constant rate are exponential. With a Gamma prior the posterior of the
 # rate is Gamma again. The fields of the dataclass are the prior; the data come in as arguments; every method is a
-# formula of the textbook. Its bases say what it can do: `Conjugate` has a closed form, and `Observable` a distribution of
+# formula of the textbook. Its bases say what it can do: `Conjugate` has a closed form, `Observable` a distribution of
 # each row.
 
 # %%
