@@ -51,6 +51,9 @@ class Inputs(ABC):
     pure function.
     """
 
+    name: str
+    """The model's name of the outcome."""
+
     options: frozenset[str]
     """The names of the options that `parse` accepts."""
 
@@ -231,13 +234,13 @@ class Inputs(ABC):
     @abstractmethod
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
 
-    @abstractmethod
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the array, shape (rows,) or (rows, labels), whose distribution the model describes."""
+        return arrays[self.name]
 
-    @abstractmethod
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the distinct single observations as rows, and how many times each occurs."""
+        """Return the distinct single observations as rows, and how often each occurs; by default every row once."""
+        return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
 
     @abstractmethod
     def describe(self) -> str:

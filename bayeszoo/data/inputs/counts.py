@@ -114,10 +114,6 @@ class Counts(Inputs):
             raise InputError("the exposure of further rows is not known", hint="give a table with a column exposure")
         return {self.name: np.zeros(rows, dtype=np.int64)}
 
-    def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the counts, shape (rows,)."""
-        return arrays[self.name]
-
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the distinct counts, or pairs of count and exposure, and how many rows hold each."""
         if EXPOSURE not in arrays:

@@ -21,14 +21,6 @@ class Measured(Inputs):
         """Return the data with every outcome y as ``factor * y + shift``."""
         return {**arrays, self.name: factor * arrays[self.name] + shift}
 
-    def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the numbers, one row a data row."""
-        return arrays[self.name]
-
-    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return every row, with weight one."""
-        return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
-
 
 @dataclass(frozen=True)
 class Real(Measured):

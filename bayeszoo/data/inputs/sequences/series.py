@@ -153,14 +153,6 @@ class Series(Inputs):
         moved = super().reordered(arrays, permutation)
         return {**moved, SEQUENCE: _renumbered(moved[SEQUENCE])}
 
-    def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the observations, shape (rows,)."""
-        return arrays[self.name]
-
-    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return every row, with weight one: it belongs to its place."""
-        return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
-
     def _described(self, noun: str) -> str:
         return f"one column of {noun} in order, perhaps with a column that names sequences (--sequence)"
 

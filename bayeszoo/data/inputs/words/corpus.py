@@ -152,10 +152,6 @@ class Corpus(Inputs):
         """Return the counts, shape (cells,)."""
         return arrays[COUNTS]
 
-    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return every document, with weight one: its words belong together."""
-        return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
-
     def describe(self) -> str:
         """Say in one line what the table must hold."""
         return (

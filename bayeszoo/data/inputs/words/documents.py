@@ -114,14 +114,6 @@ class Documents(Inputs):
         words = arrays[self.axis]
         return {self.name: np.zeros((rows, len(words)), dtype=np.int64), self.axis: words}
 
-    def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the counts, shape (documents, words)."""
-        return arrays[self.name]
-
-    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return every document, with weight one: its words belong together."""
-        return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
-
     def describe(self) -> str:
         """Say in one line what the table must hold."""
         return (
