@@ -55,10 +55,10 @@ def assign_command(
         rows = frame.reset_index().to_dict("records")
         terminal.print_json({**whole, "saved": None if output is None else str(output), "rows": rows})
     else:
-        show(frame, whole)
+        _show(frame, whole)
 
 
-def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the rows, and how many of them are expected to have a wrong label."""
     console = terminal.out()
     saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])))

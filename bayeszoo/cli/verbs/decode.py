@@ -57,7 +57,7 @@ def decode_command(
     if as_json:
         terminal.print_json({**whole, **written, "rows": frame.reset_index().to_dict("records")})
     else:
-        show(frame, whole)
+        _show(frame, whole)
 
 
 def _source(name: str, data: str | None, table: TableOptions, fields: FieldOptions) -> tuple[Any, Any, dict[str, Any]]:
@@ -70,7 +70,7 @@ def _source(name: str, data: str | None, table: TableOptions, fields: FieldOptio
     return tree, saved.new_rows(tree, data, table), saved.about(tree)
 
 
-def show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the rows, without Monte Carlo errors where there are none, and what is known of them as a whole."""
     frame = frame.drop(columns=[c for c in frame if str(c).startswith("mcse") and frame[c].isna().all()])
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])

@@ -89,7 +89,7 @@ def empirical_command(
     if as_json:
         terminal.print_json(described)
     else:
-        show(found, described)
+        _show(found, described)
     for warning in described["warnings"]:
         terminal.note(f"warning: {warning}")
     ok = found.status == "ok" and (integrated is None or integrated.status == "ok")
@@ -223,7 +223,7 @@ def _of_integral(integrated: FullBayes | None) -> list[str]:
 # The terminal
 
 
-def show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
+def _show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
     """Print the fields before and after, the evidence, and how far it can be trusted."""
     console, source = terminal.out(), described["data"]
     console.print(f"{found.model.name}: fields that make the evidence largest")

@@ -77,10 +77,10 @@ def heldout_command(
     if as_json:
         terminal.print_json({"share": share, "seed": seed, "rows": frame.to_dict("records")})
     else:
-        show(frame)
+        _show(frame)
 
 
-def show(frame: pd.DataFrame) -> None:
+def _show(frame: pd.DataFrame) -> None:
     """Print the models, the best first."""
     precise = {"log_score": 7, "perplexity": 6}
     cells = [[number(row[name], precise.get(name, 3)) for name in _HEADS] for row in frame.to_dict("records")]

@@ -82,7 +82,7 @@ def residuals_command(
     if as_json:
         terminal.print_json(described)
     else:
-        show(described)
+        _show(described)
 
 
 def document(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def document(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, 
     return {**facts, "rows": len(frame), "worst": worst, "checks": checks.reset_index().to_dict("records")}
 
 
-def show(described: dict[str, Any]) -> None:
+def _show(described: dict[str, Any]) -> None:
     """Print the worst rows, how the normal scores lie to their band, and the predictive checks."""
     console = terminal.out()
     basis = "; ".join(f"{name} ({count} rows)" for name, count in described["basis"].items())
