@@ -75,7 +75,7 @@ def against_scikit_learn() -> None:
     """Compare the maximum-likelihood estimate from rows, statistics included, with PCA's."""
     for count in (10**3, 10**5):
         data, model = rows(count), Ppca(q=FACTORS)
-        ours, peer = lambda d=data, m=model: m.mle(m.statistics(d)), partial(PCA(FACTORS).fit, data["Y"])
+        ours, peer = lambda d=data, m=model: m.closed_mle(m.statistics(d)), partial(PCA(FACTORS).fit, data["Y"])
         versus(f"maximum likelihood, N = {count} / PCA of scikit-learn", ours, peer, "-")
 
 
