@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import timeit
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,13 +21,15 @@ from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import Start, starts, visits
+from bayeszoo.model.base import Sufficient
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
 """Length factor and least target acceptance of each attempt."""
 
 
-SLOW_GRADIENT = 2e-4
-"""Seconds from which nutpie compiles a density of its own: Python's lock lets the shared one run on one core only."""
+LARGE_DENSITY = 100_000
+"""Coordinates times numbers (about 0.2 ms a gradient) from which nutpie compiles a density of its own: Python's lock
+lets the shared one run on one core only."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def run(
         Whether a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and 0.99.
     density : {"auto", "shared", "nutpie"}
         Which compiled density nutpie calls: the one that all methods share, ready at once but on one core; or one that
-        it compiles itself. ``auto`` goes by the time of a gradient, and the choice is recorded.
+        it compiles itself. ``auto`` goes by the size of the problem, and the choice is recorded.
 
     Raises
     ------
@@ -101,7 +102,7 @@ def run(
     if density not in ("auto", "shared", "nutpie"):
         raise InputError(f"there is no density {density!r}", hint="use auto, shared or nutpie")
     if sampler == "nutpie" and density == "auto":
-        density = "nutpie" if _seconds_a_gradient(problem) > SLOW_GRADIENT else "shared"
+        density = "nutpie" if _products(problem) > LARGE_DENSITY else "shared"
     first = Settings(draws, tune, chains, target_accept, density)
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         settings = first.harder(factor, accept)
@@ -260,11 +261,11 @@ def _trim(tree: xr.DataTree) -> xr.DataTree:
     return xr.DataTree.from_dict({name: group.isel(draw=slice(length)) for name, group in groups.items()})
 
 
-def _seconds_a_gradient(problem: Problem) -> float:
-    density = problem.density
-    with problem.clock.phase("compile"):
-        joint, x = density.joint, density.start
-    return min(timeit.repeat(lambda: joint(x), number=1, repeat=5))
+def _products(problem: Problem) -> int:
+    """Return the coordinates times the numbers that the density is computed from: a seed must not hang on a clock."""
+    size = problem.density.size
+    from_rows = problem.has_rows and not isinstance(problem.model, Sufficient)
+    return size * max(size, np.size(problem.model.inputs.outcome(problem.data)) if from_rows else 0)
 
 
 _COMPILED: WeakKeyDictionary[Problem, Any] = WeakKeyDictionary()
