@@ -21,7 +21,7 @@ from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import Start, starts, visits
-from bayeszoo.model.base import Sufficient
+from bayeszoo.model.capabilities import Sufficient
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
 """Length factor and least target acceptance of each attempt."""
