@@ -51,6 +51,7 @@ from bayeszoo.report.page import report
 from bayeszoo.results.files import load, save
 from bayeszoo.results.groups import extend
 from bayeszoo.results.summary import summarize
+from bayeszoo.results.view import view
 
 __all__ = ["InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.
@@ -58,6 +59,7 @@ __all__ += ["Accumulated", "Data", "Example", "accumulate", "example", "find", "
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
+__all__ += ["view"]
 # What a fit is asked.
 __all__ += ["assign", "decode", "document_scores", "forecast", "predict", "predictive_check", "project", "proportions"]
 __all__ += ["reconstruct", "residuals", "topics"]

@@ -394,3 +394,16 @@ def test_other_data_are_refused_whoever_saved_them(elsewhere, group):
         bz.load(elsewhere(tree))
     with pytest.raises(bz.InputError, match="the data stored with the fit are not those that it was made from"):
         bz.predict(tree, 1)
+
+
+def test_a_notebook_shows_the_table_and_the_verdict():
+    y = [0.5, 1.0, 2.0]
+    tree = bz.fit(bz.find("normal_gamma")(), y, "exact", seed=1, groups=[])
+    html = bz.view(tree)._repr_html_()
+    assert "exact: ok" in html
+    assert html.count("<tr>") == 3  # the head, mu and lam
+    assert f"{float(tree['exact']['mu'].sel(statistic='mean')):.4g}" in html
+    tree.attrs["status"] = "not converged"
+    withheld = bz.view(tree)._repr_html_()
+    assert "estimates are withheld" in withheld
+    assert "<td>mu</td><td>-</td>" in withheld
