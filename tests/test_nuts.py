@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import arviz as az
@@ -240,6 +241,7 @@ def test_a_posterior_far_from_the_start(grouped, sampler, where, width):
     assert found["sd"] == pytest.approx(np.sqrt(variance), rel=0.1)
 
 
+@dataclass(frozen=True)
 class Nowhere(Model):
     """A density that is zero everywhere."""
 
