@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import lazy_loader
 import numpy as np
-import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.families.lasso.model import LaplaceWeights
@@ -110,7 +109,3 @@ class BayesianLasso(LaplaceWeights):
             squares = ours.squared_error(w - origin, *self.rows(stats))
             pm.Potential("y", -(n * pm.math.log(2 * np.pi * variance) + squares / variance) / 2)
         return model
-
-    def likelihood(self, params: Values, data: Values) -> Any:
-        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
-        return scipy.stats.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])

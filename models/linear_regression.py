@@ -23,13 +23,13 @@ from bayeszoo.families.linear.least_squares import Solution, above_zero, covaria
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.linear.posteriors import normal_inverse_gamma
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Conjugate, Observable, PointEstimates, Posterior, Values, covariance, plain, positive, real
+from bayeszoo.model import Conjugate, PointEstimates, Posterior, Values, covariance, plain, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[FactoredMoments], Observable):
+class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[FactoredMoments]):
     """Gaussian outcomes of unknown noise, whose mean is linear in terms.
 
     Parameters
@@ -125,10 +125,6 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     def leverage(self, data: Values) -> Any:
         """Return the diagonal of the hat matrix."""
         return self.predicted(self._learned(self.statistics(data))[0], data)[1]
-
-    def likelihood(self, params: Values, data: Values) -> Any:
-        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
-        return scipy.stats.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""

@@ -22,7 +22,7 @@ from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.linear.posteriors import gaussian
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Observable, PointEstimates, Posterior, Predictive, Values, positive
+from bayeszoo.model import PointEstimates, Posterior, Predictive, Values, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -30,7 +30,7 @@ ROOT_2_PI = math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True)
-class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMoments], Observable):
+class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMoments]):
     """Gaussian outcomes of known noise, whose mean is linear in terms with Gaussian weights.
 
     Parameters

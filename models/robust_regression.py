@@ -21,13 +21,13 @@ import scipy
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.mixtures.student import within_pymc
-from bayeszoo.model import Example, Observable, Values, positive
+from bayeszoo.model import Example, Values, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class RobustRegression(LinearModel, Observable):
+class RobustRegression(LinearModel):
     """Student-t outcomes, whose location is linear in terms with Gaussian weights.
 
     Parameters

@@ -197,7 +197,7 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
     A document of one topic has the probabilities of which it is; where all words are of one distribution that is the
     only topic, and its expectation is all that is needed of a closed form.
     """
-    model: Any = Fit(tree).model
+    model: Model = Fit(tree).model
     draws = Fit(tree).draws()
     if TOPICS in draws and isinstance(model, Latent):
         return np.asarray(model.assign(draws, Fit(tree).data)), draws[TOPICS]

@@ -221,7 +221,7 @@ def _finite(value: float) -> float:
     return value
 
 
-def _components(model: Any) -> float:
+def _components(model: Model) -> float:
     name = number_of_components(type(model))
     return math.nan if name is None else getattr(model, name)
 

@@ -70,12 +70,15 @@ class Accumulated:
         if model.inputs != self.model.inputs or self.probe is None or not self._same_statistics(model, self.probe):
             raise InputError(f"the statistics are those of {self.model}, not of {model}", hint="accumulate them again")
 
-    def _same_statistics(self, model: Any, probe: Data) -> bool:
-        mine, other = arrays_of(model.statistics(probe)), arrays_of(_sufficient(self.model).statistics(probe))
+    def _same_statistics(self, model: Model, probe: Data) -> bool:
+        mine, other = (
+            arrays_of(_sufficient(model).statistics(probe)),
+            arrays_of(_sufficient(self.model).statistics(probe)),
+        )
         return mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
 
 
-def _sufficient(model: Any) -> Sufficient:
+def _sufficient(model: Model) -> Sufficient[Any]:
     if not isinstance(model, Sufficient):
         raise InputError(f"{model.name} has no sufficient statistics", hint="see `bayeszoo list`")
     return model
@@ -93,9 +96,9 @@ def like_of(given: Data | Accumulated) -> Data:
     return given.like if isinstance(given, Accumulated) else given
 
 
-def stats_of(model: Any, given: Data | Accumulated) -> Any:
+def stats_of(model: Model, given: Data | Accumulated) -> Any:
     """Return a model's statistics of the data."""
-    return given.stats if isinstance(given, Accumulated) else model.statistics(given)
+    return given.stats if isinstance(given, Accumulated) else _sufficient(model).statistics(given)
 
 
 def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
@@ -113,9 +116,9 @@ def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
     return arrays
 
 
-def rebuilt(model: Any, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
+def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
-    kind = type(model.statistics(like))
+    kind = type(_sufficient(model).statistics(like))
     return kind(**{name: array if array.ndim else _number(array) for name, array in arrays.items()})
 
 

@@ -268,7 +268,7 @@ def _refuse_large(totals: Mapping[str, int]) -> None:
 # Adding up
 
 
-def _added_up(model: Any, chunks: Iterator[_Chunk], reporter: Reporter) -> Accumulated:
+def _added_up(model: Sufficient[Any], chunks: Iterator[_Chunk], reporter: Reporter) -> Accumulated:
     inputs, digest, notes = model.inputs, Digest(model.inputs), _Notes()
     stats: Any = None
     probe, like = None, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     """
     conjugate = _require_conjugate(model)
     data = read(model, batch, **options)
-    return cast(Model, conjugate.updated(conjugate.statistics(data)).labelled(data))
+    return conjugate.updated(conjugate.statistics(data)).labelled(data)
 
 
 def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options: Any) -> Iterator[Model]:
@@ -79,15 +79,17 @@ def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options:
     >>> [str(model) for model in bz.stream(coin, [[1, 1], [0]], forget=0.5)]
     ['beta_bernoulli(a=3, b=1)', 'beta_bernoulli(a=2, b=2)']
     """
-    _require_conjugate(model)
+    conjugate = _require_conjugate(model)
     if not (isinstance(forget, int | float) and 0 < forget <= 1):
         raise InputError(f"forget must be a number in (0, 1], got {forget!r}", hint="1 forgets nothing")
     if isinstance(batches, str | PathLike | Mapping):
         raise InputError("batches must be a sequence of batches", hint="put a single one into a list")
-    return _stream(model, batches, float(forget), options)
+    return _stream(conjugate, batches, float(forget), options)
 
 
-def _stream(model: Any, batches: Iterable[Any], forget: float, options: Mapping[str, Any]) -> Iterator[Model]:
+def _stream(
+    model: Conjugate[Any], batches: Iterable[Any], forget: float, options: Mapping[str, Any]
+) -> Iterator[Model]:
     accumulated = None
     for batch in batches:
         data = read(model, batch, **options)
@@ -99,7 +101,7 @@ def _stream(model: Any, batches: Iterable[Any], forget: float, options: Mapping[
         yield model.updated(accumulated).labelled(data)
 
 
-def _require_weights(model: Any, stats: Any) -> None:
+def _require_weights(model: Conjugate[Any], stats: Any) -> None:
     """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
     both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
     pairs = zip(*([np.asarray(getattr(one, name)) for name in hyperparameters(model)] for one in both), strict=True)
@@ -109,7 +111,7 @@ def _require_weights(model: Any, stats: Any) -> None:
         )
 
 
-def _require_conjugate(model: Any) -> Any:
+def _require_conjugate(model: Model) -> Conjugate[Any]:
     if not isinstance(model, Model):
         raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
     if not isinstance(model, Conjugate):

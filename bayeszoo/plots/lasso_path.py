@@ -12,6 +12,7 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.model import LaplaceWeights
+from bayeszoo.model.base import Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,7 @@ RATIO = 1e3
 """The last prior scale of a path over the first."""
 
 
-def lasso_path(model: Any, data: Any = None, b: Any = None, points: int = 50) -> pd.DataFrame:
+def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) -> pd.DataFrame:
     """Return the mode of a Bayesian lasso for each of several prior scales.
 
     Parameters

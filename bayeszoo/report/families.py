@@ -10,6 +10,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
 from bayeszoo.plots.style import COLOURS
 from bayeszoo.report.blocks import Section, Words, picture, table
@@ -31,7 +32,7 @@ def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], S
     from bayeszoo.families.lasso.model import LaplaceWeights
 
     tree = best_of_components(trees)
-    model: Any = Fit(tree).model
+    model: Model = Fit(tree).model
     if isinstance(model, FoldIn):
         yield "topics", partial(topics, tree)
     elif isinstance(model, HiddenMarkovModel):

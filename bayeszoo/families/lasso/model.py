@@ -21,7 +21,7 @@ from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Observable, PointEstimates
+from bayeszoo.model.capabilities import PointEstimates
 
 if TYPE_CHECKING:
     from bayeszoo.families.linear.declaration import Whitened
@@ -30,7 +30,7 @@ ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning
 
 
 @dataclass(frozen=True)
-class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], Observable, family=True):
+class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     """A linear model whose weights have independent Laplace priors, in standardized terms.
 
     Subclasses have the fields ``sigma`` (known noise), ``a0`` and ``b0`` (inverse-gamma prior of an unknown variance),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy
 
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example, read
@@ -17,7 +18,8 @@ from bayeszoo.families.linear.identified import identify
 from bayeszoo.families.linear.least_squares import Solution, fitted, unique
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.fields import plain, positive, real, relabelled
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ DIABETES = Example(
 
 
 @dataclass(frozen=True)
-class LinearModel(Model, family=True):
+class LinearModel(Observable, family=True):
     """An outcome whose mean is a weighted sum of terms: an intercept, and powers of each feature about its centre.
 
     Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
@@ -175,6 +177,10 @@ class LinearModel(Model, family=True):
         error = outcome - design @ (np.asarray(params["w"]) - self.origin(design.shape[1]))
         variance = float(self.variance(params))
         return -(stats.n * math.log(2 * math.pi * variance) + float(np.sum(np.square(error))) / variance) / 2
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
+        return scipy.stats.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
     def variance(self, params: Values) -> Any:
         """Return the noise variance: where it is unknown the parameter ``sigma2``, one of each draw."""

@@ -95,7 +95,7 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     return {_name(subset): replace(linear, features=subset) for subset in chosen}
 
 
-def _with_other_terms(model: Any) -> LinearModel:
+def _with_other_terms(model: Model) -> LinearModel:
     """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
     if not isinstance(model, LinearModel):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
