@@ -138,12 +138,11 @@ def refused_by_arviz(tree):
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_every_model_with_independent_rows(name):
     model, data = weak(name, SINGLE.get(name))
-    if data.rows > 500:  # a draw of each row is large
-        data = model.inputs.split(data, 200)[0]
+    if data.rows > 500:  # a draw of each row is large; their order may be that of their values
+        data = model.inputs.reordered(data, np.linspace(0, data.rows - 1, 200).astype(int))
     tree = bz.extend(bz.fit(model, data, method="nuts", seed=1))
     theirs, ours = score_of(tree)
     assert theirs.elpd == pytest.approx(ours, abs=1e-6)
     for function in FUNCTIONS.keys() - refused_by_arviz(tree):
-        with np.errstate(divide="ignore", invalid="ignore"):  # of ArviZ's histogram of replicates that are all alike
-            FUNCTIONS[function](tree)
+        FUNCTIONS[function](tree)
         plt.close("all")
