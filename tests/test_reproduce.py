@@ -15,6 +15,7 @@ from bayeszoo.cli.options import MethodOptions, TableOptions
 from bayeszoo.comparison.compare import fit_each
 from bayeszoo.data.read import own_example
 from bayeszoo.report import asked, provenance
+from bayeszoo.results.stored import Fit
 
 RNG = np.random.default_rng(1)
 TABLE = pd.DataFrame(RNG.normal(size=(12, 4)).round(2), columns=["a", "b", "y", "z"]).assign(t=np.arange(1, 13))
@@ -142,7 +143,7 @@ def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_giv
 
 
 def test_without_its_options_the_python_would_make_another_fit(monkeypatch):
-    monkeypatch.setattr(provenance, "reading_kept", lambda tree: {"from": "file", "options": {}})
+    monkeypatch.setattr(Fit, "reading", {"from": "file", "options": {}})
     kind = bz.find("linear_regression")
     data = bz.read(kind, "reg.csv", target="z")
     with pytest.raises(AssertionError):
@@ -163,7 +164,7 @@ def test_data_out_of_a_fit_are_read_as_the_fit_was(by_command):
     kind = bz.find("linear_regression")
     data = bz.read(kind, "reg.csv", target="z", features=np.array(["b", "a"]))
     stored = bz.load(bz.save(bz.fit(kind.weak(data), data, "map"), "fit.nc"))
-    tree = bz.fit(kind.weak(data), provenance.given_of(stored), "mle", seed=1)
+    tree = bz.fit(kind.weak(data), Fit(stored).given, "mle", seed=1)
     assert_same(by_command(tree), tree)
     assert_same(*by_python(tree), tree)
 
@@ -230,7 +231,7 @@ def test_of_an_older_file_it_is_said_what_was_not_kept():
     tree = bz.fit(kind.weak(data), data, "map")
     del tree.attrs["reading"]
     tree = bz.load(bz.save(tree, "old.nc"))
-    assert provenance.given_of(tree) == data
+    assert Fit(tree).given == data
     assert provenance.command(tree).endswith("  # and what it was read with, which was not kept")
     assert "bz.read(M, 'reg.csv')  # what it was read with, which was not kept, " in provenance.python([tree])
 
