@@ -644,19 +644,19 @@ class NuOffByOneInEvidence(NormalInverseWishart):
 @caught_by("candidate_identity", "chain_rule")
 class PowerOfPiDropped(NormalInverseWishart):
     def log_evidence(self, stats):
-        return super().log_evidence(stats) + stats.n * self.size / 2 * math.log(math.pi)
+        return super().log_evidence(stats) + stats.n * self._size / 2 * math.log(math.pi)
 
 
 @caught_by("chain_rule")
 class PowerOfPiWithoutD(NormalInverseWishart):
     def log_evidence(self, stats):
-        return super().log_evidence(stats) + stats.n * (self.size - 1) / 2 * math.log(math.pi)
+        return super().log_evidence(stats) + stats.n * (self._size - 1) / 2 * math.log(math.pi)
 
 
 @caught_by("chain_rule")
 class KappaWithoutD(NormalInverseWishart):
     def log_evidence(self, stats):
-        return super().log_evidence(stats) + (self.size - 1) / 2 * math.log1p(stats.n / self.kappa0)
+        return super().log_evidence(stats) + (self._size - 1) / 2 * math.log1p(stats.n / self.kappa0)
 
 
 @caught_by("no_data", "independent_density")
@@ -665,7 +665,7 @@ class MeanIndependentOfCovariance(NormalInverseWishart):
         with pm.Model(coords=self.coords(data)) as model:
             psi = np.array(self.Psi0)
             sigma = InverseWishart("Sigma", self.nu0, psi, dims=self.dims["Sigma"])
-            mu = pm.MvNormal("mu", mu=self.entries("mu0", self.size), cov=psi / self.nu0 / self.kappa0, dims="column")
+            mu = pm.MvNormal("mu", mu=self.entries("mu0", self._size), cov=psi / self.nu0 / self.kappa0, dims="column")
             pm.MvNormal("Y", mu=mu, cov=sigma, observed=data["Y"])
         return model
 
@@ -677,8 +677,8 @@ class OnePowerLess(Cholesky):
 
 class ReversedPowers(Cholesky):
     def log_jac_det(self, value, *inputs):
-        powers = np.arange(2.0, self.size + 2.0)
-        return np.float64(self.size * np.log(2.0)) + (powers * value[self.diagonal]).sum()
+        powers = np.arange(2.0, self._size + 2.0)
+        return np.float64(self._size * np.log(2.0)) + (powers * value[self.diagonal]).sum()
 
 
 def with_transform(declared, transform):
@@ -690,13 +690,13 @@ def with_transform(declared, transform):
 @caught_by("jacobian")
 class JacobianOnePowerLess(NormalInverseWishart):
     def declare(self, data):
-        return with_transform(super().declare(data), OnePowerLess(self.size))
+        return with_transform(super().declare(data), OnePowerLess(self._size))
 
 
 @caught_by("jacobian")
 class JacobianOfTheUpperTriangle(NormalInverseWishart):
     def declare(self, data):
-        return with_transform(super().declare(data), ReversedPowers(self.size))
+        return with_transform(super().declare(data), ReversedPowers(self._size))
 
 
 @caught_by("chain_rule", "batches")
@@ -709,7 +709,7 @@ class ConflictOfMeansForgotten(NormalInverseWishart):
 class TooManyDegreesOfFreedom(NormalInverseWishart):
     def predictive(self, stats, data):
         t = super().predictive(stats, data)
-        return MultivariateT(t.df + self.size - 1, t.loc, t.shape * t.df / (t.df + self.size - 1), len(data["Y"]))
+        return MultivariateT(t.df + self._size - 1, t.loc, t.shape * t.df / (t.df + self._size - 1), len(data["Y"]))
 
 
 @caught_by("chain_rule")
@@ -723,7 +723,7 @@ class PredictsFromACertainCentre(NormalInverseWishart):
 class MapOfTheMarginalCovariance(NormalInverseWishart):
     def map(self, stats):
         later = self.updated(stats)
-        return {**super().map(stats), "Sigma": np.array(later.Psi0) / (later.nu0 + self.size + 1)}
+        return {**super().map(stats), "Sigma": np.array(later.Psi0) / (later.nu0 + self._size + 1)}
 
 
 @caught_by("mle_is_the_maximum")
@@ -735,17 +735,17 @@ class UnbiasedCovariance(NormalInverseWishart):
 @caught_by("free_parameters")
 class BothTriangles(NormalInverseWishart):
     def free_parameters(self, stats):
-        return self.size + self.size**2
+        return self._size + self._size**2
 
 
 @caught_by("independent_density")
 class SigmaOfOneAxisOnly(NormalInverseWishart):
     def likelihood(self, params, data):
         sigma = np.asarray(params["Sigma"])
-        return super().likelihood({**params, "Sigma": sigma * np.eye(self.size)}, data)
+        return super().likelihood({**params, "Sigma": sigma * np.eye(self._size)}, data)
 
     def log_evidence(self, stats):
-        return super().log_evidence(replace(stats, scatter=stats.scatter * np.eye(self.size)))
+        return super().log_evidence(replace(stats, scatter=stats.scatter * np.eye(self._size)))
 
 
 @caught_by("label_order")
