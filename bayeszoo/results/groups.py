@@ -130,7 +130,10 @@ def _observable(fit: Fit) -> Any:
 def _draws(fit: Fit) -> dict[str, np.ndarray]:
     if fit.kind == "point estimate":
         raise NoGroup("a point estimate has no posterior draws")
-    return fit.draws()
+    draws = fit.draws()
+    if not all(np.isfinite(values).all() for values in draws.values()):
+        raise NoGroup("some of its draws are not finite")
+    return draws
 
 
 def _by_chain(draws: Values, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
