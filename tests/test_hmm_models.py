@@ -307,7 +307,7 @@ def test_known_tables_are_no_parameters_and_give_states_a_meaning():
     assert [v.name for v in model.declare(data).free_RVs] == ["initial", "emission"]
     q = vb.climbs(model, data, np.random.default_rng(0), restarts=3).best.state
     assert set(model.vb_posterior(q)) == {"initial", "emission"}
-    assert model.one_state().transition is None
+    assert model.one_component().transition is None
     for identity in ("em_objective", "bound", "one_component", "enumerated_candidate"):
         assert one_check(identity, model, FEW["hmm_categorical"][1]).passed
 
