@@ -677,8 +677,8 @@ class OnePowerLess(Cholesky):
 
 class ReversedPowers(Cholesky):
     def log_jac_det(self, value, *inputs):
-        powers = np.arange(2.0, self._size + 2.0)
-        return np.float64(self._size * np.log(2.0)) + (powers * value[self.diagonal]).sum()
+        powers = np.arange(2.0, self.size + 2.0)
+        return np.float64(self.size * np.log(2.0)) + (powers * value[self.diagonal]).sum()
 
 
 def with_transform(declared, transform):
