@@ -179,7 +179,10 @@ def replicates(model: Any, params: Values, data: Values, outcome: np.ndarray, rn
     if isinstance(likelihood, Categorical):  # which draws an indicator of each category
         return np.argmax(likelihood.rvs(likelihood.p.shape, rng), axis=-1)
     count = len(next(iter(params.values())))
-    return np.asarray(likelihood.rvs(size=(count, *outcome.shape), random_state=rng))
+    try:
+        return np.asarray(likelihood.rvs(size=(count, *outcome.shape), random_state=rng))
+    except ValueError as error:  # SciPy draws none where one of them has no distribution
+        raise NoGroup(f"no data can be drawn at some draws of the parameters: {error}") from error
 
 
 def _prior(fit: Fit) -> xr.Dataset:
