@@ -146,3 +146,14 @@ def test_every_model_with_independent_rows(name):
     for function in FUNCTIONS.keys() - refused_by_arviz(tree):
         FUNCTIONS[function](tree)
         plt.close("all")
+
+
+def test_a_likelihood_that_fails_costs_a_fit_its_group_and_not_its_draws(monkeypatch):
+    model, data = weak("gaussian_mean")
+    monkeypatch.setattr(type(model), "likelihood", lambda *_: 1 / 0)
+    tree = bz.fit(model, data, method="exact", seed=1)
+    assert tree.attrs["status"] == "ok"
+    assert "log_likelihood" not in tree.children
+    assert "log_likelihood is left out: gaussian_mean raised ZeroDivisionError: division by zero" in Fit(tree).notes
+    with pytest.raises(ZeroDivisionError):
+        bz.extend(tree, ["log_likelihood"])

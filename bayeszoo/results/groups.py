@@ -80,19 +80,26 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
 
 
 def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
-    """Add the groups that a fit can have, in place; instead of those beyond `MOST_NUMBERS` a note says how to."""
+    """Add the groups that a fit can have, in place; a note names those beyond `MOST_NUMBERS` and those that fail."""
     fit = Fit(tree)
-    left_out, room = [], MOST_NUMBERS
+    left_out, notes, room = [], [], MOST_NUMBERS
     for name, numbers in _by_default(fit).items():
         if numbers > room:
             left_out.append(name)
             continue
         room -= numbers
-        with suppress(NoGroup, NumericalError):
-            extend(tree, [name])
+        try:
+            with suppress(NoGroup, NumericalError):
+                extend(tree, [name])
+        except Exception as error:  # the `likelihood` of a user's model is at fault: the draws must not be lost for it
+            notes.append(f"{name} is left out: {fit.model.name} raised {type(error).__name__}: {error}")
     if left_out:
-        note = f"left out, as they would hold more than {MOST_NUMBERS} numbers: {', '.join(left_out)}"
-        tree.attrs["notes"] = dumps([*fit.notes, f"{note}; bz.extend(tree, [...]) adds them"])
+        listed = ", ".join(left_out)
+        notes.append(
+            f"left out, as they would hold more than {MOST_NUMBERS} numbers: {listed}; bz.extend(tree, [...]) adds them"
+        )
+    if notes:
+        tree.attrs["notes"] = dumps([*fit.notes, *notes])
     return tree
 
 
