@@ -142,8 +142,9 @@ def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
         options = {"estimate": "mle"} if method == "em" else {}
         trees = [bz.fit(model, given, method, seed=2, **options) for given in (total, data)]
         one, other = ({name: v.to_numpy()[0, 0] for name, v in tree["posterior"].data_vars.items()} for tree in trees)
-        np.testing.assert_allclose(covariance(one), covariance(other), rtol=1e-6)
-        assert Fit(trees[0]).fact("log_likelihood") == pytest.approx(Fit(trees[1]).fact("log_likelihood"), rel=1e-11)
+        # the two climbs begin apart and end within EM's tolerance of the maximum
+        np.testing.assert_allclose(covariance(one), covariance(other), atol=1e-6 * np.abs(covariance(other)).max())
+        assert Fit(trees[0]).fact("log_likelihood") == pytest.approx(Fit(trees[1]).fact("log_likelihood"), rel=1e-9)
         bz.save(trees[0], tmp_path / "fit.nc", overwrite=True)
         back = bz.load(tmp_path / "fit.nc")
         assert back["statistics"]["observed"].shape == (1 if data is IRIS else 4, 4)
