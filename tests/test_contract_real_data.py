@@ -8,7 +8,7 @@ from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
 from bayeszoo.model.capabilities import CAPABILITIES
 
-COSTLY = ("markov_chain", "normal_inverse_wishart")
+COSTLY = ("markov_chain", "normal_inverse_wishart", "linear_regression")
 """Closed, but with 20,000 rows, or with densities that take long to compile."""
 
 

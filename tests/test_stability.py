@@ -301,6 +301,7 @@ def test_the_sampled_density_has_a_gradient_far_out(which, size):
         assert_finite(density, density.start + size * direction)
 
 
+@pytest.mark.slow
 def test_the_sampled_density_of_a_covariance_has_a_gradient_far_out():
     """Each coordinate by itself, and all together until Sigma has no inverse in float64."""
     density = sampled_density("a constant column")
