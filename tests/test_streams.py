@@ -17,7 +17,7 @@ import hashlib, sys
 import numpy as np
 import bayeszoo as bz
 for name in sys.argv[2:]:
-    options = dict(draws=60, tune=100, chains=2, extend=False) if sys.argv[1].startswith("nuts") else {}
+    options = dict(draws=60, tune=100, chains=2, extend=False) if sys.argv[1].startswith(("nuts", "gibbs")) else {}
     method, _, sampler = sys.argv[1].partition(":")
     tree = bz.fit(bz.find(name)(), method=method, seed=1, **options, **({"sampler": sampler} if sampler else {}))
     draws = b"".join(np.ascontiguousarray(v.to_numpy()).tobytes() for v in tree["posterior"].data_vars.values())
