@@ -58,15 +58,7 @@ def suits(model: Model | type[Model], data: Data) -> bool:
 
 
 def off_default(model: type[Model], data: Data | None = None) -> Model:
-    """Make a model whose hyperparameters all differ from their defaults and from each other.
-
-    Parameters
-    ----------
-    model : class
-        Its weakly informative fields are moved; without ``data``, its defaults.
-    data : Data, optional
-        What the model must suit.
-    """
+    """Make a model whose fields all differ from their defaults (of ``data``, the weak ones) and from each other."""
     base = model() if data is None else model.weak(data)
     arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
     return cast(Model, moved(base, base.sizes(arrays)))

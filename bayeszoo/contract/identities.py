@@ -287,10 +287,10 @@ def no_data(case: Case) -> Check:
 
 
 def simulator(case: Case) -> Check:
-    """L1k: parameters drawn by ``simulate`` are uniform in rank under the prior, and under the posterior of their data.
+    """L1k: parameters drawn by ``simulate`` are uniform in rank under the prior and the posterior of their data.
 
-    The first sees a wrong prior, which 20 rows of data hide from the second; the second sees data that do not follow
-    from the parameters.
+    The first sees a wrong prior, which data hide from the second; the second data that do not follow from the
+    parameters.
     """
     ranks, drawn, rng = [], [], case.rng
     for _ in range(2000):

@@ -30,36 +30,16 @@ SOURCE, SAMPLER = "source", "sampler"
 
 @dataclass(frozen=True)
 class Scorecard:
-    """The contract of a model as it was found on one day.
-
-    Attributes
-    ----------
-    model : str
-        Its name.
-    date : str
-        When it was checked, in UTC.
-    seed : int
-        Seed of the points, the simulated data and the chains.
-    versions : mapping of str to str
-        Of the packages that were used.
-    file_digest : str
-        SHA-256 of the model's file.
-    cases : tuple of mapping
-        The data sets on which the identities were checked, and the fields of the model on each.
-    checks : tuple of Check
-        Name, figure and limit of each.
-    made_by : tuple of str
-        The identity that each check is, or ``"source"`` or ``"sampler"``.
-    """
+    """The contract of a model as it was found on one day."""
 
     model: str
-    date: str
-    seed: int
+    date: str  # UTC
+    seed: int  # of the points, the simulated data and the chains
     versions: Mapping[str, str]
-    file_digest: str
-    cases: tuple[Mapping[str, Any], ...]
+    file_digest: str  # SHA-256 of the model's file
+    cases: tuple[Mapping[str, Any], ...]  # the data sets of the identities, and the model's fields on each
     checks: tuple[Check, ...]
-    made_by: tuple[str, ...]
+    made_by: tuple[str, ...]  # the identity that each check is, or "source" or "sampler"
 
     @property
     def passed(self) -> bool:
@@ -102,13 +82,7 @@ def folder_of(kind: type[Model]) -> Path:
 
 
 def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
-    """Write each card as ``MODEL.json``, also one that did not pass: an older one must not stand in for it.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
+    """Write each card as ``MODEL.json``, also one that did not pass: an older one must not stand in for it."""
     Path(folder).mkdir(exist_ok=True)
     written = []
     for card in cards:
@@ -130,13 +104,7 @@ def _read(value: float | str | None) -> float | None:
 
 
 def load(name: str) -> Scorecard:
-    """Read the stored card of a model.
-
-    Raises
-    ------
-    InputError
-        When there is no such model, or it has no card.
-    """
+    """Read the stored card of a model, or raise `InputError` where it has none."""
     path = folder_of(zoo.find(name)) / f"{name}.json"
     try:
         held = json.loads(path.read_text(encoding="utf-8"))

@@ -49,11 +49,7 @@ def literal_numbers(source: str) -> list[str]:
 
 
 def narrow_variables(model: Any) -> list[str]:
-    """List what a PyMC model's log density *computes* in less than float64.
-
-    Constants such as PyMC's own 0, 1 and -inf may be float32, where they are exact, and so may a choice between them;
-    the logarithm of one may not.
-    """
+    """List what a log density *computes* in less than float64; constants and choices between them may be."""
     from pytensor.graph.traversal import ancestors
     from pytensor.scalar import Switch
     from pytensor.tensor.elemwise import Elemwise

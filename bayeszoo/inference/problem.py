@@ -25,25 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, its data and a source of randomness.
-
-    Attributes
-    ----------
-    model : Model
-        The prior.
-    given : Data or Accumulated
-        The validated data; or their statistics, when the rows were not kept.
-    rng : numpy.random.Generator
-        All randomness of the fit comes from here.
-    reporter : Reporter
-        Takes progress.
-    clock : Clock
-        Times the phases.
-    """
+    """A model, its data (or their statistics, when the rows were not kept) and a source of randomness."""
 
     model: Model
     given: Data | Accumulated
-    rng: np.random.Generator
+    rng: np.random.Generator  # all randomness of the fit comes from here
     reporter: Reporter = field(default_factory=Reporter)
     clock: Clock = field(default_factory=Clock)
 
@@ -109,32 +95,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found.
+    """What a method found."""
 
-    Attributes
-    ----------
-    draws : mapping of str to ndarray
-        Shape (chain, draw, *parameter shape); a point estimate has one chain of one draw.
-    sampler : str
-        The engine that did the work, with what was special about it.
-    checks : sequence of Check
-        The gate.
-    facts : mapping
-        Numbers about the fit as a whole, stored as attributes: ``log_evidence``, ``elbo``, ``k_hat``, ...
-    sample_stats, optimization : mapping of str to ndarray
-        Per draw, shape (chain, draw), and per iteration, shape (iteration,).
-    dims, coords : mapping
-        Names and labels of the parameters' axes.
-    interrupted : bool
-        Whether the run was stopped from outside.
-    """
-
-    draws: Mapping[str, np.ndarray]
-    sampler: str
+    draws: Mapping[str, np.ndarray]  # shape (chain, draw, *parameter shape); a point estimate has one
+    sampler: str  # the engine that did the work
     checks: list[Check]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
-    optimization: Mapping[str, np.ndarray] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the fit as a whole: ``log_evidence``, ``k_hat``, ...
+    sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)  # per draw, shape (chain, draw)
+    optimization: Mapping[str, np.ndarray] = field(default_factory=dict)  # per iteration, shape (iteration,)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coords: Mapping[str, Any] = field(default_factory=dict)
-    interrupted: bool = False
+    interrupted: bool = False  # whether the run was stopped from outside

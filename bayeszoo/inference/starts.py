@@ -38,22 +38,11 @@ MOST_COORDINATES = 1000
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A place to begin.
+    """A place to begin, in unconstrained coordinates."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (D,)
-        Where, in unconstrained coordinates.
-    scale : ndarray of shape (D, D) or None
-        Lower triangular: how far a chain may begin from it, in the directions of the posterior. None where it is not
-        known; a chain then begins within one unit of each coordinate.
-    log_mass : float
-        Log of the mass of the posterior about it, up to a constant.
-    """
-
-    x: np.ndarray
-    scale: np.ndarray | None = None
-    log_mass: float = 0.0
+    x: np.ndarray  # shape (D,)
+    scale: np.ndarray | None = None  # lower triangular, (D, D): how far a chain may begin from x; None, within a unit
+    log_mass: float = 0.0  # log of the posterior's mass about it, up to a constant
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
         """Log density of the Laplace approximation at points of shape (draws, D), up to a constant of all starts."""
@@ -80,17 +69,8 @@ class Start:
 
 
 def visits(starts: list[Start], points: np.ndarray) -> float:
-    """Return the least share of points that are of a known mode, relative to the share that its mass should have.
+    """Return the least share of points (draws, D) at a known mode, relative to the share that its mass should have.
 
-    Parameters
-    ----------
-    starts : list of Start
-        Modes with their Laplace approximations.
-    points : ndarray of shape (draws, D)
-        In unconstrained coordinates.
-
-    Notes
-    -----
     Chains that begin at a mode may leave it while they warm up, and agree with each other ever after.
     """
     masses = np.exp([one.log_mass - starts[0].log_mass for one in starts])
@@ -145,10 +125,7 @@ def _modes(problem: Problem) -> list[Any]:
 
 
 def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
-    """Move probabilities and rates of 0, where a mode in the constrained space may be, to where they have a logarithm.
-
-    The mode of the unconstrained density, which is climbed to from there, is inside.
-    """
+    """Move probabilities and rates of 0, where a constrained mode may be, to where they have a logarithm."""
     transforms = {v.name: getattr(density.model.rvs_to_transforms[v], "name", "") for v in density.model.free_RVs}
     return {
         name: np.maximum(values, EDGE) if transforms.get(name) == "simplex" else np.where(values == 0, EDGE, values)

@@ -102,13 +102,7 @@ def stats_of(model: Model, given: Data | Accumulated) -> Any:
 
 
 def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
-    """Return the fields of statistics as arrays of numbers.
-
-    Raises
-    ------
-    InputError
-        When one is not numbers: such statistics cannot be stored.
-    """
+    """Return the fields of statistics as arrays; raise `InputError` when one is not numbers, which cannot be stored."""
     arrays = {f.name: np.asarray(getattr(stats, f.name)) for f in fields(stats)}
     for name, values in arrays.items():
         if values.dtype.kind not in "biuf":

@@ -94,20 +94,7 @@ class Model(ABC):
         return label_of(type(self), fields_of(self))
 
     def entries(self, name: str, size: int | tuple[int, ...]) -> np.ndarray:
-        """Return a hyperparameter with one entry for each label of its axes: its own, or those that stand for all.
-
-        Parameters
-        ----------
-        name : str
-            The field.
-        size : int or tuple of int
-            How many labels the data have along its axes.
-
-        Raises
-        ------
-        InputError
-            When it has another number of entries.
-        """
+        """Return a hyperparameter with an entry for each of ``size`` labels along its axes, or raise `InputError`."""
         values, shape = np.asarray(getattr(self, name), dtype=np.float64), np.atleast_1d(size)
         own = values.shape
         if own != tuple(shape[len(shape) - len(own) :]):

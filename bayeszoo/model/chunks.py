@@ -297,11 +297,7 @@ def _not_looked_for(inputs: Inputs, chunks: int) -> tuple[str, ...]:
 
 
 class Digest:
-    """SHA-256 of canonical arrays that come in parts: the same whatever the parts.
-
-    Each array has a digest of its own, of the bytes of its rows one after the other; the digest of the data is of these
-    with the names, types and shapes.
-    """
+    """SHA-256 of canonical arrays that come in parts, whatever the parts: of the digests of each array's rows."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs, self._types = inputs, dict[str, tuple[str, tuple[int, ...]]]()

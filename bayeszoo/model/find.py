@@ -23,13 +23,7 @@ def builtin_names() -> list[str]:
 
 
 def plugins() -> dict[str, EntryPoint]:
-    """Return other people's installed models by name; none is imported, because a plug-in can do anything you can.
-
-    Raises
-    ------
-    InputError
-        When two installed packages, or a package and the zoo, claim the same name.
-    """
+    """Return other people's installed models by name; none is imported, because a plug-in can do anything you can."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         if point.name in found or point.name in builtin_names():

@@ -35,13 +35,7 @@ _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def probe(path: str | Path, overwrite: bool = False) -> Path:
-    """Check that ``path`` can be written, before any work is done.
-
-    Raises
-    ------
-    InputError
-        When it exists and ``overwrite`` is false, is not a ``.nc`` file, or its folder is missing or not writable.
-    """
+    """Return ``path``, or raise `InputError` unless it is a ``.nc`` file that can be written now."""
     path = Path(path)
     if path.suffixes[-2:] != [".nc", ".partial"] and path.suffix != ".nc":
         raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc")

@@ -203,13 +203,7 @@ def _prior(fit: Fit) -> xr.Dataset:
 
 
 def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Draw from the prior, in closed form where there is one, else from the PyMC declaration; shape (draws, ...).
-
-    Raises
-    ------
-    InputError
-        When the prior is improper.
-    """
+    """Draw (draws, ...) from the prior, in closed form or by its declaration; raise `NoGroup` when it is improper."""
     try:
         with np.errstate(all="ignore"):  # of an improper prior, which is refused below
             drawn = (

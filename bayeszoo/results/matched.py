@@ -24,10 +24,9 @@ _MARK, _MARKS = "numbered_together", itertools.count(1)
 
 
 def matched(trees: list[Any]) -> list[Any]:
-    """Return fits of the same data, those with the same components numbered alike.
+    """Return fits of the same data, their components numbered as in the best of those that show components.
 
-    They are numbered as in the one to be asked about them, the best of those that show components: its own numbers stay
-    as they are. What is returned carries a mark, and is returned as it is when asked for again, all or some of it.
+    What is returned carries a mark, and is returned as it is when asked for again, all or some of it.
     """
     marks = {tree.attrs.get(_MARK) for tree in trees}
     if len(trees) < 2 or (len(marks) == 1 and None not in marks):

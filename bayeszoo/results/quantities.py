@@ -25,44 +25,18 @@ _TAILS = (0.001, 0.999)
 
 
 def labels(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> list[str]:
-    """Name the scalars that are listed one by one, in the order of the table of estimates: ``mu``, ``beta[age]``.
-
-    Where single components are withheld, so are their scalars.
-    """
+    """Name the scalars that are listed one by one, as in the table of estimates: ``mu``, ``beta[age]``."""
     return [label for _, _, _, label in _scalars(tree, groups)]
 
 
 def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
-    """Return the groups whose scalars mean something whatever the order of the components.
-
-    Of a fit that is withheld they are those by which its chains were judged, and that show what is wrong with them.
-    """
+    """Return the groups whose scalars mean something whatever the order of the components."""
     held = tree.attrs["status"] != "ok" or components_withheld(tree)
     return ("invariants",) if "invariants" in tree.children and held else GROUPS
 
 
 def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
-    """Return draws of some scalars as one variable, which every function of ArviZ takes.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        What `fit` returned.
-    quantities : sequence of str, optional
-        Their labels; all that are listed by default.
-    groups : sequence of str
-        Groups of the tree to look in.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``value`` with dims ``chain``, ``draw`` and ``quantity``, whose coordinate is the labels.
-
-    Raises
-    ------
-    InputError
-        When there is no such scalar.
-    """
+    """Return draws of scalars, by default of all, as ``value`` with dims ``chain``, ``draw`` and ``quantity``."""
     found = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
     chosen = list(found) if quantities is None else list(quantities)
     if unknown := [label for label in chosen if label not in found]:
@@ -124,18 +98,8 @@ def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> 
 def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the closed-form marginal density of each scalar that has one, or None where none has.
 
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        What `fit` returned, by any method.
-    quantities : sequence of str
-        Labels of scalars.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        ``value`` with dims ``plot_axis`` (``x``, ``y``), ``point`` and ``quantity``: the form that ArviZ draws. The
-        density is the difference of the distribution function, between the quantiles 0.001 and 0.999.
+    ``value`` has dims ``plot_axis`` (x, y), ``point`` and ``quantity``, the form that ArviZ draws: differences of the
+    distribution function between the quantiles 0.001 and 0.999.
     """
     marginals, curves = Fit(tree).posterior or {}, {}
     for _, name, index, label in _scalars(tree, GROUPS):
@@ -158,10 +122,7 @@ def _density(marginal: Any, index: tuple[int, ...]) -> np.ndarray:
 
 
 def modes(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
-    """Return the mode of the posterior, in the constrained space, of each scalar; None where it is not known.
-
-    It is the estimate itself of a fit by ``map``, else that of the closed form, where the model has one.
-    """
+    """Return each scalar's mode of the posterior in the constrained space, by ``map`` or closed form."""
     if tree.attrs["method"] == "map":
         values = dict(zip(labels(tree), draws_of(tree)["value"].to_numpy()[0, 0].tolist(), strict=True))
     else:

@@ -162,26 +162,14 @@ class Fit:
 
     @property
     def given(self) -> Data | Accumulated:
-        """The data, or their statistics where only those were kept.
-
-        Raises
-        ------
-        InputError
-            When they are not what the stored digest says.
-        """
+        """The data, or their statistics; `InputError` when they are not what the stored digest says."""
         of_rows = self.tree.attrs.get("data_from") != "statistics"
         compute = self._rows if of_rows else self._accumulated
         return cast(Data | Accumulated, self._kept("given", self._arrays_now(), compute))
 
     @property
     def data(self) -> Data:
-        """The data rows.
-
-        Raises
-        ------
-        InputError
-            When they are not what the stored digest says, or only statistics of them were kept.
-        """
+        """The data rows; `InputError` when they are not what the stored digest says, or were not kept."""
         return rows_of(self.given)
 
     @property

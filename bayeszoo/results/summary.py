@@ -155,21 +155,9 @@ def _diagnosed(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
 
 
 def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the posterior probability that each entry of a parameter is > 0, and its Monte Carlo standard error.
+    """Return P(entry > 0) for each entry of a parameter, and its Monte Carlo error, 0 in closed form; None if withheld.
 
     It tells what an estimate of exactly 0 says nothing about.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        What `fit` returned. An exact fit gives the closed form, with error 0; others the share of their draws.
-    name : str
-        The parameter.
-
-    Returns
-    -------
-    tuple of two ndarrays of the parameter's shape, or None
-        None for point estimates, and for fits that did not pass their gate.
     """
     fit = Fit(tree)
     if fit.status != "ok" or fit.kind == "point estimate":
@@ -183,13 +171,9 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
 
 
 def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Measure a parameter's summary against the closed form, where there is one.
+    """Measure a parameter's summary against the closed form.
 
-    Returns
-    -------
-    dict
-        ``error_sd``, the error of the mean in posterior standard deviations; ``sd_ratio``; and for draws of a sampler
-        ``error_mcse``, the error of the mean in Monte Carlo standard errors.
+    The error of the mean, ``error_sd`` in posterior sd and ``error_mcse`` in Monte Carlo errors, and ``sd_ratio``.
     """
     mean, sd, mcse = found["mean"], found["sd"], found["mcse_mean"]
     if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):

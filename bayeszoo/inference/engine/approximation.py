@@ -31,17 +31,10 @@ _EVIDENCE = {"log_evidence", "elbo", "elbo_se"}
 
 @dataclass(frozen=True)
 class Gaussian:
-    """q(x) = N(mean, scale scale') over unconstrained coordinates.
+    """q(x) = N(mean, scale scale') over unconstrained coordinates."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (D,)
-    scale : ndarray of shape (D, D)
-        Lower triangular with a positive diagonal.
-    """
-
-    mean: np.ndarray
-    scale: np.ndarray
+    mean: np.ndarray  # shape (D,)
+    scale: np.ndarray  # shape (D, D), lower triangular with a positive diagonal
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """Map standard normal draws, shape (..., D), to points."""
@@ -159,13 +152,7 @@ def _without_evidence(facts: dict[str, Any], problem: Problem) -> dict[str, Any]
 
 
 def gaussian(mode: Mode) -> Gaussian:
-    """Return the Gaussian with the mode's curvature.
-
-    Raises
-    ------
-    NumericalError
-        When the curvature is not positive definite: the point is not a maximum, or a direction is flat.
-    """
+    """Return the Gaussian with the mode's curvature, or raise `NumericalError` where that is not positive definite."""
     try:
         upper = np.linalg.cholesky(mode.precision).T
     except np.linalg.LinAlgError:

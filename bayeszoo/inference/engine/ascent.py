@@ -51,21 +51,11 @@ Fingerprint = Callable[[Any], np.ndarray | None]
 
 @dataclass(frozen=True)
 class Effort:
-    """How far to climb, and how often.
+    """How far to climb, and how often."""
 
-    Attributes
-    ----------
-    gain_left : float
-        Share of the objective's size that a climb may have left.
-    steps : int
-        Of one climb, at most.
-    budget : float
-        Steps of all climbs after which no further one is begun.
-    """
-
-    gain_left: float = GAIN_LEFT
-    steps: int = field(default_factory=lambda: MAX_STEPS)
-    budget: float = math.inf
+    gain_left: float = GAIN_LEFT  # share of the objective's size that a climb may have left
+    steps: int = field(default_factory=lambda: MAX_STEPS)  # of one climb, at most
+    budget: float = math.inf  # steps of all climbs after which no further one is begun
 
     @classmethod
     def of(cls, model: Model, data: Any) -> Effort:
@@ -90,33 +80,15 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Climb:
-    """One climb.
+    """One climb."""
 
-    Attributes
-    ----------
-    state : Any
-        Where it ended: the parameters of EM, q(theta) of variational Bayes.
-    objective : float
-        The height there.
-    expectation : Expectation
-        The E-step there.
-    trace : ndarray of shape (steps,)
-        The height at each step.
-    gain_left : float
-        What further steps would gain by Aitken's extrapolation, as a share of max(1, |objective|).
-    degenerate : str
-        Why it cannot be the answer, if it cannot.
-    may_stop : bool
-        Whether it may be the answer though it was stopped early.
-    """
-
-    state: Any = field(repr=False)
-    objective: float
-    expectation: Expectation = field(repr=False)
-    trace: np.ndarray = field(repr=False)
-    gain_left: float
-    degenerate: str = ""
-    may_stop: bool = False
+    state: Any = field(repr=False)  # where it ended: parameters, or q(theta)
+    objective: float  # the height there
+    expectation: Expectation = field(repr=False)  # the E-step there
+    trace: np.ndarray = field(repr=False)  # the height at each step
+    gain_left: float  # what further steps would gain, as a share of max(1, |objective|)
+    degenerate: str = ""  # why it cannot be the answer, if it cannot
+    may_stop: bool = False  # whether it may be the answer though it was stopped early
 
     @property
     def is_sound(self) -> bool:
@@ -128,19 +100,12 @@ class Climb:
 class Search:
     """All climbs of one problem.
 
-    Attributes
-    ----------
-    climbs : list of Climb
-        The sound ones first, from the highest down.
-    collapsed : int
-        How many starts led to a point where the steps are not defined, as an empty component.
-    fingerprint : callable
-        ``fingerprint(state) -> ndarray`` in nats, which does not depend on labels: it tells apart maxima that happen to
-        have one height, such as mirror images. By default None: their heights alone tell them apart.
+    ``fingerprint(state)`` is an array in nats that does not depend on labels: it tells apart maxima that happen to have
+    one height, such as mirror images. Where it is None, their heights alone tell them apart.
     """
 
-    climbs: list[Climb]
-    collapsed: int
+    climbs: list[Climb]  # the sound ones first, from the highest down
+    collapsed: int  # starts that led to where the steps are not defined, as an empty component
     fingerprint: Fingerprint = lambda state: None
     effort: Effort = field(default_factory=Effort)
 
@@ -200,23 +165,9 @@ class Search:
 
 
 def climb(state: Any, evaluate: Evaluate, update: Update, effort: Effort | None = None) -> Climb:
-    """Alternate steps from ``state`` until nothing is left to gain.
+    """Alternate ``evaluate(state) -> (objective, expectation)`` and ``update(stats) -> state`` until nothing is gained.
 
-    Parameters
-    ----------
-    state : Any
-        The start.
-    evaluate : callable
-        ``evaluate(state) -> (objective, expectation)``: the E-step.
-    update : callable
-        ``update(expectation.stats) -> state``: the M-step.
-    effort : Effort
-        How far to climb.
-
-    Raises
-    ------
-    NumericalError
-        When the objective falls, which is a bug in the steps, or is not finite.
+    Raises `NumericalError` when the objective falls, which is a bug in the steps, or is not finite.
     """
     effort = effort or Effort()
     height, expectation = evaluate(state)
@@ -272,32 +223,10 @@ def search(
     fingerprint: Fingerprint = lambda state: None,
     effort: Effort | None = None,
 ) -> Search:
-    """Climb from many starts, and from more of them until two have reached the best.
+    """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
 
-    Parameters
-    ----------
-    begin : callable
-        ``begin(rng) -> state``.
-    evaluate, update : callable
-        As of `climb`.
-    rng : numpy.random.Generator
-        Of the starts.
-    reporter : Reporter
-        Takes progress.
-    suspect : callable
-        ``suspect(state) -> str`` says why a maximum cannot be the answer.
-    restarts : int
-        How many starts at first; at most ``MOST_RESTARTS``, or as many as are asked for.
-    fingerprint : callable
-        As of `Search`.
-    effort : Effort
-        How far to climb, and how often: where steps are costly two climbs are enough, unless more than 20 were asked
-        for, and no further ones are made in search of a second that reaches the best.
-
-    Raises
-    ------
-    NumericalError
-        When no climb gave an answer.
+    ``suspect(state)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, and up to
+    `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
     """
     climbs: list[Climb] = []
     collapsed, reason, effort = 0, "", effort or Effort()

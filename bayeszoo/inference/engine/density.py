@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 def improper(model: pm.Model) -> list[str]:
-    """Name the free variables with a flat prior, `pm.Flat` or `pm.HalfFlat`, which does not integrate to one.
-
-    Other improper priors (of a `pm.Potential` or a `pm.CustomDist`) are not seen.
-    """
+    """Name the free variables with a prior `pm.Flat` or `pm.HalfFlat`; improper priors of other kinds are not seen."""
     import pymc as pm
 
     flat = pm.Flat.rv_type, pm.HalfFlat.rv_type
@@ -44,31 +41,15 @@ def no_evidence(model: pm.Model) -> str | None:
 def strict() -> Any:
     """Return a context in which numba keeps the order of additions that the code has.
 
-    Otherwise a function that was compiled a moment ago and the same one from the cache on disk may differ in the last
-    bit, and NUTS makes other draws of it.
+    Otherwise a function compiled a moment ago and the same one from the cache on disk may differ in the last bit.
     """
     return pytensor.config.change_flags(numba__fastmath=False)
 
 
 class Density:
-    """A PyMC model as functions of a flat unconstrained point.
+    """A PyMC model, whose free variables are continuous, as functions of a flat unconstrained point of shape (size,).
 
-    Parameters
-    ----------
-    model : pymc.Model
-        Free variables must be continuous.
-    mode : str
-        PyTensor's way of compiling: numba's, which is fast to run, or ``"FAST_COMPILE"``, which is fast to compile.
-
-    Attributes
-    ----------
-    size : int
-        D, the number of unconstrained coordinates.
-
-    Raises
-    ------
-    InputError
-        When a free variable is discrete.
+    ``mode`` is PyTensor's: "NUMBA", which is fast to run, or "FAST_COMPILE", which is fast to compile.
     """
 
     def __init__(self, model: pm.Model, mode: str = "NUMBA") -> None:

@@ -18,16 +18,9 @@ from bayeszoo.model.capabilities import Expectation
 
 
 class Accelerated:
-    """The steps of a climb, two at a time, with a jump; give its `evaluate` and `update` to `ascent.search`.
+    """The steps of a climb, two at a time, with a jump; `ascent.search` takes its `evaluate` and `update`.
 
-    Parameters
-    ----------
-    evaluate, update : callable
-        As of `ascent.climb`.
-    to_vector : callable
-        ``to_vector(state) -> ndarray``, coordinates in which steps are of like size.
-    from_vector : callable
-        ``from_vector(vector) -> state or None``: None outside the space of parameters.
+    ``to_vector(state)`` gives coordinates in which steps are of like size; ``from_vector`` None outside their space.
     """
 
     def __init__(

@@ -32,56 +32,26 @@ _START_DRAWS = 400
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """How the labels of each draw are permuted into one order.
+    """How the labels of each draw are permuted into one order, by decreasing mean weight.
 
-    Attributes
-    ----------
-    permutations : ndarray of int, shape (chain, draw, K)
-        Entry k is the draw's own component that becomes component k: what `permute` takes, and `inverse` undoes.
-        Components are numbered by decreasing mean weight.
-    responsibilities : ndarray of shape (rows, K)
-        Mean over the aligned draws, of the rows that were looked at: what `match` takes.
-    stability : ndarray of shape (K,)
-        How far the draws agree about what each component is, above chance: 1 where the component has the same
-        responsibilities in every draw, 0 where they are no more like the mean than those of a component taken at
-        random. Low numbers say that a component is not one thing, and that summaries of its parameters mean little;
-        overlap of components alone does not lower it. NaN of a component that no draw gives a row.
-
-    Notes
-    -----
-    A draw's responsibilities p and their mean q are compared by Jaccard's index, the sum over rows of min(p, q) over
-    that of max(p, q), averaged over draws, as Hennig (2007, Computational Statistics & Data Analysis 52, 258-271) does
-    with clusters. As Cohen's kappa does, stability takes off the likeness of components at random:
-    (likeness - chance) / (1 - chance).
+    ``stability``, shape (K,), is 1 where a component has the same responsibilities in every draw, 0 where they are no
+    more like the mean than those of a component at random, and NaN where no draw gives it a row. Responsibilities p and
+    their mean q are compared by Jaccard's index, the sum over rows of min(p, q) over that of max(p, q), as Hennig
+    (2007, Computational Statistics & Data Analysis 52, 258-271) does; as in Cohen's kappa the likeness of components at
+    random is taken off, (likeness - chance) / (1 - chance), so that overlap of components alone does not lower it.
     """
 
-    permutations: np.ndarray
-    responsibilities: np.ndarray
+    permutations: np.ndarray  # shape (chain, draw, K): entry k is the draw's own component that becomes component k
+    responsibilities: np.ndarray  # shape (rows, K): mean over the aligned draws, of the rows that were looked at
     stability: np.ndarray
 
 
 def align(model: Any, params: Values, data: Values) -> Alignment:
-    """Find the permutation of each draw's labels that makes the draws most alike.
+    """Find the permutation of each draw's labels that makes the draws (chain, draw, ...) most alike.
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Symmetric` and `Latent`.
-    params : mapping of str to ndarray
-        Draws of shape (chain, draw, *parameter shape).
-    data : mapping of str to ndarray
-        The rows of the fit. Of more than 1000, 1000 are looked at, always the same.
-
-    Returns
-    -------
-    Alignment
-        Where the prior tells the labels apart, its permutations change nothing.
-
-    Notes
-    -----
     The best permutations given the mean responsibilities (an assignment problem for each draw) and the mean given the
-    permutations are found in turn until neither gains. That ends in a local optimum; it is the best found from
-    several draws as starts.
+    permutations are found in turn until neither gains; of several draws as starts the best is kept. Of more than 1000
+    rows, 1000 are looked at, always the same. Where the prior tells the labels apart, the permutations change nothing.
     """
     p = _responsibilities(model, params, data)
     T, K, _ = p.shape
@@ -95,26 +65,9 @@ def align(model: Any, params: Values, data: Values) -> Alignment:
 
 
 def permute(model: Any, params: Values, permutations: np.ndarray) -> dict[str, Any]:
-    """Relabel the components of each draw.
+    """Relabel each draw by permutations (*leading, K): the same numbers, bit for bit, in another order.
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Symmetric`: the axis that it names, and the one with ``_2``, are permuted wherever ``dims`` has them.
-    params : mapping of str to ndarray
-        Of shape (*leading, *parameter shape).
-    permutations : ndarray of int, shape (*leading, K)
-        Entry k is the component that becomes component k.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The same numbers, bit for bit, in another order.
-
-    Raises
-    ------
-    InputError
-        When an axis has another length than the permutations.
+    The axis that the model names as exchangeable, and the one with ``_2``, are permuted wherever ``dims`` has them.
     """
     axis = model.exchangeable()
     if axis is None:
@@ -128,28 +81,9 @@ def inverse(permutations: np.ndarray) -> np.ndarray:
 
 
 def match(model: Any, params: Values, responsibilities: np.ndarray, data: Values) -> np.ndarray:
-    """Find the one permutation that brings the labels of a fit to those of another fit to the same data.
+    """Find the permutation, shape (K,), that brings the labels of aligned draws to those of another fit to the data.
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Symmetric` and `Latent`.
-    params : mapping of str to ndarray
-        Draws of shape (chain, draw, *parameter shape), aligned.
-    responsibilities : ndarray of shape (rows, K)
-        `Alignment.responsibilities` of the other fit.
-    data : mapping of str to ndarray
-        The rows of both fits.
-
-    Returns
-    -------
-    ndarray of int, shape (K,)
-        Entry k is the component that is the other fit's component k. To be broadcast over the draws for `permute`.
-
-    Raises
-    ------
-    InputError
-        When the other fit has another number of components, or of rows.
+    ``responsibilities``, shape (rows, K), are those of the other fit, which must have as many components.
     """
     p = _responsibilities(model, params, data).mean(axis=0, keepdims=True)
     if p[0].T.shape != responsibilities.shape:
@@ -210,8 +144,7 @@ def _climb(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, float]:
 def _nearest(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the permutation of each draw, shape (draws, K), that is nearest to ``q``, and their cost.
 
-    The cost is the cross entropy of smoothed responsibilities: it is the divergence of Stephens but for the entropy of
-    the draws, which no permutation changes.
+    The cost is a cross entropy: Stephens' divergence but for the entropy of the draws, which no permutation changes.
     """
     costs = _costs(p, q)
     permutations = np.array([scipy.optimize.linear_sum_assignment(cost)[1] for cost in costs])

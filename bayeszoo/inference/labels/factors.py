@@ -23,35 +23,18 @@ _START_DRAWS = 400
 
 @dataclass(frozen=True, eq=False)
 class FactorAlignment:
-    """How the factors of each draw are put in one order, longest first, and which of them change their signs.
+    """How the factors of each draw are put in one order, longest first, and which of them change their signs."""
 
-    Attributes
-    ----------
-    permutations : ndarray of int, shape (chain, draw, q)
-        Entry k is the draw's own factor that becomes factor k.
-    signs : ndarray of shape (chain, draw, q)
-        What it is multiplied by then: 1 or -1.
-    stability : ndarray of shape (q,)
-        Squared length of the mean loadings of each factor over their mean squared length: 1 where all draws have the
-        same, 0 where they have nothing in common.
-    """
-
-    permutations: np.ndarray
-    signs: np.ndarray
+    permutations: np.ndarray  # shape (chain, draw, q): entry k is the draw's own factor that becomes factor k
+    signs: np.ndarray  # shape (chain, draw, q): what it is multiplied by then, 1 or -1
     stability: np.ndarray
+    """Squared length of the mean loadings of each factor over their mean squared length, from 0 to 1."""
 
 
 def align(loadings: np.ndarray) -> FactorAlignment:
-    """Find the order and the signs of each draw's factors that make the draws most alike.
+    """Find the order and the signs of the factors of loadings (chain, draw, D, q) that make the draws most alike.
 
-    Parameters
-    ----------
-    loadings : ndarray of shape (chain, draw, D, q)
-
-    Notes
-    -----
-    The mean has the sign that makes its largest entry positive. The search ends in a local optimum; it is the best of
-    those found from several draws.
+    The mean's largest entry is positive. The search ends in a local optimum, the best of those from several draws.
     """
     shape, q = loadings.shape[:2], loadings.shape[-1]
     W = loadings.reshape(-1, *loadings.shape[2:])
@@ -68,10 +51,7 @@ def align(loadings: np.ndarray) -> FactorAlignment:
 
 
 def in_one_order(loadings: np.ndarray) -> FactorAlignment:
-    """Order factors by their mean squared length and make their means upright, alike in all draws (chain, draw, D, q).
-
-    For draws of an approximation, which have their factors in one order already.
-    """
+    """Order an approximation's factors (chain, draw, D, q), alike in all draws, by mean squared length, upright."""
     lengths = np.square(loadings).sum(axis=2).mean(axis=(0, 1))
     order = np.argsort(-lengths, kind="stable")
     signs = _upright(loadings.mean(axis=(0, 1))[:, order])

@@ -15,17 +15,7 @@ _CELLS = 2**18
 
 
 def in_chunks(model: Latent, params: Values, data: Values) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield the latent variables of some draws at a time: which draws, and an array of shape (draws, rows, K).
-
-    Parameters
-    ----------
-    model : Model
-        Must be `Latent`.
-    params : mapping of str to ndarray
-        Of shape (draw, *parameter shape).
-    data : mapping of str to ndarray
-        The rows.
-    """
+    """Yield which draws, and their latent variables (draws, rows, K), some at a time; params are (draw, ...)."""
     total = len(next(iter(params.values())))
     size = max(_CELLS // max(model.inputs.size(data), 1), 1)
     for first in range(0, total, size):

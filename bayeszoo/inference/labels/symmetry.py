@@ -27,27 +27,13 @@ MIN_STABILITY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Draws whose labels were put in one order.
+    """Draws whose labels were put in one order: the same numbers, bit for bit, under other labels."""
 
-    Attributes
-    ----------
-    draws : mapping of str to ndarray
-        Shape (chain, draw, *parameter shape): the same numbers bit for bit, under other labels.
-    permutations : ndarray of int, shape (chain, draw, K)
-        Entry k is the sampler's component that became component k; `align.inverse` undoes it.
-    stability : ndarray of shape (K,) or None
-        As of `align.Alignment`; None of an approximation, whose draws have their labels in one order.
-    withheld : str
-        Why the parameters of single components are not to be shown, if they are not.
-    signs : ndarray of shape (chain, draw, K) or None
-        Of factors, what each was multiplied by afterwards, 1 or -1; `align_factors.undone` undoes both.
-    """
-
-    draws: Mapping[str, np.ndarray]
-    permutations: np.ndarray
-    stability: np.ndarray | None = None
-    withheld: str = ""
-    signs: np.ndarray | None = None
+    draws: Mapping[str, np.ndarray]  # shape (chain, draw, *parameter shape)
+    permutations: np.ndarray  # shape (chain, draw, K): entry k is the sampler's component that became k
+    stability: np.ndarray | None = None  # as of `Alignment`, shape (K,); None of an approximation
+    withheld: str = ""  # why the parameters of single components are not to be shown, if they are not
+    signs: np.ndarray | None = None  # of factors, shape (chain, draw, K): what each was multiplied by, 1 or -1
 
 
 def is_symmetric(model: Model) -> TypeGuard[Symmetric]:
@@ -69,8 +55,8 @@ def label_free(model: Model, draws: Mapping[str, np.ndarray], data: Any) -> Any:
 def _moving(values: np.ndarray) -> np.ndarray:
     """Return the entries that move, of shape (chain, draw, entries).
 
-    Where components lie far apart, the probability that two rows are of one is 0 or 1 to rounding whatever the draw,
-    and says nothing of the chains. One that is stuck is stuck in the log likelihood, which is one entry and is kept.
+    The probability that two rows far apart are of one component is 0 or 1 to rounding whatever the draw, and says
+    nothing. A chain that is stuck shows in the log likelihood, which is one entry and is kept.
     """
     flat = values.reshape(*values.shape[:2], -1)
     still = flat.std(axis=(0, 1)) <= 1e-9 * np.maximum(1.0, np.abs(flat.mean(axis=(0, 1))))
@@ -80,8 +66,7 @@ def _moving(values: np.ndarray) -> np.ndarray:
 def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str) -> Labelled | None:
     """Put the labels of draws in one order, by decreasing weight; None where labels have a meaning.
 
-    Draws that a sampler or enumeration gave are aligned one by one; an approximation has its labels in one order
-    already, and only that is changed.
+    Sampled and exact draws are aligned one by one; those of an approximation have their labels in one order already.
     """
     if not is_symmetric(model):
         return None
@@ -138,10 +123,7 @@ def _withheld(model: Symmetric, aligned: Mapping[str, np.ndarray], stability: np
 
 
 def some_entries(values: np.ndarray) -> np.ndarray:
-    """Return the entries of a parameter that are diagnosed, of shape (chain, draw, entries): all of them, if few.
-
-    Of many one half are the largest in the mean, and the other is taken evenly from the rest.
-    """
+    """Return the entries to be diagnosed, of shape (chain, draw, entries): of many the largest, and some others."""
     flat = values.reshape(*values.shape[:2], -1)
     if flat.shape[2] <= MOST:
         return flat

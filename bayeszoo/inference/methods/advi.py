@@ -41,18 +41,10 @@ MAX_LOG_SCALE = 300.0
 
 @dataclass(frozen=True)
 class Family:
-    """Gaussians base.mean + base.scale (m + T z), with T diagonal (mean field) or lower triangular (full rank).
+    """Gaussians base.mean + base.scale (m + T z), with T diagonal (mean field) or lower triangular (full rank)."""
 
-    Attributes
-    ----------
-    base : Gaussian
-        A first guess; in its coordinates the optimum is near m = 0, T = I, which is what makes L-BFGS fast.
-    full_rank : bool
-        Whether T has entries below the diagonal.
-    """
-
-    base: Gaussian
-    full_rank: bool
+    base: Gaussian  # a first guess, in whose coordinates the optimum is near m = 0, T = I
+    full_rank: bool  # whether T has entries below the diagonal
 
     @property
     def size(self) -> int:

@@ -65,15 +65,7 @@ def climbs(
     restarts: int = RESTARTS,
     reporter: Reporter | None = None,
 ) -> Search:
-    """Climb from many starts; ``flat`` leaves the prior out.
-
-    The steps are given ``data``: the rows, or the statistics of a model that is `Sufficient`.
-
-    Raises
-    ------
-    NumericalError
-        When no climb gave an answer.
-    """
+    """Climb from many starts, with ``flat`` without the prior; the steps are given ``data``, rows or statistics."""
 
     def evaluate(params: Values) -> tuple[float, Expectation]:
         expectation = model.e_step(params, data)
@@ -103,13 +95,7 @@ def climbs(
 
 
 def mle(model: EM, data: Any) -> dict[str, Any]:
-    """Return the maximum of the likelihood: in closed form where the model has one for these data, else by climbs.
-
-    Raises
-    ------
-    NumericalError
-        When there is none.
-    """
+    """Return the maximum of the likelihood: in closed form where the model has one for these data, else by climbs."""
     params = model.closed_mle(data)
     state: dict[str, Any] = climbs(model, data, np.random.default_rng(0), True).best.state if params is None else params
     return state

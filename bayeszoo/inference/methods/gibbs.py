@@ -118,28 +118,14 @@ def _longer_may_help(checks: list[Check]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The draws of all chains.
+    """The draws of all chains."""
 
-    Attributes
-    ----------
-    draws : dict of str to ndarray
-        Of shape (chain, draw, *parameter shape).
-    log_joint : ndarray of shape (chain, draw)
-        Of the latent variables that each draw was made from.
-    """
-
-    draws: dict[str, np.ndarray]
-    log_joint: np.ndarray
+    draws: dict[str, np.ndarray]  # shape (chain, draw, *parameter shape)
+    log_joint: np.ndarray  # shape (chain, draw): of the latent variables that each draw was made from
 
     @classmethod
     def like(cls, chain: Chain, size: tuple[int, int]) -> Kept:
-        """Make room for so many chains and draws, of which the given chain makes one.
-
-        Raises
-        ------
-        InputError
-            When they would take more than 2 GB.
-        """
+        """Make room for so many chains and draws of a chain, or raise `InputError` if they need too much memory."""
         shapes = {name: np.shape(values) for name, values in chain.draw().items()}
         one = 8 * sum(map(math.prod, shapes.values()))
         if (taken := size[0] * size[1] * one) > MOST_BYTES:
@@ -163,17 +149,7 @@ class Kept:
 
 
 class Sampling:
-    """Chains on their way, each in a thread of its own; where there is a warmup they are annealed first.
-
-    Parameters
-    ----------
-    chains : list of Chain
-        They go on from where they are.
-    kept : Kept
-        Where their draws are put.
-    tune, thin : int
-        Sweeps before the draws, and for each of them.
-    """
+    """Chains on their way, each in a thread of its own; in a warmup of ``tune`` sweeps they are annealed first."""
 
     def __init__(self, chains: list[Chain], kept: Kept, tune: int, thin: int) -> None:
         self._chains, self._kept, self._tune, self._thin = chains, kept, tune, thin

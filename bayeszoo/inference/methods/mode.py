@@ -109,8 +109,8 @@ def _steps(problem: Problem) -> Posterior:
 def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarray]]:
     """Yield points a thousandth of the posterior's width away, on every side of the point.
 
-    Parameter spaces are convex (numbers, simplexes, covariances): a step towards a draw stays inside, and so does one
-    along the difference of two draws unless the point is on the edge.
+    Parameter spaces are convex: a step towards a draw stays inside; so does one along the difference of two, off the
+    edge.
     """
     draws = posterior.rvs(STEPS + 1, np.random.default_rng(0))
     here = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}

@@ -301,8 +301,7 @@ def _shared_function(problem: Problem, start: Start) -> Any:
 def _beginning(density: Density, start: Start) -> Callable[[int], np.ndarray]:
     """Return a function of a seed that gives a point near the start.
 
-    It runs in nutpie's threads and so must not compile anything: PyTensor's settings are global, and a compilation
-    there can leave the whole process in its slow mode.
+    It runs in nutpie's threads and so must not compile anything: PyTensor's settings are global to the process.
     """
     joint = density.joint
     return lambda seed: start.near(seed, joint)

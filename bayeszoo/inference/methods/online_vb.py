@@ -95,22 +95,7 @@ def climbed(
     step: Step,
     reporter: Reporter | None = None,
 ) -> Any:
-    """Return q of all rows after so many passes, from a random start.
-
-    Parameters
-    ----------
-    model : Model
-        Must be `Stochastic`.
-    data : mapping of str to ndarray
-    rng : numpy.random.Generator
-        Of the start and of the order of the rows.
-    batch, passes : int
-        As of `run`.
-    step : callable
-        ``step(t)``: how far the shared q moves at minibatch t = 0, 1, ..., from 0 to 1.
-    reporter : Reporter, optional
-        Takes progress.
-    """
+    """Return q of all rows after so many passes from a random start; minibatch t moves the shared q by ``step(t)``."""
     inputs, q, t = model.inputs, model.vb_start(data, rng), 0
     size = inputs.size(data)
     for done in range(passes):

@@ -110,8 +110,7 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
 def _finer(threshold: float) -> float:
     """Return a threshold that loses a quarter of the particles at each step.
 
-    All runs at one threshold share a bias that their scatter does not show (0.2 nats at 1 success in a million, with a
-    scatter of 0.02); how much the answer moves under finer tempering shows it.
+    All runs at one threshold share a bias that their scatter does not show (0.2 nats at 1 success in a million).
     """
     return 1 - (1 - threshold) / 4
 

@@ -59,22 +59,9 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
 
 
 def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Draw from q(theta), as many as memory allows, and say how well it covers the posterior.
+    """Draw chains and draws of q(theta), of at most 2 ** 24 numbers, and return with them the facts about how q covers.
 
-    Parameters
-    ----------
-    problem : Problem
-    q : Any
-        The end of a climb.
-    shape : tuple of int
-        Chains and draws of each that were asked for.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The draws; fewer of so many coordinates that they would have more than 2 ** 24 numbers.
-    dict
-        ``k_hat`` and ``k_hat_draws``; of many coordinates k-hat is None, and ``k_hat_withheld`` says why.
+    Of many coordinates ``k_hat`` is None, and ``k_hat_withheld`` says why.
     """
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
@@ -118,25 +105,11 @@ def climbs(
 
 
 def coverage(problem: Problem, q: Any) -> dict[str, Any]:
-    """Return how well q(theta) covers the posterior: the Pareto shape of its importance weights.
+    """Return ``k_hat`` of q(theta)'s importance weights, and ``k_hat_draws``: more, as long as it is above its limit.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its model must be `Variational`.
-    q : Any
-        The end of a climb.
-
-    Returns
-    -------
-    dict
-        ``k_hat`` and ``k_hat_draws``, with more draws as long as it is above its limit.
-
-    Notes
-    -----
-    Where labels mean nothing the posterior has a copy for each of their orders and q covers one; the average of q over
-    the orders covers all, and gives the same weights whatever the order that a draw is from. The mean of the weights is
-    not reported: mass about modes that q does not cover would be missing in it, and in its error.
+    Where labels mean nothing q covers one of their orders; q averaged over the orders covers all, and has the same
+    weights. The mean of the weights is not reported: mass about modes that q does not cover would be missing in it and
+    its error.
     """
     draws = WEIGHTS
     k_hat = pareto_k(_log_weights(problem, q, draws))
