@@ -21,7 +21,6 @@ from bayeszoo.foundation.quadrature import Rule
 
 full = sys.modules["bayeszoo.comparison.evidence.full_bayes"]
 grid = sys.modules["bayeszoo.comparison.evidence.grid"]
-integral = sys.modules["bayeszoo.comparison.evidence.integral"]
 
 Y = np.random.default_rng(0).normal(3, 2, 8)
 SMALL = (
@@ -163,7 +162,7 @@ def test_a_forgotten_variance_between_or_jacobian_is_seen(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(full, "total", within_only)
         assert not weight_is_scipy_s(bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma"))
-    monkeypatch.setattr(grid.Axis, "log_slope", lambda self, places: 0 * places)
+    monkeypatch.setattr(grid.Coordinates, "slopes", lambda self, x: np.ones_like(x))
     assert not evidence_is_student_t(integrated())
 
 
@@ -319,7 +318,7 @@ def test_infinite_moments_stay_infinite():
 
 
 def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
-    monkeypatch.setattr(integral, "INTERVALS", {1: (12, 12), 2: (12, 12)})
+    monkeypatch.setattr(grid, "INTERVALS", {1: (12, 12), 2: (12, 12)})
     found = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma")
     assert found.status == "not converged"
     assert found.log_evidence_error > 1e-4

@@ -21,7 +21,6 @@ from bayeszoo.families.documents.dirichlet_fit import LARGEST, SMALLEST
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
-from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Expectation, Variational
 
 WITHHELD = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
@@ -52,7 +51,7 @@ class EmpiricalBayesByVB(EmpiricalBayes):
 
 
 def by_vb(
-    model: Model,
+    model: Variational,
     data: Data,
     over: Sequence[str],
     *,
@@ -60,39 +59,14 @@ def by_vb(
     seed: int = 0,
     reporter: Reporter | None = None,
 ) -> EmpiricalBayesByVB:
-    """Choose fields so that the ELBO is largest.
+    """Choose fields so that the ELBO is largest, by climbs from the fields given, each with a q at random.
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Variational`, with a method ``vb_choose(q, over)`` that returns the model whose fields make the ELBO
-        largest at q, and q beside its prior.
-    data : Data
-        What `read` gave.
-    over : sequence of str
-        The fields. One number stays one number; of a vector every entry is chosen.
-    starts : int
-        Climbs from the fields given, each with a q at random; of large data fewer.
-    seed : int
-        Of these.
-    reporter : Reporter, optional
-        Takes progress.
-
-    Returns
-    -------
-    EmpiricalBayesByVB
-        Its status is not ``"ok"`` where a field went to the edge of the search, 1e-6 or 1e6, or the best climb did not
-        converge or was reached once only.
-
-    Raises
-    ------
-    InputError
-        When the model cannot choose such a field.
-    NumericalError
-        When no climb converged, as where a field has no best value.
+    Its status is not ``"ok"`` where a field went to the edge of the search, 1e-6 or 1e6, or the best climb did not
+    converge or was reached once only. Raises `InputError` where the model cannot choose such a field, `NumericalError`
+    where no climb converged, as where a field has no best value.
     """
     for name in over:
-        if not isinstance(model, Variational) or name not in model.chosen_by_vb:
+        if name not in model.chosen_by_vb:
             raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes")
     climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter)
     after = climbed.best.state[0]
@@ -115,7 +89,12 @@ def by_vb(
 
 
 def _search(
-    model: Any, data: Data, over: tuple[str, ...], starts: int, rng: np.random.Generator, reporter: Reporter | None
+    model: Variational,
+    data: Data,
+    over: tuple[str, ...],
+    starts: int,
+    rng: np.random.Generator,
+    reporter: Reporter | None,
 ) -> tuple[Search, float]:
     """Climb the ELBO over q and the fields, from optima of q at the fields given, and return the best of these.
 

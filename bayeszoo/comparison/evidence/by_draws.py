@@ -1,29 +1,57 @@
-"""Empirical Bayes by draws, where the evidence has no closed form: fields of the prior chosen by Monte Carlo EM."""
+"""Empirical Bayes by Monte Carlo EM, where the evidence has no closed form: fields of the prior chosen by draws.
+
+A field eta that only the prior depends on is moved to where the mean log prior density of the posterior's draws is
+largest; then the posterior is drawn anew (Casella 2001; Park and Casella 2008, section 3.1). For Laplace weights of
+scale b that is b = E[mean of |w_j|]. With the score s = d log p(w | eta) / d log eta of the draws,
+
+    d log Z / d log eta      =  E[s]
+    d^2 log Z / d log eta^2  =  E[d s / d log eta] + Var[s]
+
+(Louis 1982), which give Newton's step near the maximum, whether it is a maximum, the Monte Carlo error of eta, and, by
+integration along the climb, what the log evidence gained.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
-from bayeszoo.comparison.evidence.monte_carlo_em import MAX_ERROR, NEAR, SETTLED, Climb, Search
 from bayeszoo.comparison.evidence.surface import Coordinates
 from bayeszoo.data.read import Data
-from bayeszoo.errors import InputError
-from bayeszoo.foundation.gate import at_least, at_most
+from bayeszoo.errors import InputError, Interrupted, NumericalError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.gate import at_least, at_most, failures, passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
-from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import ClosedForm, Observable, Sufficient
+from bayeszoo.inference.problem import Problem
+from bayeszoo.model.base import fields_of
+from bayeszoo.model.capabilities import ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain
 
+MAX_FITS = 30
+"""Runs of NUTS before a climb is given up."""
+MAX_STEP = math.log(4.0)
+"""The furthest that one step moves the logarithm of a field."""
+TENFOLD = math.log(10.0)
+"""How much further out a climb begins that has to begin anew."""
+NEAR = 1.0
+"""How far, in the logarithm of the fields, a step of Newton's is trusted."""
+SETTLED = 2.0
+"""A climb ends where the score is zero within so many Monte Carlo errors."""
+MAX_ERROR = 0.1
+"""Largest Monte Carlo error of the logarithm of a chosen field."""
 SAME = 4.0
 """Two climbs ended at one maximum when they differ by no more than so many of their errors."""
+STEP = 2.0**-10
+"""Step of the finite differences of the log prior density, in the logarithm of a field."""
 WITHHELD = "the log evidence itself is withheld: it has no closed form for these data, and draws tell its changes only"
 
 
@@ -68,7 +96,7 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
 
 
 def by_draws(
-    model: Model,
+    model: ClosedForm[Any],
     data: Data,
     over: Sequence[str],
     *,
@@ -78,26 +106,9 @@ def by_draws(
 ) -> EmpiricalBayesByDraws:
     """Choose positive fields of the prior so that the evidence is largest, from draws of NUTS.
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Observable`, and have ``posterior`` of no rows, which is the prior, and ``log_prior(params, data)``.
-    data : Data
-        What `read` gave.
-    over : sequence of str
-        The fields.
-    seed : int
-        Of all draws.
-    why : str
-        Why there is no closed form, for messages.
-    reporter : Reporter, optional
-        Takes progress.
-
-    Returns
-    -------
-    EmpiricalBayesByDraws
-        Its status is not ``"ok"`` when NUTS did not pass its gate, the draws do not tell a maximum, or the two climbs
-        ended in different places.
+    Two climbs: from the model's own fields, and from those of ``model.weak(data)``, or ten times the own where these
+    are near. They must end at the same maximum, within their Monte Carlo errors. A climb that ends where the evidence
+    is level is left, and one more begins further out. ``why`` says why there is no closed form, for messages.
 
     Raises
     ------
@@ -105,76 +116,252 @@ def by_draws(
         When a field is not one that the prior alone depends on; nothing was compiled.
     Interrupted
         When a run was stopped.
-
-    Notes
-    -----
-    Two climbs: from the model's own fields, and from those of ``model.weak(data)``, or ten times the own where these
-    are near. They must end at the same maximum, within their Monte Carlo errors. A climb that ends where the evidence
-    is level is left, and one more begins further out.
     """
     require_prior_fields(model, data, over, why)
-    coordinates = Coordinates.of(model, cast(Any, model).weak(data), over)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
-    search = Search(coordinates, data, rng, reporter or Reporter())
+    search = Search(Coordinates.of(model, over, model.weak(data)), data, rng, reporter or Reporter())
     return _result(search, search.run())
 
 
 # Which fields
 
 
-def require_prior_fields(model: Model, data: Data, names: Sequence[str], why: str = "") -> None:
+def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str], why: str = "") -> None:
     """Refuse a field unless the prior depends on it, and neither the likelihood nor the statistics do."""
     because = f" ({why})" if why else ""
-    known = [name for name in hyperparameters(model) if not _objection(model, data, name)]
+    objections = {name: _objection(model, data, name) for name in hyperparameters(model)}
+    known = [name for name, objection in objections.items() if not objection]
     for name in names:
-        if objection := _objection(model, data, name):
+        if objections[name]:
             hint = f"by draws {', '.join(known) or 'no field'} can be chosen"
-            raise InputError(f"over {name}: the evidence has no closed form{because}, and {objection}", hint=hint)
+            raise InputError(
+                f"over {name}: the evidence has no closed form{because}, and {objections[name]}", hint=hint
+            )
 
 
-def _objection(checked: Model, data: Data, name: str) -> str:
+def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
     """Say what keeps a field from being chosen by draws; nothing where nothing does."""
-    model: Any = checked
-    has_prior = isinstance(checked, ClosedForm) and type(checked).log_prior is not ClosedForm.log_prior
-    if not (has_prior and isinstance(checked, Observable)):
-        return f"{checked.name} has no log_prior and likelihood to choose it by draws"
-    positive, matrix = hyperparameters(model)[name].positive, hyperparameters(model)[name].matrix
-    moved = replace(model, **{name: plain(np.multiply(getattr(model, name), 1.5) + (not positive and not matrix))})
+    if type(model).log_prior is ClosedForm.log_prior or not isinstance(model, Observable):
+        return f"{model.name} has no log_prior and likelihood to choose it by draws"
+    about = hyperparameters(model)[name]
+    other = np.multiply(getattr(model, name), 1.5) + (not about.positive and not about.matrix)
+    both: list[Any] = [model, model.replaced(**{name: plain(other)})]
     some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
-    if isinstance(checked, Sufficient) and not _equal(model.statistics(some), moved.statistics(some)):
+    first, second = (vars(each.statistics(some)) for each in both)
+    if not all(_same(value, second[key]) for key, value in first.items()):
         return f"{model.name} reads the data through {name}"
-    if not positive:
+    if not about.positive:
         return f"by draws only positive fields are chosen, which {name} is not"
     points = prior(model, data).rvs((5,), np.random.default_rng(0))
-    if not _same(*(log_density(m.likelihood(points, some), model.inputs.outcome(some)) for m in (model, moved))):
+    if not _same(*(log_density(each.likelihood(points, some), model.inputs.outcome(some)) for each in both)):
         return f"the likelihood depends on {name}, not the prior alone"
-    if _same(*(m.log_prior(points, some) for m in (model, moved))):
-        return f"the prior does not depend on {name}"
-    return ""
+    return f"the prior does not depend on {name}" if _same(*(each.log_prior(points, some) for each in both)) else ""
 
 
 def _same(first: Any, second: Any) -> bool:
     return bool(np.array_equal(first, second, equal_nan=True))
 
 
-def _equal(first: Any, second: Any) -> bool:
-    return all(_same(value, vars(second)[key]) for key, value in vars(first).items())
+# The climb
+
+
+def mcse(values: np.ndarray) -> float:
+    """Return the Monte Carlo standard error of the mean of draws, shape (chain, draw); 0 when they are all equal."""
+    if np.ptp(values) <= 1e-12 * float(np.max(np.abs(values))):
+        return 0.0
+    return float(diagnostics.mcse(values))
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Draws of the posterior with the D fields at x, by parameter of shape (chain, draw, ...).
+
+    ``rows`` are none of the rows, with their labels.
+    """
+
+    coordinates: Coordinates
+    rows: Any
+    x: np.ndarray
+    draws: dict[str, np.ndarray]
+
+    def log_prior(self, x: np.ndarray) -> np.ndarray:
+        """Return the log prior density of each draw with the fields at x, shape (chain, draw)."""
+        return np.asarray(self.coordinates.model_at(x).log_prior(self.draws, self.rows))
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """Return the derivative of the log prior density of each draw at x, shape (chain, draw, D)."""
+        ends = [(self.log_prior(x + h), self.log_prior(x - h)) for h in STEP * np.eye(len(x))]
+        return np.stack([(above - below) / (2 * STEP) for above, below in ends], axis=-1)
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The scores at the place, shape (chain, draw, D)."""
+        return self.score(self.x)
+
+    @cached_property
+    def slope(self) -> np.ndarray:
+        """The gradient of the log evidence, shape (D,)."""
+        return np.asarray(self.scores.mean(axis=(0, 1)))
+
+    @cached_property
+    def curvature(self) -> np.ndarray:
+        """The Hessian of the log evidence, shape (D, D), by Louis's identity."""
+        size = len(self.x)
+        sides = [(self.score(self.x + h), self.score(self.x - h)) for h in STEP * np.eye(size)]
+        bend = np.array([(above - below).mean(axis=(0, 1)) / (2 * STEP) for above, below in sides])
+        return np.asarray((bend + bend.T) / 2 + np.cov(self.scores.reshape(-1, size).T).reshape(size, size))
+
+    @property
+    def is_concave(self) -> bool:
+        """Whether the log evidence bends down in every direction."""
+        return bool(np.isfinite(self.curvature).all() and np.all(np.linalg.eigvalsh(self.curvature) < 0))
+
+    @cached_property
+    def z(self) -> float:
+        """The largest entry of the slope, in its Monte Carlo errors."""
+        errors = np.array([mcse(column) for column in np.moveaxis(self.scores, -1, 0)])
+        size = np.abs(self.slope)
+        return float(np.max(np.divide(size, errors, out=np.where(size > 0, math.inf, 0.0), where=errors > 0)))
+
+    @cached_property
+    def error(self) -> np.ndarray:
+        """Monte Carlo error of where the slope is zero, shape (D,), by the delta method; infinite of no maximum."""
+        if not self.is_concave:
+            return np.full(len(self.x), math.inf)
+        moved = self.scores @ np.linalg.inv(self.curvature)
+        return np.array([mcse(column) for column in np.moveaxis(moved, -1, 0)])
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the slope is zero within its Monte Carlo error."""
+        return self.z <= SETTLED
+
+    @property
+    def is_at_maximum(self) -> bool:
+        """Whether the draws tell where the maximum is."""
+        return self.is_settled and bool(np.max(self.error) <= MAX_ERROR)
+
+    @cached_property
+    def top(self) -> np.ndarray:
+        """Where the slope is zero, as the draws tell, shape (D,)."""
+        return self.next() if self.is_at_maximum else self.x
+
+    def agrees(self, other: Place) -> bool:
+        """Say whether the maximum is that of another place, within their Monte Carlo errors."""
+        return bool(np.all(np.abs(self.top - other.top) <= SAME * np.hypot(self.error, other.error)))
+
+    def next(self) -> np.ndarray:
+        """Return the next place: Newton's where it is near, else where the draws' mean log prior is largest (EM)."""
+        low, high = self.coordinates.bounds()
+        if self.is_concave:
+            step = -np.linalg.solve(self.curvature, self.slope)
+            if np.max(np.abs(step)) <= NEAR:
+                return np.clip(self.x + step, low, high)
+
+        def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
+            return -float(self.log_prior(x).mean()), -self.score(x).mean(axis=(0, 1))
+
+        box = np.column_stack([np.maximum(self.x - MAX_STEP, low), np.minimum(self.x + MAX_STEP, high)])
+        return np.asarray(scipy.optimize.minimize(descend, self.x, jac=True, method="L-BFGS-B", bounds=box).x)
+
+
+def gain(places: list[Place]) -> tuple[float, float]:
+    """Return what the log evidence rose by along a climb, and its error.
+
+    The slope is integrated by the trapezoidal rule with its end corrections, which is exact where it is a cubic
+    polynomial. The error is that of the draws, and half of what the corrections change, which is much more than what is
+    left after them.
+    """
+    steps = np.diff([place.x for place in places], axis=0)
+    ends = list(zip(steps, places[:-1], places[1:], strict=True))
+    panels = [step @ (first.slope + last.slope) / 2 for step, first, last in ends]
+    corrections = [step @ (first.curvature - last.curvature) @ step / 12 for step, first, last in ends]
+    weights = (np.pad(steps, ((1, 0), (0, 0))) + np.pad(steps, ((0, 1), (0, 0)))) / 2
+    errors = [mcse(place.scores @ weight) for place, weight in zip(places, weights, strict=True)]
+    return math.fsum([*panels, *corrections]), math.hypot(*errors) + float(np.sum(np.abs(corrections))) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Runs NUTS with the fields at one place after another.
+
+    ``fits`` are where NUTS ran; ``failed`` are the runs that did not pass their gate, with the reason.
+    """
+
+    coordinates: Coordinates
+    data: Data
+    rng: np.random.Generator
+    reporter: Reporter = field(default_factory=Reporter)
+    failed: list[str] = field(default_factory=list)
+    fits: list[str] = field(default_factory=list)
+
+    def at(self, x: np.ndarray) -> str:
+        """Name the fields at x."""
+        values = zip(self.coordinates.labels, self.coordinates.values(x), strict=True)
+        return ", ".join(f"{label} = {value:.6g}" for label, value in values)
+
+    def sample(self, x: np.ndarray) -> Place | None:
+        """Draw the posterior with the fields at x; None, and the reason kept, when the gate is not passed."""
+        from bayeszoo.inference.methods import nuts
+
+        model = self.coordinates.model_at(x)
+        self.fits.append(self.at(x))
+        rng = np.random.default_rng(int(self.rng.integers(2**31 - 1)))
+        try:
+            outcome = nuts.run(Problem(model, self.data, rng, self.reporter))
+        except NumericalError as error:
+            self.failed.append(f"NUTS at {self.at(x)}: {error}")
+            return None
+        if outcome.interrupted:
+            raise Interrupted("stopped before the fields were chosen; nothing was kept")
+        if not passed(outcome.checks):
+            self.failed.append(f"NUTS at {self.at(x)}: {failures(outcome.checks)}")
+            return None
+        return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
+
+    def run(self) -> list[list[Place]]:
+        """Climb from one place after another, until two climbs ended at a maximum or one failed."""
+        weak, climbs = self.coordinates.weak, []
+        away = weak if np.max(np.abs(weak)) > NEAR else weak + TENFOLD
+        for x in (np.zeros(len(weak)), away, away + TENFOLD):
+            climbs.append(places := self.climb(x))
+            if not (places and places[-1].is_settled) or sum(climb[-1].is_at_maximum for climb in climbs) == 2:
+                break
+        return climbs
+
+    def climb(self, x: np.ndarray) -> list[Place]:
+        """Step from x until the score is zero within its Monte Carlo error."""
+        places: list[Place] = []
+        while len(places) < MAX_FITS and (place := self.sample(x)):
+            places.append(place)
+            x = place.x if place.is_settled else place.next()
+            if np.array_equal(x, place.x):  # settled, or at the edge of the search
+                break
+        return places
+
+    def bridge(self, x: np.ndarray, end: np.ndarray) -> list[Place]:
+        """Draw between the end of one climb and the beginning of another, no further apart than a step."""
+        count = math.ceil(np.max(np.abs(end - x)) / MAX_STEP)
+        places = [self.sample(between) for between in np.linspace(x, end, count + 1)[1:-1]]
+        return [place for place in places if place is not None]
 
 
 # The result
 
 
-def _result(search: Search, climbs: list[Climb]) -> EmpiricalBayesByDraws:
+def _result(search: Search, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
     coordinates, first = search.coordinates, climbs[0]
-    at_maximum = [climb for climb in climbs if climb.is_at_maximum]
-    best = at_maximum[0] if at_maximum else first
-    others = [climb for climb in at_maximum if not _agree(climb, best)]
-    x, error, last = np.zeros(len(coordinates.labels)), np.full(len(coordinates.labels), math.inf), None
-    if best.places:
-        x, error, last = best.x, best.error, best.places[-1].z
-    path = first.places if best is first else [*first.places, *search.bridge(first, best), *best.places]
-    gain, gain_error = Climb(path, ended=False).gain() if path else (math.nan, math.nan)
+    at_maximum = [climb for climb in climbs if climb and climb[-1].is_at_maximum]
+    path = best = at_maximum[0] if at_maximum else first
+    others = [climb[-1] for climb in at_maximum if not climb[-1].agrees(best[-1])]
+    x, error, z = np.zeros(len(coordinates.labels)), np.full(len(coordinates.labels), math.inf), None
+    if best:
+        x, error, z = best[-1].top, best[-1].error, best[-1].z
+    if best is not first:
+        path = [*first, *search.bridge(first[-1].x, best[0].x), *best]
+    rise, rise_error = gain(path) if path else (math.nan, math.nan)
     boundary = {} if search.failed or at_maximum else _boundary(coordinates, x, error)
+    reached = len(at_maximum) - len(others)
     return EmpiricalBayesByDraws(
         model=coordinates.model_at(x),
         before=coordinates.model,
@@ -182,37 +369,28 @@ def _result(search: Search, climbs: list[Climb]) -> EmpiricalBayesByDraws:
         log_evidence_before=math.nan,
         over=coordinates.names,
         boundary=boundary,
-        reached=len(at_maximum) - len(others),
+        reached=reached,
         starts=len(climbs),
         checks=[
             at_most("runs of NUTS that did not pass their gate", len(search.failed), 0),
             at_most("fields at the boundary", len(boundary), 0),
-            at_most("score at the chosen fields in Monte Carlo errors", last, SETTLED),
+            at_most("score at the chosen fields in Monte Carlo errors", z, SETTLED),
             at_most("Monte Carlo error of the logarithm of a field", float(np.max(error)), MAX_ERROR),
-            at_least("climbs that reached the maximum", len(at_maximum) - len(others), 2),
+            at_least("climbs that reached the maximum", reached, 2),
         ],
         error=dict(zip(coordinates.labels, error.tolist(), strict=True)),
-        gain=gain,
-        gain_error=gain_error,
+        gain=rise,
+        gain_error=rise_error,
         fits=len(search.fits),
-        failed=(*search.failed, *(f"another climb ended at {search.at(climb.x)}" for climb in others)),
+        failed=(*search.failed, *(f"another climb ended at {search.at(place.top)}" for place in others)),
     )
-
-
-def _agree(climb: Climb, other: Climb) -> bool:
-    """Say whether two climbs ended at one maximum, within their Monte Carlo errors."""
-    return bool(np.all(np.abs(climb.x - other.x) <= SAME * np.hypot(climb.error, other.error)))
 
 
 def _boundary(coordinates: Coordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
     """Say of each entry in which the evidence has no maximum what it does there."""
     low, high = coordinates.bounds()
-    lines = {}
-    for label, value, at_edge, is_level in zip(
-        coordinates.labels, coordinates.values(x), (x <= low) | (x >= high), error > NEAR, strict=True
-    ):
-        if at_edge:
-            lines[label] = f"the evidence still rises at {label} = {value:g}, the edge of the search"
-        elif is_level:
-            lines[label] = f"no maximum in {label}, as far as the draws tell: the evidence is level at {value:g}"
-    return lines
+    at_edge = "the evidence still rises at {} = {:g}, the edge of the search"
+    is_level = "no maximum in {}, as far as the draws tell: the evidence is level at {:g}"
+    lines = np.where((x <= low) | (x >= high), at_edge, np.where(error > NEAR, is_level, ""))
+    entries = zip(coordinates.labels, coordinates.values(x), lines, strict=True)
+    return {label: str(line).format(label, value) for label, value, line in entries if line}

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from bayeszoo.comparison.evidence.by_bound import by_vb
+from bayeszoo.comparison.evidence.by_draws import by_draws
 from bayeszoo.comparison.evidence.chosen import SAME, EmpiricalBayes
-from bayeszoo.comparison.evidence.grid import Axis, require_same_statistics
-from bayeszoo.comparison.evidence.surface import Coordinates, Peak, Surface
-from bayeszoo.data.read import read
+from bayeszoo.comparison.evidence.surface import Coordinates, Peak, Surface, require_same_statistics
+from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE
+from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Variational
 from bayeszoo.model.fields import hyperparameters
@@ -100,26 +101,36 @@ def empirical_bayes(
         raise InputError(f"starts must be a whole number >= 2, got {starts!r}", hint="one climb cannot be checked")
     data = read(model, data)
     if not isinstance(model, ClosedForm):
-        from bayeszoo.comparison.evidence.by_bound import by_vb
-
+        assert isinstance(model, Variational)  # else it was refused
         return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
-    for name in names:
-        require_same_statistics(model, data, [_moved(model, name)])
+    known, own = hyperparameters(model), {name: float(np.max(getattr(model, name))) for name in names}
+    others = {name: 1.5 * value + (not known[name].positive) for name, value in own.items()}
+    require_same_statistics(model, data, others)
     if why := no_closed_form(model, data):
-        from bayeszoo.comparison.evidence.by_draws import by_draws
-
         return by_draws(model, data, names, seed=seed, why=why, reporter=reporter)
-    conjugate: Any = model
-    coordinates = Coordinates.of(model, conjugate.weak(data), names)
-    surface = Surface(coordinates, conjugate.statistics(data)).in_its_units()
-    before = _before(surface)
-    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
-        heights, best = _search(surface, starts, np.random.default_rng(seed))
-        best, boundary = _outward(surface, best)
+    return _by_closed_form(model, data, names, starts, np.random.default_rng(seed))
+
+
+def _by_closed_form(
+    model: ClosedForm[Any], data: Data, names: tuple[str, ...], starts: int, rng: np.random.Generator
+) -> EmpiricalBayes:
+    surface = Surface(Coordinates.of(model, names, model.weak(data)), model.statistics(data)).in_its_units()
+    if not math.isfinite(before := float(model.log_evidence(surface.stats))):
+        raise NumericalError(f"the log evidence of {model} is not finite")
+    surface.require_gradient(np.zeros(len(surface.coordinates.labels)))
+    with one_thread():
+        ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
+        heights = [surface.value(end) for end in ends]
+        best, boundary = _outward(surface, surface.peak(ends[int(np.argmax(heights))]))
     surface.require_gradient(best.x)
-    reached = int(sum(abs(height - best.value) <= SAME for height in heights))
+    reached = sum(abs(height - best.value) <= SAME for height in heights)
     after = surface.coordinates.model_at(best.x)
-    checks = _checks(best, boundary, reached)
+    checks = [
+        at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
+        at_most("fields at the boundary", len(boundary), 0),
+        at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
+        at_least("starts that reached the maximum", reached, 2),
+    ]
     return EmpiricalBayes(after, model, best.value, before, names, boundary, reached, starts, checks)
 
 
@@ -143,15 +154,7 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _moved(model: Any, name: str) -> Axis:
-    """Return an axis whose upper end is another value of a field than its own."""
-    low = float(np.max(getattr(model, name)))
-    return Axis(
-        name, low, 1.5 * low + (not hyperparameters(model)[name].positive), hyperparameters(model)[name].positive
-    )
-
-
-def no_closed_form(model: Any, data: Any) -> str:
+def no_closed_form(model: Model, data: Any) -> str:
     """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
     if not isinstance(model, ClosedForm) or type(model).log_prior is ClosedForm.log_prior:
         return ""
@@ -160,23 +163,6 @@ def no_closed_form(model: Any, data: Any) -> str:
     except NumericalError as error:
         return str(error).removeprefix("no closed form: ")
     return ""
-
-
-def _before(surface: Surface) -> float:
-    """Return the evidence of the model as given, once its gradient is known to be right."""
-    model: Any = surface.coordinates.model
-    value = float(model.log_evidence(surface.stats))
-    if not math.isfinite(value):
-        raise NumericalError(f"the log evidence of {model} is not finite")
-    surface.require_gradient(np.zeros(len(surface.coordinates.labels)))
-    return value
-
-
-def _search(surface: Surface, starts: int, rng: np.random.Generator) -> tuple[list[float], Peak]:
-    """Climb from every start; return how high each came, and the best place."""
-    ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
-    heights = [surface.value(end) for end in ends]
-    return heights, surface.peak(ends[int(np.argmax(heights))])
 
 
 def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
@@ -191,10 +177,8 @@ def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
             break  # only beyond the edge of the search
         best, far = higher, _far(surface, higher)
     ways = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
-    lines = {
-        label: _said(surface.coordinates, entry, ways, best) for entry, label in enumerate(surface.coordinates.labels)
-    }
-    return best, {label: line for label, line in lines.items() if line}
+    said = [_said(surface.coordinates, entry, ways, best) for entry in range(len(best.x))]
+    return best, {label: line for label, line in zip(surface.coordinates.labels, said, strict=True) if line}
 
 
 def _far(surface: Surface, best: Peak) -> dict[tuple[int, int], np.ndarray]:
@@ -216,12 +200,3 @@ def _said(coordinates: Coordinates, entry: int, ways: set[tuple[int, int]], best
         value = coordinates.values(best.x)[entry]
         return f"the evidence still rises at {label} = {value:g}, the edge of the search: begin nearer to its maximum"
     return ""
-
-
-def _checks(best: Peak, boundary: dict[str, str], reached: int) -> list[Check]:
-    return [
-        at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
-        at_most("fields at the boundary", len(boundary), 0),
-        at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
-        at_least("starts that reached the maximum", reached, 2),
-    ]

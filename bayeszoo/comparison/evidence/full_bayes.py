@@ -9,29 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
 from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
-from bayeszoo.comparison.evidence.grid import Axis, Bounds, axes_of, model_at, require_fields, require_same_statistics
-from bayeszoo.comparison.evidence.integral import (
+from bayeszoo.comparison.evidence.grid import (
     MAX_ERROR,
     MAX_MOMENT_ERROR,
+    Bounds,
     Grid,
     Integral,
     LogPrior,
+    checked,
     combinations,
     differences,
     of_fields,
     refined,
+    require_fields,
 )
+from bayeszoo.comparison.evidence.surface import Coordinates, Surface, require_same_statistics
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
+from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import hyperparameters
 
 FACTOR = 100.0
@@ -191,27 +195,24 @@ def full_bayes(
     (79.6, 'ok')
     """
     names = (over,) if isinstance(over, str) else tuple(over or bounds or ())
-    require_fields(model, names)
-    bounds = _known(names, bounds or {})
-    data = read(model, data)
+    known = require_fields(model, names)
+    if other := [name for name in bounds or {} if name not in names]:
+        raise InputError(f"bounds of {other[0]}, which is not among the fields to integrate out: {', '.join(names)}")
+    pairs, data = checked(model, bounds)[1] if bounds else {}, read(model, data)
     if reason := no_closed_form(model, data):
         raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}")
-    require_same_statistics(model, data, axes_of(model, bounds) if bounds else [])
+    require_same_statistics(known, data, {name: high for name, (_, high) in pairs.items()})
     best = plug_in or empirical_bayes(model, data, names)
     if set(best.over) != set(names):
         raise InputError(f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}")
-    axes = axes_of(model, {name: bounds[name] if name in bounds else _around(best, name) for name in names})
-    integral = Integral(model, cast(Any, model).statistics(data), axes, log_prior)
-    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
+    surface = Surface(Coordinates.of(known, names), known.statistics(data))
+    laid = [name for name in names if name not in pairs]
+    pairs = {name: pairs[name] if name in pairs else _around(best, name) for name in names}
+    with one_thread():
+        low, high = surface.coordinates.places(np.transpose([*pairs.values()]))
+        integral = Integral(surface, low, high, log_prior)
         grid = refined(integral, best.model if best.status == "ok" else None)
-        return _result(integral, best, grid, laid=[name for name in names if name not in bounds])
-
-
-def _known(names: tuple[str, ...], bounds: Bounds) -> Bounds:
-    other = next((name for name in bounds if name not in names), None)
-    if other is not None:
-        raise InputError(f"bounds of {other}, which is not among the fields to integrate out: {', '.join(names)}")
-    return bounds
+        return _result(integral, best, grid, pairs, laid)
 
 
 def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
@@ -226,43 +227,53 @@ def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
     return above + excess / FACTOR, above + excess * FACTOR
 
 
-def _result(integral: Integral, best: EmpiricalBayes, grid: Grid, laid: Sequence[str]) -> FullBayes:
-    axes, model = integral.axes, integral.model
-    fields, coarse_fields = (of_fields(axes, grid, every) for every in (1, 2))
+def _result(
+    integral: Integral, best: EmpiricalBayes, grid: Grid, bounds: dict[str, tuple[float, float]], laid: Sequence[str]
+) -> FullBayes:
+    coordinates = integral.surface.coordinates
+    fields, coarse_fields = (of_fields(integral, grid, every) for every in (1, 2))
     mixture = _Mixture.of(integral, grid)
     parameters, coarse = (mixture.of_parameters(mass) for mass in (mixture.mass, mixture.half))
     moment_error = max(differences(fields, coarse_fields), differences(parameters, coarse))
-    spread = mixture.spread_near_bounds()
-    edges = {axis.name: _edges(axis, grid, i) for i, axis in enumerate(axes)}
+    near = mixture.spread_near_bounds()
+    edges = {name: _edges(integral, grid, i) for i, name in enumerate(coordinates.names)}
     prior_mass = float(np.sum(np.exp(grid.prior) * grid.weights()))
-    plugged = _plugged_in(best, integral.stats)
+    plugged = _plugged_in(best, integral.surface.stats)
     return FullBayes(
-        model=model,
-        over=tuple(axis.name for axis in axes),
-        bounds={axis.name: (axis.low, axis.high) for axis in axes},
-        prior=_described(integral, prior_mass, laid),
+        model=coordinates.model,
+        over=coordinates.names,
+        bounds=bounds,
+        prior=_described(integral, bounds, prior_mass, laid),
         prior_mass=prior_mass if integral.log_prior else 1.0,
         log_evidence=grid.log_integral(),
         log_evidence_error=grid.error,
-        fields={name: _kept(figures, spread[name], float) for name, figures in fields.items()},
-        parameters={name: {**_kept(figures, spread[name]), **plugged[name]} for name, figures in parameters.items()},
+        fields={name: _kept(figures, near[name], float) for name, figures in fields.items()},
+        parameters={name: {**_kept(figures, near[name]), **plugged[name]} for name, figures in parameters.items()},
         moment_error=moment_error,
         edges=edges,
-        variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in spread.items()},
+        variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in near.items()},
         points=grid.evidence.shape,
         plug_in=best,
         checks=_checks(grid, moment_error, edges, prior_mass),
     )
 
 
-def _described(integral: Integral, mass: float, laid: Sequence[str]) -> str:
+def _described(integral: Integral, bounds: Bounds, mass: float, laid: Sequence[str]) -> str:
     """Say what the prior is; ``laid`` are the fields whose bounds were laid around the maximum of the evidence."""
-    ranges = [f"{axis.name} from {axis.low:.6g} to {axis.high:.6g}" for axis in integral.axes]
+    ranges = [f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in bounds.items()]
     if integral.log_prior:
         return f"as given, with probability {mass:.6g} within {' and '.join(ranges)}"
-    parts = [f"in {axis.label} for {where}" for axis, where in zip(integral.axes, ranges, strict=True)]
+    coordinates = integral.surface.coordinates
+    scales = map(_scale, bounds, coordinates.low.tolist(), coordinates.logarithmic)
+    parts = [f"in {scale} for {where}" for scale, where in zip(scales, ranges, strict=True)]
     note = f"; the bounds of {' and '.join(laid)} lie around the maximum of the evidence, and so depend on the data"
     return f"uniform {' and '.join(parts)}{note if laid else ''}"
+
+
+def _scale(name: str, low: float, is_logarithmic: bool) -> str:
+    """Name the coordinate of a field: ``log tau``, ``m0``, ``log(nu0 - 2)``."""
+    excess = f"({name} - {low:g})" if low else f" {name}"
+    return f"log{excess}" if is_logarithmic else name
 
 
 def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray) -> dict[str, Any]:
@@ -289,25 +300,21 @@ def _checks(
     ]
 
 
-def _edges(axis: Axis, grid: Grid, i: int) -> tuple[float, float]:
+def _edges(integral: Integral, grid: Grid, i: int) -> tuple[float, float]:
     """Return the posterior probabilities near the two bounds of a field."""
     distribution = grid.rules[i].distribution(grid.marginal(i))
-    low, high = axis.ends
-    return distribution.cdf(low + EDGE * axis.width), 1 - distribution.cdf(high - EDGE * axis.width)
+    low, high = integral.low[i], integral.high[i]
+    margin = EDGE * (high - low)
+    return distribution.cdf(low + margin), 1 - distribution.cdf(high - margin)
 
 
 @dataclass(frozen=True, eq=False)
 class _Mixture:
-    """Fields and parameters given the fields, at the points of the grid where there is posterior probability.
+    """Moments given the fields at the P points of the grid where there is posterior probability.
 
-    Attributes
-    ----------
-    mass, half : ndarray of shape (P,)
-        Probability of each point, by the whole grid and by every other point of it.
-    near : ndarray of bool, shape (P,)
-        Which points are near a bound.
-    fields, parameters : dict of str to pair of ndarray of shape (P, *own shape)
-        Means and standard deviations at each point.
+    ``mass`` and ``half`` are the probability of each point by the whole grid and by every other point of it, ``near``
+    says which points are near a bound, and ``fields`` and ``parameters`` are means and standard deviations at each
+    point, of shape (P, *own shape).
     """
 
     mass: np.ndarray
@@ -318,16 +325,22 @@ class _Mixture:
 
     @classmethod
     def of(cls, integral: Integral, grid: Grid) -> _Mixture:
+        coordinates = integral.surface.coordinates
         mass, half = np.ravel(grid.mass()), np.ravel(grid.mass(2))
         corners = np.zeros(grid.evidence.shape, dtype=bool)
         corners[np.ix_(*[[0, -1]] * corners.ndim)] = True  # infinite moments need not be where the probability is
         kept = (mass > NOTHING) | (half > NOTHING) | np.ravel(corners)
         points = combinations([rule.points for rule in grid.rules])[kept]
-        shares = [(column - axis.ends[0]) / axis.width for axis, column in zip(integral.axes, points.T, strict=True)]
-        near = np.max(np.abs(np.array(shares) - 0.5), axis=0) > 0.5 - EDGE
-        values = {axis.name: axis.values(column) for axis, column in zip(integral.axes, points.T, strict=True)}
-        fields = {name: (column, np.zeros_like(column)) for name, column in values.items()}
-        return cls(_normalized(mass[kept]), _normalized(half[kept]), near, fields, _conditional(integral, points))
+        shares = (points - integral.low) / (integral.high - integral.low)
+        near = np.max(np.abs(shares - 0.5), axis=1) > 0.5 - EDGE
+        values = coordinates.values(points).T
+        fields = {name: (column, 0 * column) for name, column in zip(coordinates.names, values, strict=True)}
+        posteriors = [coordinates.model_at(x).posterior(integral.surface.stats) for x in points]
+        parameters = {
+            name: (np.array([p[name].mean() for p in posteriors]), np.array([p[name].std() for p in posteriors]))
+            for name in posteriors[0]
+        }
+        return cls(_normalized(mass[kept]), _normalized(half[kept]), near, fields, parameters)
 
     def of_parameters(self, mass: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
         return {name: total(mass, *pair) for name, pair in self.parameters.items()}
@@ -349,26 +362,10 @@ def _normalized(mass: np.ndarray) -> np.ndarray:
     return np.maximum(mass / np.sum(mass), 1e-300)
 
 
-def _conditional(integral: Integral, points: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return means and sds of each parameter given the fields at each point, of shape (points, *own shape)."""
-    values = [axis.values(column) for axis, column in zip(integral.axes, points.T, strict=True)]
-    models = [cast(Any, model_at(integral.model, integral.axes, row)) for row in zip(*values, strict=True)]
-    posteriors = [model.posterior(integral.stats) for model in models]
-    return {
-        name: (np.array([p[name].mean() for p in posteriors]), np.array([p[name].std() for p in posteriors]))
-        for name in posteriors[0]
-    }
-
-
 def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, np.ndarray]:
-    """Return mean and sd of a mixture, by the laws of total expectation and variance.
+    """Return mean and sd of a mixture of P parts, by the laws of total expectation and variance.
 
-    Parameters
-    ----------
-    mass : ndarray of shape (P,)
-        Weights that sum to 1.
-    means, sds : ndarray of shape (P, *own shape)
-        Of the parts.
+    ``mass``, of shape (P,), sums to 1; ``means`` and ``sds`` have shape (P, *own shape).
     """
     mean = np.tensordot(mass, means, axes=1)
     with np.errstate(invalid="ignore"):  # a mean that is infinite has no variance
@@ -378,11 +375,12 @@ def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, np.
 
 def _plugged_in(best: EmpiricalBayes, stats: Any) -> dict[str, dict[str, Any]]:
     """Return mean and sd of each parameter at the maximum of the evidence, None where it has none."""
-    ok, model = best.status == "ok", cast(Any, best.model)
+    assert isinstance(best.model, ClosedForm)
+    ok = best.status == "ok"
     return {
         name: {
             "plug_in_mean": np.asarray(marginal.mean()) if ok else None,
             "plug_in_sd": np.asarray(marginal.std()) if ok else None,
         }
-        for name, marginal in model.posterior(stats).items()
+        for name, marginal in best.model.posterior(stats).items()
     }

@@ -1,18 +1,22 @@
-"""The evidence on a grid of one or two fields of a model: for looking at it, and for integrating over it."""
+"""The evidence on a grid of one or two fields of a model: to look at it, and to integrate it times a prior."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
-from threadpoolctl import threadpool_limits
+import scipy
 
+from bayeszoo.comparison.evidence.surface import Coordinates, Surface, require_same_statistics
 from bayeszoo.data.read import read
-from bayeszoo.errors import InputError
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.quadrature import Rule, peak
+from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import hyperparameters
@@ -24,65 +28,24 @@ else:
 
 Bounds = Mapping[str, tuple[float, float]]
 """The lowest and the highest value of each field."""
+Columns = Sequence[np.ndarray] | np.ndarray
+"""Coordinates of each field, of which every combination is meant."""
+LogPrior = Callable[..., float]
+"""``log_prior(tau=..., sigma=...)`` is the log density of a prior of these fields."""
 
 MAX_FIELDS = 2
 MAX_POINTS = 1_000_000
+MAX_ERROR = 1e-4
+"""Nats by which halving the grid may change the log evidence.
 
-
-@dataclass(frozen=True)
-class Axis:
-    """One field of a model between bounds, and its coordinate: its logarithm where it is positive, else itself.
-
-    Attributes
-    ----------
-    name : str
-        The field.
-    low, high : float
-        Its bounds.
-    logarithmic : bool
-        Whether it is positive.
-    above : float
-        What a positive field must exceed: 0, unless the model's ``lower_bounds`` say more.
-    """
-
-    name: str
-    low: float
-    high: float
-    logarithmic: bool
-    above: float = 0.0
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The coordinates of the bounds."""
-        return float(self.place(self.low)), float(self.place(self.high))
-
-    @property
-    def width(self) -> float:
-        """The distance of the bounds in the coordinate."""
-        low, high = self.ends
-        return high - low
-
-    @property
-    def label(self) -> str:
-        """What the coordinate is: ``log tau``, ``m0``, ``log(nu0 - 2)``."""
-        if not self.logarithmic:
-            return self.name
-        return f"log({self.name} - {self.above:g})" if self.above else f"log {self.name}"
-
-    def place(self, values: Any) -> np.ndarray:
-        """Return the coordinates of values of the field."""
-        values = np.asarray(values, dtype=np.float64)
-        return np.log(values - self.above) if self.logarithmic else values
-
-    def values(self, places: Any) -> np.ndarray:
-        """Return the values of the field at coordinates."""
-        places = np.asarray(places, dtype=np.float64)
-        return self.above + np.exp(places) if self.logarithmic else places
-
-    def log_slope(self, places: Any) -> np.ndarray:
-        """Return the log derivative of the field with respect to its coordinate, which a density changes by."""
-        places = np.asarray(places, dtype=np.float64)
-        return places if self.logarithmic else np.zeros_like(places)
+It is the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
+"""
+MAX_MOMENT_ERROR = 5e-3
+"""Standard deviations by which halving the grid may change a mean, a quantile or a standard deviation."""
+INTERVALS = {1: (128, 2048), 2: (64, 256)}
+"""Of each field, where one or two are integrated out: how many to begin and to end with."""
+SCAN = {1: 65, 2: 17}
+"""Points of each field at which the highest posterior density is looked for first."""
 
 
 def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *, points: int = 41) -> xr.Dataset:
@@ -118,35 +81,35 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     >>> round(float(grid.log_evidence.idxmax()), 1)
     78.8
     """
-    axes = axes_of(model, over or {})
-    if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(axes) > MAX_POINTS:
+    known, bounds = checked(model, over or {})
+    if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(bounds) > MAX_POINTS:
         raise InputError(f"points must be a whole number >= 2, and at most {MAX_POINTS} in all, got {points!r}")
     data = read(model, data)
-    require_same_statistics(model, data, axes)
-    places = [np.linspace(*axis.ends, points) for axis in axes]
-    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
-        log_evidence = heights(model, cast(Any, model).statistics(data), axes, places)
-    coords = {axis.name: axis.values(place) for axis, place in zip(axes, places, strict=True)}
+    require_same_statistics(known, data, {name: high for name, (_, high) in bounds.items()})
+    surface = Surface(Coordinates.of(known, tuple(bounds)), known.statistics(data))
+    low, high = surface.coordinates.places(np.transpose([*bounds.values()]))
+    places = np.linspace(low, high, points)
+    with one_thread():
+        log_evidence = heights(surface, places.T)
+    coords = dict(zip(bounds, surface.coordinates.values(places).T, strict=True))
     attrs = {"model": str(model), "data_digest": data.digest}
     return xr.Dataset({"log_evidence": (tuple(coords), log_evidence)}, coords, attrs)
 
 
-def axes_of(model: Model, bounds: Bounds) -> list[Axis]:
-    """Return the axes of fields between bounds, or say what is wrong with them."""
+def checked(model: Model, bounds: Bounds) -> tuple[ClosedForm[Any], dict[str, tuple[float, float]]]:
+    """Return the model and the bounds of its fields as numbers, or say what is wrong with them."""
     if not isinstance(bounds, Mapping):
         raise InputError("the fields of a grid need bounds", hint='give over={"tau": (lowest, highest)}')
-    require_fields(model, tuple(bounds))
-    known, lowest = hyperparameters(model), model.lower_bounds
-    axes = []
-    for name, (low, high) in {name: _pair(name, pair) for name, pair in bounds.items()}.items():
-        axis = Axis(name, low, high, known[name].positive, float(lowest.get(name, 0.0)))
-        if axis.logarithmic and not low > axis.above:
-            raise InputError(f"the bounds of {name} must be > {axis.above:g}, got {low:g} and {high:g}")
-        axes.append(axis)
-    return axes
+    known = require_fields(model, tuple(bounds))
+    pairs = {name: _pair(name, pair) for name, pair in bounds.items()}
+    for name, (low, high) in pairs.items():
+        above = float(model.lower_bounds.get(name, 0.0))
+        if hyperparameters(model)[name].positive and not low > above:
+            raise InputError(f"the bounds of {name} must be > {above:g}, got {low:g} and {high:g}")
+    return known, pairs
 
 
-def require_fields(model: Model, names: Sequence[str]) -> None:
+def require_fields(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Refuse a model without a closed form, and what is not one or two of its fields that are single numbers."""
     if not isinstance(model, ClosedForm):
         raise InputError(f"{model.name} has no closed-form evidence", hint="see `bayeszoo list`")
@@ -158,6 +121,7 @@ def require_fields(model: Model, names: Sequence[str]) -> None:
             raise InputError(f"over {name}: {model.name} has no such field of numbers; {fields}")
         if np.ndim(getattr(model, name)):
             raise InputError(f"over {name}: it has several entries", hint="set it to one number that stands for all")
+    return model
 
 
 def _pair(name: str, bounds: Any) -> tuple[float, float]:
@@ -170,53 +134,166 @@ def _pair(name: str, bounds: Any) -> tuple[float, float]:
     return low, high
 
 
-def require_same_statistics(model: Model, data: Any, axes: Sequence[Axis]) -> None:
-    """Refuse a field that the statistics depend on: they are computed once, and serve the whole grid.
+def combinations(columns: Columns) -> np.ndarray:
+    """Return every combination of entries, one a row, the last column changing fastest."""
+    return np.stack([np.ravel(grid) for grid in np.meshgrid(*columns, indexing="ij")], axis=1)
+
+
+def heights(surface: Surface, places: Columns) -> np.ndarray:
+    """Return the log evidence at every combination of coordinates, shape (len(places[0]), ...); NaN without one."""
+    values = np.array([surface.value(x) for x in combinations(places)])
+    return np.where(np.isfinite(values), values, np.nan).reshape([len(column) for column in places])
+
+
+# The evidence times a prior
+
+
+@dataclass(frozen=True, eq=False)
+class Integral:
+    """Evidence times prior over the coordinates of the fields, between ``low`` and ``high``, each of shape (D,)."""
+
+    surface: Surface
+    low: np.ndarray
+    high: np.ndarray
+    log_prior: LogPrior | None
+
+    def prior(self, places: Columns) -> np.ndarray:
+        """Return the log prior density in the coordinates at every combination of them."""
+        shape, points = [len(column) for column in places], combinations(places)
+        if self.log_prior is None:
+            return np.full(shape, -math.fsum(np.log(self.high - self.low)))
+        coordinates = self.surface.coordinates
+        density = np.array([self._prior_at(self.log_prior, values) for values in coordinates.values(points)])
+        return (density + np.log(coordinates.slopes(points)).sum(axis=1)).reshape(shape)
+
+    def _prior_at(self, log_prior: LogPrior, values: np.ndarray) -> float:
+        fields = dict(zip(self.surface.coordinates.names, values, strict=True))
+        log_density = float(log_prior(**fields))
+        if not log_density < math.inf:
+            place = ", ".join(f"{name}={value:g}" for name, value in fields.items())
+            raise InputError(f"log_prior must be a number below infinity, got {log_density} at {place}")
+        return log_density
+
+    def values(self, i: int, places: Any) -> np.ndarray:
+        """Return the values of the i-th field at its coordinates, of shape (P,)."""
+        x = np.zeros((len(places), len(self.low)))
+        x[:, i] = places
+        return self.surface.coordinates.values(x)[:, i]
+
+    def log_density(self, places: Columns) -> np.ndarray:
+        """Return the log of evidence times prior at every combination of coordinates."""
+        return _without_nan(heights(self.surface, places) + self.prior(places))
+
+    def highest(self, known: Model | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the integrand is highest and how wide its peak is; ``known`` is a place to begin."""
+        scan = np.linspace(self.low, self.high, SCAN[len(self.low)]).T
+        starts = [combinations(scan)[int(np.argmax(self.log_density(scan)))]]
+        coordinates = self.surface.coordinates
+        if known is not None:
+            own = coordinates.places(np.array([getattr(known, name) for name in coordinates.names]))
+            starts.append(np.clip(own, self.low, self.high))
+
+        def at(place: np.ndarray) -> float:
+            return float(self.log_density(place[:, None]).item())
+
+        return peak(at, self.low, self.high, max(starts, key=at))
+
+
+def _without_nan(log_density: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(log_density), -math.inf, log_density)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Log evidence and log prior on a grid, and their integral by all points and by every other one."""
+
+    rules: list[Rule]
+    evidence: np.ndarray
+    prior: np.ndarray
+
+    @property
+    def log_density(self) -> np.ndarray:
+        """The log of evidence times prior at every point, minus infinity where there is no evidence."""
+        return _without_nan(self.evidence + self.prior)
+
+    def weights(self, every: int = 1, besides: int | None = None) -> np.ndarray:
+        """Return what the integrand is multiplied by at every point, to integrate over all fields ``besides`` one."""
+        columns = [rule.weights if every == 1 else rule.halved() for rule in self.rules]
+        if besides is not None:
+            columns[besides] = np.ones_like(columns[besides])
+        return np.asarray(np.prod(np.meshgrid(*columns, indexing="ij"), axis=0))
+
+    def log_integral(self, every: int = 1) -> float:
+        """Return the log of the integral."""
+        return float(scipy.special.logsumexp(self.log_density, b=self.weights(every)))
+
+    @property
+    def error(self) -> float:
+        """What leaving out every other point changes it by."""
+        return abs(self.log_integral() - self.log_integral(2))
+
+    def mass(self, every: int = 1) -> np.ndarray:
+        """Return the posterior probability that every point stands for."""
+        log_density = self.log_density
+        mass = np.exp(log_density - np.max(log_density)) * self.weights(every)
+        return np.asarray(mass / np.sum(mass))
+
+    def others(self, i: int) -> tuple[int, ...]:
+        """Return the axes of all fields but one."""
+        return tuple(j for j in range(len(self.rules)) if j != i)
+
+    def marginal(self, i: int, every: int = 1) -> np.ndarray:
+        """Return the log posterior density of one coordinate at its points, but for a constant."""
+        weights = self.weights(every, besides=i)
+        return np.asarray(scipy.special.logsumexp(self.log_density, b=weights, axis=self.others(i)))
+
+
+def refined(integral: Integral, known: Model | None) -> Grid:
+    """Return a grid that is fine enough, or the finest; ``known`` is a model at a place to look for the peak from.
 
     Raises
     ------
-    InputError
-        When the evidence at a bound is another with statistics made there.
+    NumericalError
+        When there is no evidence anywhere between the bounds.
     """
-    own = cast(Any, model).statistics(data)
-    for axis in axes:
-        there: Any = _at(model, [axis], [axis.high])
-        if there is None:
-            continue
-        with_own, with_new = (_height(there, stats) for stats in (own, there.statistics(data)))
-        if not (with_own == with_new or (math.isnan(with_own) and math.isnan(with_new))):
-            raise InputError(f"over {axis.name}: {model.name} needs it to read the data, so it cannot vary")
+    centre, scale = integral.highest(known)
+    intervals, most = INTERVALS[len(integral.low)]
+    while True:
+        ends = zip(integral.low, integral.high, centre, scale, strict=True)
+        rules = [Rule.between(*of_field, intervals) for of_field in ends]
+        places = [rule.points for rule in rules]
+        grid = Grid(rules, heights(integral.surface, places), integral.prior(places))
+        if not np.max(grid.log_density) > -math.inf:
+            raise NumericalError(f"{integral.surface.coordinates.model.name} has no evidence between the bounds")
+        if intervals >= most or (grid.error <= MAX_ERROR and _moved(integral, grid) <= MAX_MOMENT_ERROR):
+            return grid
+        intervals *= 2
 
 
-def heights(model: Model, stats: Any, axes: Sequence[Axis], places: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the log evidence at every combination of coordinates, of shape (len(places[0]), ...); NaN without one."""
-    values = [axis.values(place) for axis, place in zip(axes, places, strict=True)]
-    log_evidence = np.empty([len(place) for place in places])
-    for index in np.ndindex(log_evidence.shape):
-        there = _at(model, axes, [column[i] for column, i in zip(values, index, strict=True)])
-        log_evidence[index] = math.nan if there is None else _height(there, stats)
-    return log_evidence
+def _moved(integral: Integral, grid: Grid) -> float:
+    """Return the most that leaving out every other point moves a figure of a field by, in standard deviations."""
+    return differences(of_fields(integral, grid, 1), of_fields(integral, grid, 2))
 
 
-def model_at(model: Model, axes: Sequence[Axis], values: Sequence[float]) -> Model:
-    """Return the model with fields at the values."""
-    fields = {axis.name: np.float64(value) for axis, value in zip(axes, values, strict=True)}
-    return cast(Model, replace(cast(Any, model), **fields))
+def of_fields(integral: Integral, grid: Grid, every: int) -> dict[str, dict[str, float]]:
+    """Return mean, standard deviation and quantiles of each field."""
+    mass, figures = grid.mass(every), {}
+    for i, (name, rule) in enumerate(zip(integral.surface.coordinates.names, grid.rules, strict=True)):
+        values, share = integral.values(i, rule.points), mass.sum(axis=grid.others(i))
+        mean = float(share @ values)
+        distribution = rule.distribution(grid.marginal(i, every), every)
+        quantiles = integral.values(i, [distribution.quantile(q) for q in QUANTILES.values()]).tolist()
+        sd = math.sqrt(float(share @ np.square(values - mean)))
+        figures[name] = {"mean": mean, "sd": sd, **dict(zip(QUANTILES, quantiles, strict=True))}
+    return figures
 
 
-def _at(model: Model, axes: Sequence[Axis], values: Sequence[float]) -> Model | None:
-    """Return the model with fields at the values, or None where they are not valid."""
-    try:
-        return model_at(model, axes, values)
-    except InputError:
-        return None
-
-
-def _height(model: Any, stats: Any) -> float:
-    """Return the log evidence; NaN where it cannot be computed, or is infinite."""
-    try:
-        with np.errstate(all="ignore"):
-            height = float(model.log_evidence(stats))
-    except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm
-        return math.nan
-    return height if math.isfinite(height) else math.nan
+def differences(fine: Mapping[str, Mapping[str, Any]], coarse: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the largest difference of any two figures in standard deviations; what is not finite is left out."""
+    largest = 0.0
+    for name, figures in fine.items():
+        for key, figure in figures.items():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                moved = np.abs(np.asarray(figure) - np.asarray(coarse[name][key])) / np.asarray(figures["sd"])
+            largest = max(largest, float(np.max(moved[np.isfinite(moved)], initial=0.0)))
+    return largest

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.evidence import determined, effective_parameters
 from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
 from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters, text
 
@@ -120,59 +120,43 @@ def mackay(
     >>> found.converged
     True
     """
-    names = _chosen(model, over)
+    names = (over,) if isinstance(over, str) else tuple(over)
+    if not (isinstance(model, LinearModel) and applies(model)):
+        raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}")
+    if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
+        given = ", ".join(map(str, names)) or "nothing"
+        raise InputError(f"MacKay's iteration is over tau, sigma or both, got {given}")
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
         raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations!r}")
-    known: Any = model
-    stats = known.statistics(read(model, data))
-    with threadpool_limits(1):  # threads waiting for each other take most of the time of matrices this small
-        return _iterated(known, stats, names, max_iterations)
+    stats = model.statistics(read(model, data))
+    with one_thread():
+        return _iterated(model, stats, names, max_iterations)
 
 
-def applies(model: Any) -> bool:
+def applies(model: Model) -> bool:
     """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
     own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
     return own and set(FIELDS) <= hyperparameters(model).keys()
 
 
-def _chosen(model: Model, over: str | Sequence[str]) -> tuple[str, ...]:
-    if not applies(model):
-        raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}")
-    names = (over,) if isinstance(over, str) else tuple(over)
-    if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
-        raise InputError(
-            f"MacKay's iteration is over tau, sigma or both, got {', '.join(map(str, names)) or 'nothing'}"
-        )
-    return names
-
-
 def _iterated(model: Any, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
-    outcome = _squares_of_outcome(model, stats)
+    outcome = float(np.sum(np.square(stats.root[:, -1])))  # squares about the mean, or about 0 without an intercept
+    outcome += 0.0 if model.intercept else stats.n * float(stats.mean[-1]) ** 2
     weights = model.standardized_weights(stats)
-    trace, reason = [_values(model, over)], f"not converged after {most} iterations"
+    trace, reason = [[float(getattr(model, name)) for name in over]], f"not converged after {most} iterations"
     while len(trace) <= most:
         squares = _next_squares(model, weights, stats.n)
         if why := _without_fixed_point(model, weights, squares, over, outcome):
             reason = why
             break
-        model = replace(model, **{name: math.sqrt(squares[name]) for name in over})
+        model = model.replaced(**{name: math.sqrt(squares[name]) for name in over})
         weights = model.standardized_weights(stats)
-        trace.append(_values(model, over))
+        trace.append([float(getattr(model, name)) for name in over])
         if _is_close(trace):
             reason = ""
             break
     gamma, total = determined(weights, model.intercept), effective_parameters(weights)
     return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
-
-
-def _values(model: Any, over: tuple[str, ...]) -> list[float]:
-    return [float(getattr(model, name)) for name in over]
-
-
-def _squares_of_outcome(model: Any, stats: Any) -> float:
-    """Return the squares of the outcome about its mean, or about 0 where the model has no intercept."""
-    about_mean = float(np.sum(np.square(stats.root[:, -1])))
-    return about_mean if model.intercept else about_mean + stats.n * float(stats.mean[-1]) ** 2
 
 
 def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
@@ -195,7 +179,8 @@ def _without_fixed_point(
     if "tau" in over and gamma == 0:
         return "no fixed point: the evidence does not depend on tau"
     steps = {name: squares[name] / float(getattr(model, name)) ** 2 for name in over}
-    falling = [name for name in over if not steps[name] >= 1 and _stays(steps, besides=name)]
+    moving = [name for name in over if not abs(steps[name] - 1) < SETTLED]
+    falling = [name for name in over if not steps[name] >= 1 and set(moving) <= {name}]  # the other might turn it back
     if "tau" in falling and gamma < NO_SIGNAL:
         return "no fixed point: tau -> 0, the data do not tell the weights from 0"
     if "sigma" in falling and weights.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
@@ -203,11 +188,6 @@ def _without_fixed_point(
     if not all(squares[name] > 0 for name in over):
         return f"no fixed point: no step from tau = {model.tau:g}, sigma = {model.sigma:g}"
     return ""
-
-
-def _stays(steps: dict[str, float], besides: str) -> bool:
-    """Say whether the other field, if it is iterated too, stays: else it might turn the first back."""
-    return all(abs(step - 1) < SETTLED for name, step in steps.items() if name != besides)
 
 
 def _is_close(trace: list[list[float]]) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
@@ -41,68 +41,61 @@ class Coordinates:
 
     Attributes
     ----------
-    model : Model
-        Whose fields these are.
-    names : tuple of str
-        The chosen fields.
     labels : tuple of str
         The D entries: ``sigma``, ``alpha[2]``.
     logarithmic : ndarray of bool, shape (D,)
         Which entries are positive.
+    low : ndarray of shape (D,)
+        What a positive entry must exceed: 0, unless the model's ``lower_bounds`` say more.
     origin, unit : ndarray of shape (D,)
         The model's own entries, and by how much a real entry grows with its coordinate.
     weak : ndarray of shape (D,)
-        Where the weakly informative fields are.
-    low : ndarray of shape (D,)
-        What a positive entry must exceed: 0, unless the model's ``lower_bounds`` say more.
+        Coordinates of the weakly informative fields.
     """
 
-    model: Model
+    model: ClosedForm[Any]
     names: tuple[str, ...]
     labels: tuple[str, ...]
     logarithmic: np.ndarray
+    low: np.ndarray
     origin: np.ndarray
     unit: np.ndarray
     weak: np.ndarray
-    low: np.ndarray
 
     @classmethod
-    def of(cls, model: Model, weak: Model, names: Sequence[str]) -> Coordinates:
-        """Lay coordinates over fields of a model; ``weak`` has the scale of the data."""
-        known = hyperparameters(model)
-        own = {name: np.asarray(getattr(model, name)) for name in names}
+    def of(cls, model: ClosedForm[Any], names: Sequence[str], weak: Model | None = None) -> Coordinates:
+        """Lay coordinates over fields of a model; ``weak`` has the scale of the data, by default the model's own."""
+        known, own = hyperparameters(model), {name: np.asarray(getattr(model, name)) for name in names}
         labels = [f"{name}{list(i) if i else ''}" for name, value in own.items() for i in np.ndindex(value.shape)]
         logarithmic = _flat(np.full(value.shape, known[name].positive) for name, value in own.items())
+        low = _flat(np.full(value.shape, model.lower_bounds.get(name, 0.0)) for name, value in own.items())
         origin = _flat(own.values())
-        there = _flat(_alike(getattr(weak, name), value) for name, value in own.items())
-        bounds = model.lower_bounds
-        low = _flat(np.full(value.shape, bounds.get(name, 0.0)) for name, value in own.items())
-        ratio = np.where(logarithmic, there - low, 1.0) / np.where(logarithmic, origin - low, 1.0)
-        place = np.where(logarithmic, np.log(ratio), there - origin)
-        return cls(model, tuple(names), tuple(labels), logarithmic, origin, np.ones_like(origin), place, low)
+        at_own = cls(model, tuple(names), tuple(labels), logarithmic, low, origin, np.ones(len(labels)), 0 * origin)
+        there = _flat(_alike(getattr(weak or model, name), value) for name, value in own.items())
+        return replace(at_own, weak=at_own.places(there))
 
-    def in_units(self, unit: np.ndarray) -> Coordinates:
-        """Return the same coordinates with other units for the real entries."""
-        return replace(self, unit=unit, weak=np.where(self.logarithmic, self.weak, self.weak * self.unit / unit))
+    def places(self, values: np.ndarray) -> np.ndarray:
+        """Return the coordinates of entries of shape (..., D)."""
+        shares = np.where(self.logarithmic, values - self.low, 1.0) / np.where(
+            self.logarithmic, self.origin - self.low, 1.0
+        )
+        return np.where(self.logarithmic, np.log(shares), (values - self.origin) / self.unit)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """Return the entries at x, shape (D,)."""
-        factor = np.exp(np.where(self.logarithmic, x, 0.0))
-        above = self.low + (self.origin - self.low) * factor
+        """Return the entries at x, shape (..., D)."""
+        above = self.low + (self.origin - self.low) * np.exp(np.where(self.logarithmic, x, 0.0))
         return np.where(self.logarithmic, above, self.origin + self.unit * x)
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
-        """Return the derivative of each entry with respect to its coordinate, shape (D,)."""
+        """Return the derivative of each entry with respect to its coordinate, shape (..., D)."""
         return np.where(self.logarithmic, self.values(x) - self.low, self.unit)
 
-    def model_at(self, x: np.ndarray) -> Model:
+    def model_at(self, x: np.ndarray) -> ClosedForm[Any]:
         """Return the model with the fields at x."""
-        values, fields, begin = self.values(x), {}, 0
-        for name in self.names:
-            shape = np.shape(getattr(self.model, name))
-            end = begin + math.prod(shape)
-            fields[name], begin = plain(values[begin:end].reshape(shape)), end
-        return cast(Model, replace(cast(Any, self.model), **fields))
+        shapes = [np.shape(getattr(self.model, name)) for name in self.names]
+        parts = np.split(self.values(x), np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        entries = zip(self.names, parts, shapes, strict=True)
+        return self.model.replaced(**{name: plain(part.reshape(shape)) for name, part, shape in entries})
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the edges of the search, each of shape (D,)."""
@@ -122,7 +115,7 @@ class Coordinates:
             yield away + (self.weak if i % 2 else 0.0)
 
 
-def _flat(parts: Any) -> np.ndarray:
+def _flat(parts: Iterable[Any]) -> np.ndarray:
     return np.concatenate([np.ravel(part) for part in parts])
 
 
@@ -132,23 +125,10 @@ def _alike(value: Any, own: np.ndarray) -> np.ndarray:
     return np.broadcast_to(values if values.shape == own.shape else np.median(values), own.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Peak:
-    """Where a climb ended.
+class Peak(NamedTuple):
+    """Where a climb ended: x, the log evidence there, its gradient, and its negative Hessian, shape (D, D).
 
-    Attributes
-    ----------
-    x : ndarray of shape (D,)
-        The place.
-    value : float
-        The log evidence there.
-    slope : ndarray of shape (D,)
-        Its gradient there.
-    precision : ndarray of shape (D, D)
-        Its negative Hessian there.
-    distance : float
-        Newton decrement, sqrt(g' H^-1 g), as in `bayeszoo.optimize.Mode`; infinite where the curvature is not that of
-        a maximum.
+    The distance is the Newton decrement, sqrt(g' H^-1 g); infinite where the curvature is not that of a maximum.
     """
 
     x: np.ndarray
@@ -156,6 +136,33 @@ class Peak:
     slope: np.ndarray
     precision: np.ndarray
     distance: float
+
+
+def log_evidence(model: ClosedForm[Any], stats: Any) -> float:
+    """Return the log evidence; NaN where it cannot be computed."""
+    try:
+        with np.errstate(all="ignore"):
+            return float(model.log_evidence(stats))
+    except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm
+        return math.nan
+
+
+def require_same_statistics(model: ClosedForm[Any], data: Any, others: Mapping[str, float]) -> None:
+    """Refuse a field that the statistics depend on: they are computed once, and serve all values of the fields.
+
+    Raises
+    ------
+    InputError
+        When at the other value of a field the evidence is another with statistics computed there.
+    """
+    own = model.statistics(data)
+    for name, value in others.items():
+        try:
+            there = model.replaced(**{name: np.float64(value)})
+        except InputError:
+            continue
+        if not np.array_equal(log_evidence(there, own), log_evidence(there, there.statistics(data)), equal_nan=True):
+            raise InputError(f"over {name}: {model.name} needs it to read the data, so it cannot vary")
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +176,8 @@ class Surface:
         """Return the log evidence at x; minus infinity where it cannot be computed."""
         try:
             with np.errstate(all="ignore"):
-                height = float(cast(Any, self.coordinates.model_at(x)).log_evidence(self.stats))
-        except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm, a field beyond its largest
+                height = log_evidence(self.coordinates.model_at(x), self.stats)
+        except InputError:  # a field beyond its largest
             return -math.inf
         return -math.inf if math.isnan(height) else height
 
@@ -183,7 +190,8 @@ class Surface:
         unit = np.ones_like(at.weak)
         for i in np.flatnonzero(~at.logarithmic):
             unit[i] = 2.0 ** self._doublings(np.eye(len(unit))[i])
-        return replace(self, coordinates=at.in_units(unit))
+        weak = np.where(at.logarithmic, at.weak, at.weak * at.unit / unit)
+        return replace(self, coordinates=replace(at, unit=unit, weak=weak))
 
     def _doublings(self, direction: np.ndarray) -> int:
         """Return the exponent of the smallest power of two that bends the evidence by a nat, the last if none does."""
@@ -205,14 +213,11 @@ class Surface:
     @property
     def has_gradient(self) -> bool:
         """Whether the model has a gradient of its own."""
-        model = self.coordinates.model
-        return isinstance(model, ClosedForm) and (
-            type(model).log_evidence_gradient is not ClosedForm.log_evidence_gradient
-        )
+        return type(self.coordinates.model).log_evidence_gradient is not ClosedForm.log_evidence_gradient
 
     def _own_slope(self, x: np.ndarray) -> np.ndarray:
         try:
-            gradient = cast(Any, self.coordinates.model_at(x)).log_evidence_gradient(self.stats)
+            gradient = self.coordinates.model_at(x).log_evidence_gradient(self.stats)
         except (ArithmeticError, ValueError):
             return np.full(len(x), math.nan)
         return _flat(gradient[name] for name in self.coordinates.names) * self.coordinates.slopes(x)
@@ -226,38 +231,23 @@ class Surface:
         return across(STEP) if rough else (4 * across(STEP) - across(2 * STEP)) / 3
 
     def require_gradient(self, x: np.ndarray) -> None:
-        """Compare the model's own gradient, if it has one, with differences.
-
-        Raises
-        ------
-        NumericalError
-            When they disagree.
-        """
+        """Raise `NumericalError` where the model's own gradient, if it has one, disagrees with differences at x."""
         if not self.has_gradient:
             return
-        self._require_shapes()
+        at, own = self.coordinates, self.coordinates.model
+        gradient = own.log_evidence_gradient(self.stats)
+        for name in at.names:
+            if name not in gradient or np.shape(gradient[name]) != np.shape(getattr(own, name)):
+                problem = f"lacks {name}, or has it in another shape than the field"
+                raise NumericalError(f"log_evidence_gradient of {own.name} {problem}")
         claimed, differences = self.slope(x), self._differences(x)
-        noise = 1e-10 * max(1.0, abs(self.value(x)))
-        wrong = ~(
-            np.abs(claimed - differences)
-            <= MAX_GRADIENT_ERROR * np.maximum(np.abs(claimed), np.abs(differences)) + noise
-        )
+        largest, noise = np.maximum(np.abs(claimed), np.abs(differences)), 1e-10 * max(1.0, abs(self.value(x)))
+        wrong = ~(np.abs(claimed - differences) <= MAX_GRADIENT_ERROR * largest + noise)
         if wrong.any():
-            i, scale = int(np.argmax(wrong)), self.coordinates.slopes(x)
-            label, name = self.coordinates.labels[i], self.coordinates.model.name
-            numbers = (
-                f"{claimed[i] / scale[i]:.8g} for {label}, finite differences give {differences[i] / scale[i]:.8g}"
-            )
-            raise NumericalError(f"log_evidence_gradient of {name} is wrong: it gives {numbers}")
-
-    def _require_shapes(self) -> None:
-        model: Any = self.coordinates.model
-        gradient = model.log_evidence_gradient(self.stats)
-        for name in self.coordinates.names:
-            if name not in gradient or np.shape(gradient[name]) != np.shape(getattr(model, name)):
-                raise NumericalError(
-                    f"log_evidence_gradient of {model.name}lacks {name}, or has it in another shape than the field"
-                )
+            i, scale = int(np.argmax(wrong)), at.slopes(x)
+            given, expected = (f"{slope[i] / scale[i]:.8g}" for slope in (claimed, differences))
+            numbers = f"it gives {given} for {at.labels[i]}, finite differences give {expected}"
+            raise NumericalError(f"log_evidence_gradient of {own.name} is wrong: {numbers}")
 
     def climb(self, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
         """Climb by L-BFGS-B within bounds, and return where that ends."""
@@ -293,8 +283,10 @@ class Surface:
         with np.errstate(all="ignore"):
             ends = [(self.slope(x - h, rough=True), self.slope(x + h, rough=True)) for h in STEP * np.eye(len(x))]
             rows = [(before - after) / (2 * STEP) for before, after in ends]
-        precision = (np.array(rows) + np.transpose(rows)) / 2
-        return Peak(x, self.value(x), slope, precision, _decrement(slope, precision))
+        precision, distance = (np.array(rows) + np.transpose(rows)) / 2, math.inf
+        if np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0:
+            distance = math.sqrt(np.maximum(slope @ np.linalg.solve(precision, slope), 0.0))
+        return Peak(x, self.value(x), slope, precision, distance)
 
     def further(self, peak: Peak, entry: int, side: int) -> np.ndarray:
         """Move one entry far out to a side, let the others follow, and return the highest place found."""
@@ -310,13 +302,3 @@ class Surface:
     def allowed(peak: Peak) -> float:
         """Return how high the evidence may be far out if the peak is to be a maximum."""
         return peak.value - FALL * max(1.0, abs(peak.value))
-
-
-def _decrement(slope: np.ndarray, precision: np.ndarray) -> float:
-    if not np.isfinite(precision).all():
-        return math.inf
-    try:
-        factor = np.linalg.cholesky(precision)
-    except np.linalg.LinAlgError:
-        return math.inf
-    return float(np.linalg.norm(scipy.linalg.solve_triangular(factor, slope, lower=True)))
