@@ -22,7 +22,7 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import label_of
 from bayeszoo.model.find import find
-from bayeszoo.report.tables import ABOUT_COMPARISON, comparison_tables, estimate_rows, figures, number
+from bayeszoo.report.tables import ABOUT_COMPARISON, comparison_tables, estimate_rows, figures, number, seconds
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
@@ -148,18 +148,12 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     console = out()
     name = label_of(find(document["model"]), document["fields"])
     console.print(f"{name}  {document['method']}: {document['sampler']}, {document['kind']}")
-    digest = document["data"]["digest"][:8]
-    console.print(
-        f"data {escaped(document['data']['source'])} ({digest}), seed {document['seed']}, {_seconds(document)}"
-    )
+    source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
+    console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
     show(estimates(tree, document))
     for line in figures(document):
         console.print(line)
     console.print(_verdict(document))
-
-
-def _seconds(document: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value:.2f} s" for name, value in document["seconds"].items() if value >= 0.005) or "0 s"
 
 
 def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:

@@ -63,6 +63,11 @@ def number(value: Any, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
 
 
+def seconds(spent: Mapping[str, float]) -> str:
+    """Write seconds by phase, without the phases that took none."""
+    return ", ".join(f"{name} {value:.2f} s" for name, value in spent.items() if value >= 0.005) or "0 s"
+
+
 def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """Return the columns of the table of estimates, and one row a scalar; withheld cells say so."""
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
