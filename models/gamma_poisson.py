@@ -17,10 +17,10 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Counts
-from bayeszoo.distributions.discrete import NegativeBinomial
+from bayeszoo.distributions.discrete import NegativeBinomial, Poisson
 from bayeszoo.distributions.special import log_peak
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.statistics.events import Events, Poisson
+from bayeszoo.families.statistics.events import Events
 from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive
 
 pm = lazy_loader.load("pymc")

@@ -23,9 +23,8 @@ import numpy as np
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.distributions import simplex
 from bayeszoo.errors import InputError
-from bayeszoo.families.mixtures.component_moments import ComponentMoments
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
-from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
+from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, ComponentMoments, GaussianComponents
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Example, Values, plain, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix

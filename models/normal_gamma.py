@@ -19,8 +19,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions.normal_gamma import normal_gamma
-from bayeszoo.distributions.posterior import InverseRootGamma
+from bayeszoo.distributions.posterior import InverseRootGamma, normal_gamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.moments import Moments

@@ -20,7 +20,8 @@ import numpy as np
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.wishart import GaussianRows, MultivariateT, is_singular, log_wishart_ratio
+from bayeszoo.distributions.structures import Matrices
+from bayeszoo.distributions.wishart import GaussianRows, MultivariateT, is_singular
 from bayeszoo.distributions.wishart import NormalInverseWishart as Joint
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.moments import Moments
@@ -120,8 +121,8 @@ class NormalInverseWishart(Conjugate[Moments], PointEstimates[Moments], Observab
 
     def log_evidence(self, stats: Moments) -> float:
         """Return the log density of the rows, of the ordered observations."""
-        ratio = log_wishart_ratio(self.nu0, np.array(self.Psi0), stats.n, self._growth(stats))
-        return ratio - self._size / 2 * (stats.n * math.log(math.pi) + math.log1p(stats.n / self.kappa0))
+        ratio = Matrices(self._size).log_ratio(self.nu0, np.array(self.Psi0), stats.n, self._growth(stats))
+        return float(ratio) - self._size / 2 * (stats.n * math.log(math.pi) + math.log1p(stats.n / self.kappa0))
 
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: multivariate Student t with nu - D + 1 degrees of freedom."""

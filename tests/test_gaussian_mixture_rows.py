@@ -64,7 +64,7 @@ def test_invariants_do_not_depend_on_labels(kind, monkeypatch):
         for name, value in params.items()
     }
     found = model.invariants(params, FAITHFUL)
-    monkeypatch.setattr("bayeszoo.families.mixtures.rows._CELLS", 2000)  # one draw at a time
+    monkeypatch.setattr("bayeszoo.families.mixtures.gaussian._CELLS", 2000)  # one draw at a time
     for name, values in model.invariants(other, FAITHFUL).items():
         assert values.shape[:2] == (1, 4)
         assert np.allclose(values, found[name], rtol=1e-10)

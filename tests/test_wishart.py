@@ -6,12 +6,12 @@ import pytest
 from scipy import special, stats
 
 from bayeszoo.distributions.covariance import _Covariance
+from bayeszoo.distributions.structures import log_multigamma_ratio
 from bayeszoo.distributions.wishart import (
     CovarianceMarginals,
     GaussianRows,
     MultivariateT,
     NormalInverseWishart,
-    log_multigamma_ratio,
 )
 from bayeszoo.errors import NumericalError
 

@@ -18,10 +18,9 @@ import scipy
 from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one, importance
 from bayeszoo.answers.qq_band import BAND, SIMULATED, pointwise_level, quantiles
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial
+from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.linear.model import LinearModel
-from bayeszoo.families.statistics.events import Poisson
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT

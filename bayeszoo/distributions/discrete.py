@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -15,25 +16,37 @@ _TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
 
 
+class ByVariance(ABC):
+    """A distribution whose standard deviations follow from its variances."""
+
+    @abstractmethod
+    def var(self) -> np.ndarray:
+        """Return the variance of each entry."""
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each entry."""
+        return np.sqrt(self.var())
+
+
 class ByMarginals:
-    """Moments and quantiles of each entry; a subclass has the distributions of the entries in ``_marginals``."""
+    """Moments and quantiles of each entry, (..., rows, K); a subclass has the entries' distributions, `_marginals`."""
 
     _marginals: Any
 
     def mean(self) -> np.ndarray:
-        """Return the mean of each entry, of shape (..., rows, K); without one as SciPy says it."""
+        """Return the mean of each entry; without one as SciPy says it."""
         return np.asarray(self._marginals.mean())
 
     def var(self) -> np.ndarray:
-        """Return the variance of each entry, of shape (..., rows, K); without one as SciPy says it."""
+        """Return the variance of each entry; without one as SciPy says it."""
         return np.asarray(self._marginals.var())
 
     def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry, of shape (..., rows, K); without one as SciPy says it."""
+        """Return the standard deviation of each entry; without one as SciPy says it."""
         return np.asarray(self._marginals.std())
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry, of shape (..., rows, K); NaN where it is not known."""
+        """Return the quantile of each entry; NaN where it is not known."""
         return np.asarray(self._marginals.ppf(q))
 
 
@@ -50,7 +63,7 @@ def _is_count(k: np.ndarray) -> np.ndarray:
     return (k >= 0) & (k == np.floor(k)) & np.isfinite(k)
 
 
-class BetaBinomial:
+class BetaBinomial(ByVariance):
     """The number of successes in new trials: a frozen beta-binomial distribution, elementwise.
 
     SciPy's loses its digits when a and b are large (with a = b = 5e14 every quantile of 10 trials is 10).
@@ -67,8 +80,8 @@ class BetaBinomial:
     """Trials up to which quantiles are found by summing the mass function; above it they are NaN, withheld."""
 
     def __init__(self, trials: Any, a: Any, b: Any) -> None:
-        trials, a, b = np.broadcast_arrays(trials, np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
-        self.trials, self.a, self.b = trials, a, b
+        a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+        self.trials, self.a, self.b = np.broadcast_arrays(trials, a, b)
 
     def mean(self) -> np.ndarray:
         """Trials times the mean probability."""
@@ -77,12 +90,7 @@ class BetaBinomial:
     def var(self) -> np.ndarray:
         """Return the variance."""
         total = self.a + self.b
-        share = (self.a / total) * (self.b / total)
-        return self.trials * share * ((total + self.trials) / (total + 1))
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation."""
-        return np.sqrt(self.var())
+        return self.trials * ((self.a / total) * (self.b / total)) * ((total + self.trials) / (total + 1))
 
     def logpmf(self, k: Any) -> np.ndarray:
         """Log mass at ``k`` successes; -inf outside 0..trials."""
@@ -103,7 +111,35 @@ class BetaBinomial:
         return min(float(np.searchsorted(np.cumsum(mass), q * _TIE)), trials)
 
 
-class NegativeBinomial:
+class Poisson(ByVariance):
+    """Counts of given means (..., rows): SciPy's, but for the log mass, of which it loses digits at large counts."""
+
+    def __init__(self, mean: Any) -> None:
+        self._mean = np.asarray(mean, dtype=np.float64)
+        self._scipy = frozen.poisson(self._mean)
+
+    def mean(self) -> np.ndarray:
+        """Return the means."""
+        return self._mean
+
+    def var(self) -> np.ndarray:
+        """Return the variances: the means."""
+        return self._mean
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the smallest count whose cumulative mass reaches ``q``."""
+        return np.asarray(self._scipy.ppf(q))
+
+    def rvs(self, size: Any, random_state: Any = None) -> np.ndarray:
+        """Draw counts of shape ``size``."""
+        return np.asarray(self._scipy.rvs(size=size, random_state=random_state))
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at the counts ``k``."""
+        return log_peak(k) - deviance(k, self._mean)
+
+
+class NegativeBinomial(ByVariance):
     """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); one entry a row.
 
     SciPy's takes the probability b / (b + exposure), from which the digits of a small exposure are gone.
@@ -127,10 +163,6 @@ class NegativeBinomial:
         """Return the variance."""
         return self.mean() * (1 + self.exposure / self.b)
 
-    def std(self) -> np.ndarray:
-        """Return the standard deviation."""
-        return np.sqrt(self.var())
-
     def logpmf(self, k: Any) -> np.ndarray:
         """Log mass at the counts ``k``; -inf where they are not counts."""
         k = np.asarray(k, dtype=np.float64)
@@ -147,12 +179,7 @@ class NegativeBinomial:
     def ppf(self, q: float) -> np.ndarray:
         """Return the smallest count whose cumulative mass reaches ``q``, 0 < q < 1; NaN where it is above 2**53."""
         level = q * (1 - 1e-14)  # the cumulative masses are as exact as that
-        low, high = np.full(self.exposure.shape, -1.0), np.zeros(self.exposure.shape)
-        for _ in range(53):
-            short = self.cdf(high) < level
-            if not np.any(short):
-                break
-            low, high = np.where(short, high, low), np.where(short, 2 * high + 1, high)
+        low, high = np.full(self.exposure.shape, -1.0), np.full(self.exposure.shape, 2.0**53)
         while np.any(high - low > 1):
             middle = np.floor((low + high) / 2)
             short = self.cdf(middle) < level
@@ -161,32 +188,28 @@ class NegativeBinomial:
         return np.where(self.cdf(high) >= level, high, np.nan)
 
 
-class Categorical:
+class Categorical(ByVariance):
     """One of K categories a row, as K indicators of which one is 1.
 
     Parameters
     ----------
     p : array_like
-        Shape (..., rows, K): probabilities, which sum to 1 over the last axis.
+        Shape (..., rows, K), as moments and quantiles: probabilities, which sum to 1 over the last axis.
     """
 
     def __init__(self, p: Any) -> None:
         self.p = np.asarray(p, dtype=np.float64)
 
     def mean(self) -> np.ndarray:
-        """Return the probabilities, of shape (..., rows, K)."""
+        """Return the probabilities."""
         return self.p
 
     def var(self) -> np.ndarray:
-        """Return the variance of each indicator, of shape (..., rows, K)."""
+        """Return the variance of each indicator."""
         return self.p * (1 - self.p)
 
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each indicator, of shape (..., rows, K)."""
-        return np.sqrt(self.var())
-
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each indicator, 0 or 1, of shape (..., rows, K)."""
+        """Return the quantile of each indicator, 0 or 1."""
         return np.where(1 - self.p >= q * _TIE, 0.0, 1.0)
 
     def logpmf(self, codes: Any) -> np.ndarray:
@@ -218,10 +241,8 @@ class Multinomial(ByMarginals):
         self._marginals = frozen.binom(self.trials[..., None], self.p)
 
     def logpmf(self, counts: Any) -> np.ndarray:
-        """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (..., rows).
+        """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (..., rows).
 
-        Notes
-        -----
         Counts with a given sum are independent Poisson counts, given that sum.
         """
         counts, inside = _rows_of_counts(counts, self.trials)
@@ -250,7 +271,7 @@ class DirichletMultinomial(ByMarginals):
         self._marginals = BetaBinomial(self.trials[:, None], self.alpha, sum_of_others(self.alpha))
 
     def logpmf(self, counts: Any) -> np.ndarray:
-        """Log mass of the rows of ``counts``, of shape (rows, K), in whatever order; of shape (rows,)."""
+        """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (rows,)."""
         counts, inside = _rows_of_counts(counts, self.trials)
         total = np.sum(self.alpha)
         each = log_negative_binomial(counts, self.alpha, total, self.trials[:, None])

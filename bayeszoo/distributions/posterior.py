@@ -1,4 +1,4 @@
-"""A joint distribution of parameters by name, a posterior or a prior; and a marginal that SciPy lacks."""
+"""Joint distributions of parameters by name, posteriors or priors; and a marginal that SciPy lacks."""
 
 from __future__ import annotations
 
@@ -72,6 +72,25 @@ class Posterior(Mapping[str, Any]):
 
     def _product(self, params: Mapping[str, Any]) -> float:
         return math.fsum(float(np.sum(marginal.logpdf(params[name]))) for name, marginal in self.items())
+
+
+def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Posterior:
+    """Return the joint distribution of ``mu`` and ``lam``: lam ~ Gamma(shape, rate), mu ~ N(mean, 1 / (kappa lam)).
+
+    The marginals are Student t with ``2 * shape`` degrees of freedom, and Gamma.
+    """
+    lam = frozen.gamma(shape, scale=1 / rate)
+    mu = frozen.t(2 * shape, mean, math.sqrt(rate / (shape * kappa)))
+
+    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, Any]:
+        precision = rng.gamma(shape, 1 / rate, size or None)
+        return {"mu": rng.normal(mean, (kappa * precision) ** -0.5), "lam": precision}
+
+    def log_density(params: Mapping[str, Any]) -> float:
+        given = frozen.norm(mean, (kappa * params["lam"]) ** -0.5)
+        return float(given.logpdf(params["mu"]) + lam.logpdf(params["lam"]))
+
+    return Posterior({"mu": mu, "lam": lam}, draw, log_density)
 
 
 class InverseRootGamma:

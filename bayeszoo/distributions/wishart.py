@@ -11,50 +11,11 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
-from bayeszoo.distributions.discrete import ByMarginals
+from bayeszoo.distributions.discrete import ByMarginals, ByVariance
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.special import deviance, log_peak, log_rising
+from bayeszoo.distributions.special import log_rising
+from bayeszoo.distributions.structures import Matrices, solve_lower
 from bayeszoo.errors import NumericalError
-
-
-def log_multigamma_ratio(half_nu_after: Any, half_nu_before: Any, d: int) -> np.ndarray:
-    """Log of the ratio of multivariate Gamma functions, log Gamma_d(after) - log Gamma_d(before).
-
-    Parameters
-    ----------
-    half_nu_after, half_nu_before : array_like
-        after >= before > (d - 1) / 2.
-    d : int
-        Dimension.
-    """
-    after, before = np.asarray(half_nu_after, dtype=np.float64), np.asarray(half_nu_before, dtype=np.float64)
-    steps = [log_rising(before - j / 2, after - before) for j in range(d)]
-    return np.sum(steps, axis=0)
-
-
-def log_wishart_ratio(nu: float, psi: np.ndarray, n: float, growth: np.ndarray) -> float:
-    """Log of the ratio of the normalizing constants of InvWishart(nu + n, psi + growth) and InvWishart(nu, psi).
-
-    Parameters
-    ----------
-    nu, n : float
-        Degrees of freedom before, and how many are added.
-    psi, growth : ndarray of shape (D, D)
-        Scale matrix before, positive definite, and what is added to it, positive semidefinite.
-
-    Notes
-    -----
-    With psi = L L', |psi + growth| = |psi| |I + L^-1 growth L^-T|: little growth is not lost beside a large psi. The
-    powers of 2 in the constants cancel those of the Gaussian rows, and are left out.
-    """
-    factor = np.linalg.cholesky(psi)
-    half = scipy.linalg.solve_triangular(factor, growth, lower=True)
-    relative = scipy.linalg.solve_triangular(factor, half.T, lower=True)
-    eigenvalues = np.maximum(np.linalg.eigvalsh((relative + relative.T) / 2), 0.0)  # rounding takes some below
-    log_growth = float(np.sum(np.log1p(eigenvalues)))
-    log_psi = 2 * float(np.sum(np.log(np.diag(factor))))
-    gammas = float(log_multigamma_ratio((nu + n) / 2, nu / 2, len(psi)))
-    return gammas - (n * log_psi + (nu + n) * log_growth) / 2
 
 
 def is_singular(covariance: np.ndarray) -> bool:
@@ -76,19 +37,11 @@ class NormalInverseWishart:
         Degrees of freedom, > D - 1.
     Psi : array_like
         Scale matrix, positive definite, of shape (D, D): the mean of Sigma times nu - D - 1, as SciPy's.
-
-    Attributes
-    ----------
-    mu : frozen SciPy distribution
-        Student-t marginals, of shape (D,).
-    Sigma : CovarianceMarginals
-        Of shape (D, D).
     """
 
     def __init__(self, m: Any, kappa: float, nu: float, Psi: Any) -> None:
         self.m, self.Psi = np.asarray(m, dtype=np.float64), np.asarray(Psi, dtype=np.float64)
-        self.kappa, self.nu = float(kappa), float(nu)
-        self._factor = np.linalg.cholesky(self.Psi)
+        self.kappa, self.nu, self._matrices = float(kappa), float(nu), Matrices(len(self.m))
         df = self.nu - len(self.m) + 1
         self.mu = frozen.t(df, loc=self.m, scale=np.sqrt(np.diagonal(self.Psi) / self.kappa / df))
         self.Sigma = CovarianceMarginals(self.nu, self.Psi)
@@ -100,64 +53,31 @@ class NormalInverseWishart:
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw jointly: ``mu`` of shape (*size, D) and ``Sigma`` of shape (*size, D, D).
 
-        Notes
-        -----
-        By Bartlett's decomposition: A A' of the lower triangle A is Wishart, and Sigma = C C' with C' = inv(A) L',
-        where Psi = L L'.
-
         Raises
         ------
         NumericalError
             When nu is so near to D - 1 that draws are beyond the largest float.
         """
         size = (size,) if isinstance(size, int) else tuple(size)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            root = solve_lower(self._bartlett(size, rng), np.broadcast_to(self._factor.T, size + self.Psi.shape))
-            Sigma = root.mT @ root
-        mu = self.m + np.einsum("...ij,...i->...j", root, rng.standard_normal(size + self.m.shape)) / self.kappa**0.5
+        root = self._matrices.draw_root(self.nu, self.Psi, size, rng)
+        z = rng.standard_normal(size + self.m.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Sigma, mu = root.mT @ root, self.m + np.einsum("...ij,...i->...j", root, z) / self.kappa**0.5
         if not (np.all(np.isfinite(Sigma)) and np.all(np.isfinite(mu))):
             raise NumericalError(f"Sigma cannot be drawn: nu = {self.nu:g} is too near to D - 1 = {len(self.m) - 1}")
         return {"mu": mu, "Sigma": (Sigma + Sigma.mT) / 2}
 
-    def _bartlett(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        d = len(self.m)
-        factor = np.tril(rng.standard_normal((*size, d, d)), -1)
-        factor[..., range(d), range(d)] = np.sqrt(2 * rng.standard_gamma((self.nu - np.arange(d)) / 2, (*size, d)))
-        return factor
-
     def logpdf(self, params: Mapping[str, Any]) -> float:
         """Joint log density at ``mu`` (D,) and ``Sigma`` (D, D); -inf where Sigma is not positive definite."""
+        mu, Sigma = (np.asarray(params[name], dtype=np.float64) for name in ("mu", "Sigma"))
         try:
-            factor = np.linalg.cholesky(np.asarray(params["Sigma"], dtype=np.float64))
-        except np.linalg.LinAlgError:
+            factor = self._matrices.factor(Sigma)
+        except NumericalError:
             return -math.inf
-        d = len(self.m)
-        z = solve_lower(factor, (np.asarray(params["mu"], dtype=np.float64) - self.m)[:, None])
-        log_det = np.sum(np.log(np.diagonal(factor)))
-        of_mu = d / 2 * math.log(self.kappa / (2 * math.pi)) - log_det - self.kappa / 2 * np.sum(z * z)
-        return float(self._log_inverse_wishart(factor) + of_mu)
-
-    def _log_inverse_wishart(self, factor: np.ndarray) -> float:
-        """Log density at the matrix with this Cholesky factor.
-
-        B = inv(factor) L is triangular, so det(BB') and tr(BB') split into its entries; the terms of size nu log nu
-        of the textbook's formula cancel inside `deviance` and `log_peak`.
-        """
-        d, half = len(self.m), self.nu / 2
-        B = solve_lower(factor, self._factor)
-        shape = np.sum(deviance(half, np.diagonal(B) ** 2 / 2)) + np.sum(np.tril(B, -1) ** 2) / 2
-        gammas = d * (log_peak(half) + math.log(half)) + sum(log_rising(half - j / 2, j / 2) for j in range(d))
-        log_det = np.sum(np.log(np.diagonal(factor)))
-        return float(gammas - d * (d - 1) / 4 * math.log(math.pi) - shape - (d + 1) * log_det)
-
-
-def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve factor @ x = right for lower triangular factors (..., D, D) and right sides (..., D, n)."""
-    x = np.empty(np.broadcast_shapes(factor.shape[:-2], right.shape[:-2]) + right.shape[-2:])
-    for i in range(right.shape[-2]):
-        known = factor[..., i : i + 1, :i] @ x[..., :i, :]
-        x[..., i, :] = (right[..., i, :] - known[..., 0, :]) / factor[..., i, i, None]
-    return x
+        squares = self._matrices.scaled(factor, (mu - self.m)[None])[0]
+        of_mu = (len(self.m) * math.log(self.kappa / (2 * math.pi)) - self._matrices.log_det(factor)) / 2
+        of_sigma = self._matrices.log_inverse_wishart(factor, self.nu, self.Psi)
+        return float(of_sigma + of_mu - self.kappa / 2 * squares)
 
 
 class MultivariateT(ByMarginals):
@@ -197,7 +117,7 @@ class MultivariateT(ByMarginals):
         return constant - log_det - (self.df + d) / 2 * np.log1p(np.sum(z * z, axis=0) / self.df)
 
 
-class GaussianRows:
+class GaussianRows(ByVariance):
     """Rows of vectors given their mean and covariance; leading axes are draws of these.
 
     Parameters
@@ -224,10 +144,6 @@ class GaussianRows:
     def var(self) -> np.ndarray:
         """Return the variance of each entry, of shape (..., rows, D)."""
         return self._tile(np.diagonal(self._cov, axis1=-2, axis2=-1))
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry, of shape (..., rows, D)."""
-        return np.sqrt(self.var())
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of each entry, of shape (..., rows, D)."""

@@ -18,7 +18,7 @@ from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.hmm.emissions import Emissions, Sums, table_sums
 from bayeszoo.families.hmm.tables import Pair
-from bayeszoo.families.mixtures import kmeans
+from bayeszoo.families.mixtures.base import clusters
 from bayeszoo.model.base import Values
 
 
@@ -132,7 +132,7 @@ class Counts(Emissions):
 
     def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the nearest of K rows, chosen by k-means++."""
-        return kmeans.clusters(y[:, None].astype(np.float64), self.K, rng)
+        return clusters(y[:, None].astype(np.float64), self.K, rng)
 
 
 def distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,9 +12,8 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.hmm import passes as hidden_markov
 from bayeszoo.families.hmm.emissions import Emissions, Sums
 from bayeszoo.families.hmm.tables import Pair
-from bayeszoo.families.mixtures import kmeans
-from bayeszoo.families.mixtures.component_moments import ComponentMoments, Hyper
-from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
+from bayeszoo.families.mixtures.base import clusters
+from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
 from bayeszoo.model.base import Values
 
 
@@ -135,7 +134,7 @@ class Normals(Emissions):
 
     def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the nearest of K rows, chosen by k-means++."""
-        return kmeans.clusters(y[:, None], self.K, rng)
+        return clusters(y[:, None], self.K, rng)
 
     def degenerate(self, params: Values, y: np.ndarray) -> str:
         """Say so where a variance is below 1e-5 of that of all rows."""

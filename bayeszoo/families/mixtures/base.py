@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy.special import gammaln, softmax
 
 from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
+from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
 
@@ -50,8 +53,8 @@ class MixtureModel(EM, Variational, Enumerable, Symmetric, family=True):
         self.require_rows(data)
         each = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
-            one, other = rng.choice(self.K, 2, replace=False)
-            each[:, one], each[:, other] = each[:, one] + each[:, other], 0.0
+            j, k = rng.choice(self.K, 2, replace=False)
+            each[:, j], each[:, k] = each[:, j] + each[:, k], 0.0
         return self.vb_m_step(self.moments(each, data))
 
     def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
@@ -114,17 +117,10 @@ class MixtureModel(EM, Variational, Enumerable, Symmetric, family=True):
 
 
 def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probability of each component for each row, and the log of what they were divided by.
+    """Return the probability of each component for each row (..., rows, K), and the log of their divisors (..., rows).
 
-    Parameters
-    ----------
-    log_terms : ndarray of shape (..., rows, K)
-        Log of weight times density, or of variational Bayes its expectation.
-
-    Returns
-    -------
-    ndarray of shape (..., rows, K), ndarray of shape (..., rows)
-        Where no component is possible, the probabilities are alike and the log is -inf.
+    ``log_terms`` (..., rows, K) are log weight times density, or of variational Bayes its expectation. Where no
+    component is possible, the probabilities are alike and the log is -inf.
     """
     log_total = np.logaddexp.reduce(log_terms, axis=-1)
     possible = np.isfinite(log_total)[..., None]
@@ -132,14 +128,8 @@ def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_permanent(log_terms: np.ndarray) -> np.ndarray:
-    """Log of the sum over permutations of the product of exp(entries), one of each row and column.
+    """Log of the sum over permutations of the product of exp(entries) of (..., K, K), one of each row and column.
 
-    Parameters
-    ----------
-    log_terms : ndarray of shape (..., K, K)
-
-    Notes
-    -----
     Row by row over subsets of columns: 2^K K terms instead of K! K, all positive, so that nothing cancels.
     """
     size = log_terms.shape[-1]
@@ -155,16 +145,9 @@ def log_permanent(log_terms: np.ndarray) -> np.ndarray:
 
 
 def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.ndarray) -> np.ndarray:
-    """Log density of weights and components, averaged over the orders of the labels.
+    """Log density of weights (..., K) ~ Dirichlet(q_weights) and components, averaged over the orders of the labels.
 
-    Parameters
-    ----------
-    q_weights : ndarray of shape (K,)
-        Concentration of the Dirichlet distribution of the weights.
-    weights : ndarray of shape (..., K)
-        Where.
-    log_pairwise : ndarray of shape (..., K, K)
-        Log density of the parameters in place k under component j, at [..., j, k].
+    ``log_pairwise[..., j, k]`` is the log density of the parameters in place k under component j.
     """
     constant = gammaln(q_weights.sum()) - gammaln(q_weights).sum()
     terms = (q_weights[:, None] - 1) * np.log(weights)[..., None, :] + log_pairwise
@@ -177,25 +160,31 @@ def log_count_probability(assignments: np.ndarray, K: int, alpha: float) -> np.n
     return log_dirichlet_ratio(np.full(K, alpha), counts)
 
 
+def clusters(Y: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
+    """Choose K rows of (N, D) far from each other; return which each row is nearest to, (N,): no cluster is empty.
+
+    SciPy's k-means++ (Arthur and Vassilvitskii 2007), columns measured in their standard deviations.
+    """
+    stats = Moments.of(Y)
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        warnings.simplefilter("ignore")  # of equal rows some clusters are empty: see below
+        _, nearest = scipy.cluster.vq.kmeans2((Y - stats.mean) / stats.sd, K, iter=1, minit="++", rng=rng)
+    for k in np.setdiff1d(np.arange(K), nearest):
+        largest = np.argmax(np.bincount(nearest))
+        nearest[np.flatnonzero(nearest == largest)[-1]] = k
+    return nearest
+
+
 def spread_out(size: int, most: int) -> np.ndarray:
     """Return at most so many indices below ``size``, evenly spread."""
     return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(np.int64))
 
 
 def label_free(log_terms: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
-    """Return quantities that do not depend on the labels: weights in order, likelihoods, and who is with whom.
+    """Return quantities that do not depend on the labels, from log terms (..., rows, K) and weights (..., K).
 
-    Parameters
-    ----------
-    log_terms : ndarray of shape (..., rows, K)
-        Log of weight times density.
-    weights : ndarray of shape (..., K)
-
-    Returns
-    -------
-    dict
-        ``sorted_weights`` (..., K), ``log_likelihood`` (...), ``log_density`` (..., up to 10 rows) and ``together``
-        (..., up to 20 pairs of rows): the probability that both are of one component.
+    ``sorted_weights`` (..., K), ``log_likelihood`` (...), ``log_density`` (..., up to 10 rows) and ``together``
+    (..., up to 20 pairs of rows): the probability that both are of one component.
     """
     each, log_total = responsibilities(log_terms)
     rows = log_total.shape[-1]

@@ -1,46 +1,85 @@
 """Gaussian components with conjugate priors: expected statistics, posteriors, modes, densities and divergences.
 
-Full, diagonal and spherical covariances (`component_priors`), one for each component, or one full matrix for all of
-them, "tied". Bishop, PRML, sections 9.2 and 10.2; Murphy 2012, section 4.6.3; Fraley and Raftery 2007.
+Full, diagonal and spherical covariances (`distributions.structures`), one for each component, or one full matrix for
+all of them, "tied". Bishop, PRML, sections 9.2 and 10.2; Murphy 2012, section 4.6.3; Fraley and Raftery 2007.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.mixtures.component_moments import ComponentMoments, Hyper, along
-from bayeszoo.families.mixtures.structures import Matrices, Scalar, Structure, Variances
+from bayeszoo.families.statistics.patterns import distinct
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.gaussian_mixture", suppress_warning=True)  # numba takes its time
 
-STRUCTURES: dict[str, type[Structure]] = {
-    "full": Matrices,
-    "tied": Matrices,
-    "diagonal": Variances,
-    "spherical": Scalar,
-}
+STRUCTURES = {"full": Matrices, "tied": Matrices, "diagonal": Structure, "spherical": Scalar}
 """The choices of covariance."""
 
 Values = Mapping[str, Any]
 
 
-def _distinct(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different ones (M, N) among sets of rows (A, K, N), and which of them each is (A, K)."""
-    if not sets.shape[-1]:
-        return sets[:1, 0], np.zeros(sets.shape[:-1], dtype=int)
-    packed = np.packbits(sets, axis=-1)
-    keys = packed.view(np.dtype((np.void, packed.shape[-1])))[..., 0]
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return sets.reshape(-1, sets.shape[-1])[first], which.reshape(keys.shape)
+@dataclass(frozen=True, eq=False)
+class ComponentMoments:
+    """Expected counts, means and scatters of K components. Moments of other rows, ``+``, pool as `Moments` do.
+
+    Attributes
+    ----------
+    n : ndarray of shape (K,)
+        Expected number of rows.
+    mean : ndarray of shape (K, D)
+        Their weighted means; of an empty component any point.
+    scatter : ndarray of shape (K, D, D), (K, D) or (K,)
+        Weighted scatter about the mean: a matrix, its diagonal, or the trace.
+    structure : Structure
+        How scatters are written.
+    """
+
+    n: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+    structure: Structure
+
+    def __add__(self, other: Self) -> Self:
+        n, shift = self.n + other.n, other.mean - self.mean
+        share = other.n / np.where(n > 0, n, 1.0)
+        between = along(self.n * share, self.scatter) * self.structure.outer(shift)
+        mean = self.mean + share[:, None] * shift
+        return type(self)(n, mean, self.scatter + other.scatter + between, self.structure)
+
+
+@dataclass(frozen=True, eq=False)
+class Hyper:
+    """Parameters of the distributions of K components: Sigma ~ InvWishart(nu, psi), mu | Sigma ~ N(m, Sigma / kappa).
+
+    Attributes
+    ----------
+    m, kappa : ndarray of shape (K, D), (K,)
+        Centre of each mean, and how many rows it is worth.
+    nu, psi : ndarray of shape (K,), (K, D, D)
+        Degrees of freedom and scale matrix. Diagonal: psi (K, D), each variance ~ InvGamma(nu / 2, psi / 2).
+        Spherical: psi (K,), likewise. Tied: shapes (), (D, D).
+    """
+
+    m: np.ndarray
+    kappa: np.ndarray
+    nu: np.ndarray
+    psi: np.ndarray
+
+
+def along(values: Any, like: np.ndarray) -> np.ndarray:
+    """Give an array trailing axes of length 1, so that it broadcasts with ``like``, which it begins."""
+    return np.reshape(values, np.shape(values) + (1,) * (np.ndim(like) - np.ndim(values)))
 
 
 class GaussianComponents:
@@ -63,22 +102,14 @@ class GaussianComponents:
         Degrees of freedom, > 0; of matrices > D - 1.
     psi : ndarray of shape (D, D)
         Scale matrix. Diagonal covariances use its diagonal, spherical ones the mean of that.
-
-    Raises
-    ------
-    InputError
-        When nu is too small.
     """
 
     def __init__(self, kind: str, count: int, m: np.ndarray, kappa: float, nu: float, psi: np.ndarray) -> None:
         self.kind, self.count, self.columns, self.tied = kind, count, len(m), kind == "tied"
         self.structure = STRUCTURES[kind](len(m))
         self.m, self.kappa, self.nu, self.psi = m, float(kappa), float(nu), self.structure.reduced(psi)
-        if self.nu <= self.structure.block - 1:
-            raise InputError(
-                f"prior degrees of freedom nu0 must be > D - 1 = {self.structure.block - 1} of {len(m)} columns, "
-                f"got {nu:g}"
-            )
+        if self.nu <= (least := self.structure.block - 1):
+            raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {least} of {len(m)} columns, got {nu:g}")
 
     @property
     def free(self) -> int:
@@ -147,10 +178,7 @@ class GaussianComponents:
     def flat_mode(self, stats: ComponentMoments) -> dict[str, np.ndarray]:
         """Return the means and covariances at which the expected log likelihood is highest.
 
-        Raises
-        ------
-        NumericalError
-            When a component has no weight, or a covariance is singular: the likelihood is unbounded.
+        It is unbounded, a `NumericalError`, when a component has no weight or a covariance is singular.
         """
         if np.any(stats.n <= 0):
             raise NumericalError(f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty")
@@ -171,18 +199,12 @@ class GaussianComponents:
         return np.asarray(total.sum(axis=0) / (self.structure.repeat * stats.n.sum()))
 
     def smallest(self, covariances: Any, whole: np.ndarray) -> np.ndarray:
-        """Return the smallest eigenvalue of each covariance in units of that of all rows, whatever their units.
-
-        Raises
-        ------
-        NumericalError
-            When the rows do not fill all dimensions.
-        """
+        """Return the smallest eigenvalue of each covariance in units of that of all rows, whatever their units."""
         try:
             factor = self.structure.factor(whole)
         except NumericalError:
             raise NumericalError(f"the rows do not fill {self.columns} dimensions") from None
-        return self.structure.smallest(factor, self._each(covariances))
+        return np.min(self.structure.relative(factor, self._each(covariances)), axis=-1)
 
     def log_density(self, Y: np.ndarray, means: Any, covariances: Any) -> np.ndarray:
         """Log density of rows (N, D) under each component, (..., N, K)."""
@@ -208,10 +230,7 @@ class GaussianComponents:
     def sums(self, weights: np.ndarray, means: Any, covariances: Any, Y: np.ndarray) -> tuple[float, ComponentMoments]:
         """Return the log likelihood of rows (N, D), and their expected statistics, in one compiled pass.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (K,)
-            Need not add up to 1.
+        The weights (K,) need not add up to 1.
         """
         means = np.asarray(means, dtype=np.float64)
         found = loops.gaussian_e_step(weights, means, self.matrices(covariances), Y)
@@ -230,18 +249,16 @@ class GaussianComponents:
     def log_posterior(self, hyper: Hyper, means: Any, covariances: Any) -> np.ndarray:
         """Joint log density of all means and covariances, (...,), with every constant."""
         factor = self.factors(covariances)
-        of_means = self._log_of_means(hyper, factor, np.asarray(means, dtype=np.float64))
-        return np.asarray(np.sum(of_means, axis=-1) + np.sum(self._log_of_covariances(hyper, factor), axis=-1))
+        of_means = np.sum(self._log_of_means(hyper, factor, np.asarray(means, dtype=np.float64)), axis=-1)
+        return np.asarray(of_means + np.sum(self._log_of_covariances(hyper, factor), axis=-1))
 
     def _log_of_covariances(self, hyper: Hyper, factor: np.ndarray) -> np.ndarray:
         return self.structure.log_inverse_wishart(factor, self._of_each(hyper.nu), self._each(hyper.psi))
 
     def _log_of_means(self, hyper: Hyper, factor: np.ndarray, means: np.ndarray) -> np.ndarray:
         squares = self.structure.scaled(factor, (means - hyper.m)[..., None, :])[..., 0]
-        constant = self.columns * np.log(hyper.kappa / (2 * math.pi)) - self.structure.repeat * self.structure.log_det(
-            factor
-        )
-        return np.asarray((constant - hyper.kappa * squares) / 2)
+        log_det = self.structure.repeat * self.structure.log_det(factor)
+        return np.asarray((self.columns * np.log(hyper.kappa / (2 * math.pi)) - log_det - hyper.kappa * squares) / 2)
 
     def log_pairs(self, hyper: Hyper, means: Any, covariances: Any) -> np.ndarray:
         """Log density of the parameters in place k under the distribution of component j, (..., K, K) as [j, k].
@@ -251,7 +268,7 @@ class GaussianComponents:
         """
         factor = self.factors(covariances)
         # a second axis of components, that of the distributions, goes after the first
-        paired = np.expand_dims(factor, factor.ndim - len(self.structure.shape))
+        paired = np.expand_dims(factor, factor.ndim - max(len(self.structure.shape), 1))
         of_covariances = self._log_of_covariances(hyper, paired) / (self.count if self.tied else 1)
         of_means = self._log_of_means(hyper, paired, np.asarray(means, dtype=np.float64)[..., :, None, :])
         return np.swapaxes(of_means + of_covariances, -1, -2)
@@ -265,15 +282,7 @@ class GaussianComponents:
         return float(np.sum(of_means) + np.sum(structure.divergence(hyper.nu, hyper.psi, self.nu, self.psi)))
 
     def log_marginal(self, n: np.ndarray, growth: np.ndarray) -> np.ndarray:
-        """Log density of the rows of each group, parameters integrated out, shape (...,).
-
-        Parameters
-        ----------
-        n : ndarray of shape (..., G)
-            How many rows each of G groups has. Tied: the density is that of all groups together.
-        growth : ndarray of shape (..., G, *shape)
-            What they add to psi, see `growth`.
-        """
+        """Log density of ``n`` (..., G) rows of G groups, which add ``growth`` (..., G, *shape) to psi: (...,)."""
         together = growth.sum(axis=-1 - len(self.structure.shape)) if self.tied else growth
         rows = n.sum(axis=-1) if self.tied else n
         of_means = -self.columns / 2 * (n * math.log(math.pi) + np.log1p(n / self.kappa))
@@ -285,8 +294,9 @@ class GaussianComponents:
 
         The statistics of each set of rows that occurs are computed once.
         """
-        sets, which = _distinct(assignments[:, None, :] == np.arange(self.count)[:, None])
-        stats = self.moments(sets.T.astype(np.float64), Y)
+        sets = assignments[:, None, :] == np.arange(self.count)[:, None]
+        different, which = distinct(sets.reshape(math.prod(sets.shape[:2]), len(Y)))
+        which, stats = which.reshape(sets.shape[:2]), self.moments(different.T.astype(np.float64), Y)
         growth = self.growth(stats)
         if self.tied:
             return self.log_marginal(stats.n[which], growth[which])
@@ -301,13 +311,7 @@ class GaussianComponents:
         return Posterior(self.marginals(hyper), lambda size, rng: self.rvs(hyper, size, rng), log_density)
 
     def rvs(self, hyper: Hyper, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw means (*size, K, D) and covariances (*size, ...) jointly.
-
-        Raises
-        ------
-        NumericalError
-            When nu is so small that draws are beyond the largest float.
-        """
+        """Draw means (*size, K, D) and covariances (*size, ...) jointly."""
         covariances = self.structure.draw(hyper.nu, hyper.psi, size, rng)
         if not np.all(np.isfinite(covariances)):
             raise NumericalError("covariances cannot be drawn: their distribution has too few degrees of freedom")

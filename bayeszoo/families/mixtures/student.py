@@ -17,8 +17,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.normal_gamma import normal_gamma
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import Posterior, normal_gamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.moments import Moments

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from bayeszoo.distributions import frozen
 from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.model.base import Stats
 
@@ -73,41 +72,3 @@ class Events(Stats):
             max(self.deviance + sign * (other.deviance + between), 0.0),
             log_coefficient=self.log_coefficient + sign * other.log_coefficient,
         )
-
-
-class Poisson:
-    """Counts of given means: SciPy's distribution, but for the log mass, of which it loses digits at large counts.
-
-    Parameters
-    ----------
-    mean : array_like
-        Of shape (..., rows).
-    """
-
-    def __init__(self, mean: Any) -> None:
-        self._mean = np.asarray(mean, dtype=np.float64)
-        self._scipy = frozen.poisson(self._mean)
-
-    def mean(self) -> np.ndarray:
-        """Return the means."""
-        return self._mean
-
-    def var(self) -> np.ndarray:
-        """Return the variances: the means."""
-        return self._mean
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviations."""
-        return np.sqrt(self._mean)
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the smallest count whose cumulative mass reaches ``q``."""
-        return np.asarray(self._scipy.ppf(q))
-
-    def rvs(self, size: Any, random_state: Any = None) -> np.ndarray:
-        """Draw counts of shape ``size``."""
-        return np.asarray(self._scipy.rvs(size=size, random_state=random_state))
-
-    def logpmf(self, k: Any) -> np.ndarray:
-        """Log mass at the counts ``k``."""
-        return log_peak(k) - deviance(k, self._mean)

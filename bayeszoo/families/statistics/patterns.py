@@ -54,7 +54,7 @@ class Patterns(Stats):
             When the patterns are so many that their scatter matrices would not fit into memory.
         """
         Y = np.asarray(Y, dtype=np.float64)
-        observed, which = _distinct(~np.isnan(Y))
+        observed, which = distinct(~np.isnan(Y))
         if len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:
             raise InputError(
                 f"{len(observed)} patterns of missing values in {Y.shape[1]} columns are too many to keep the scatter"
@@ -157,13 +157,14 @@ class Patterns(Stats):
         return np.where(seen, squares / np.maximum(n - 1, 1), np.nan)
 
 
-def _distinct(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of a mask, in decreasing order, and which of them each row is."""
-    if observed.all():  # an array of no rows, too
-        return observed[:1], np.zeros(len(observed), dtype=np.int64)
-    packed = np.packbits(observed, axis=1)
-    _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    return observed[first[::-1]], len(first) - 1 - np.ravel(which)
+def distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct ones of masks (M, N), in decreasing order, and which of them each is, (M,)."""
+    if masks.all():  # an array of no rows or columns, too
+        return masks[:1], np.zeros(len(masks), dtype=np.int64)
+    packed = np.packbits(masks, axis=1)
+    keys = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0]
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return masks[first[::-1]], len(first) - 1 - which
 
 
 def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
