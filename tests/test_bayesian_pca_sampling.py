@@ -10,7 +10,7 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo.inference.engine.density import Density
-from bayeszoo.inference.labels import symmetry
+from bayeszoo.results import matched
 from tests.factor_oracles import by_quadrature
 
 MODEL, PPCA = bz.find("bayesian_pca"), bz.find("ppca")
@@ -143,8 +143,8 @@ def test_fits_are_matched_in_order_and_signs(iris):
     other = bz.fit(MODEL.weak(IRIS), IRIS, "em", seed=3)
     draws = {str(name): values.to_numpy() for name, values in other["posterior"].data_vars.items()}
     moved = {"loadings": draws["loadings"][..., [2, 0, 1]] * [1.0, -1.0, -1.0], "alpha": draws["alpha"][..., [2, 0, 1]]}
-    mixed = symmetry._with_draws(other, draws | moved, np.arange(3), other)
-    found = symmetry.matched([other, mixed])[1]["posterior"]
+    mixed = matched._with_draws(other, draws | moved, np.arange(3), other)
+    found = matched.matched([other, mixed])[1]["posterior"]
     assert all(np.array_equal(found[name].to_numpy(), draws[name]) for name in draws)
 
 
