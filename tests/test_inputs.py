@@ -356,7 +356,10 @@ def test_choices():
 
 def test_methods_of_binary():
     inputs = Binary("y")
-    rows, counts = inputs.coerce({"y": [0, 1, 1]}), inputs.coerce({"successes": [1, 2], "trials": [3, 3]})
+    rows, counts = (
+        inputs.canonical({"y": [0, 1, 1]}).arrays,
+        inputs.canonical({"successes": [1, 2], "trials": [3, 3]}).arrays,
+    )
     nothing, everything = inputs.split(counts, 0)
     assert (inputs.size(rows), inputs.size(counts), inputs.size(nothing)) == (3, 2, 0)
     assert inputs.outcome(counts).tolist() == [1, 2]
@@ -374,7 +377,7 @@ def test_methods_of_binary():
 
 def test_methods_of_real():
     inputs = Real("x")
-    arrays = inputs.coerce({"x": [1.5, 2.5]})
+    arrays = inputs.canonical({"x": [1.5, 2.5]}).arrays
     values, times = inputs.observations(arrays)
     assert (values["x"].tolist(), times.tolist()) == ([1.5, 2.5], [1, 1])
     assert inputs.in_units(arrays, 2, -1)["x"].tolist() == [2.0, 4.0]
@@ -390,7 +393,7 @@ def test_an_option_of_one_value_takes_no_list():
 @pytest.mark.parametrize("inputs", [Binary(), Real()])
 def test_coerce_refuses_no_rows(inputs):
     with pytest.raises(InputError, match=r"^no data rows$"):
-        inputs.coerce({"y": []})
+        inputs.canonical({"y": []})
 
 
 def test_no_data_rows_in_a_file(tmp_path):

@@ -18,7 +18,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.data.inputs import Categories, Corpus, Documents
-from bayeszoo.data.inputs.words.tokens import STOP_WORDS, words_of
+from bayeszoo.data.inputs.words.cells import words_of
+from bayeszoo.data.inputs.words.vocabulary import STOP_WORDS
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.data.table import read as sources
 from bayeszoo.errors import InputError
@@ -366,7 +367,7 @@ def test_documents_are_rows():
     words = rng.permutation(15)
     other = inputs.relabelled(data, "word", words)
     assert np.array_equal(dense(other), counts[:, words])
-    assert plain(inputs.coerce(other)) == plain(other)  # which are sorted again
+    assert plain(inputs.canonical(other).arrays) == plain(other)  # which are sorted again
     assert inputs.size(inputs.split(data, 0)[0]) == 0
     further = inputs.unseen(data, 3)
     assert (inputs.size(further), len(further["counts"]), further["word"] is data["word"]) == (3, 0, True)
@@ -430,7 +431,7 @@ def test_all_words_of_all_documents_are_counts_of_categories(tmp_path):
 def test_a_corpus_too_large_for_its_zeros(monkeypatch):
     table = {"document": list("xy"), "word": list("ab")}
     assert read(Unigrams, table)["counts"].tolist() == [[1, 0], [0, 1]]
-    monkeypatch.setattr("bayeszoo.data.inputs.words.documents.MOST_CELLS", 3)
+    monkeypatch.setattr("bayeszoo.data.inputs.words.corpus.MOST_CELLS", 3)
     message = "2 documents x 2 words are 4 counts with their zeros, more than 3; leave words out"
     with pytest.raises(InputError, match=f"^{message}"):
         read(Unigrams, table)

@@ -84,7 +84,10 @@ def test_a_column_called_count_is_not_overlooked():
 
 def test_methods():
     inputs = Counts("y")
-    plain, timed = inputs.coerce({"y": [2, 0, 2]}), inputs.coerce({"y": [2, 0, 2, 2], "exposure": [1, 1, 3, 1]})
+    plain, timed = (
+        inputs.canonical({"y": [2, 0, 2]}).arrays,
+        inputs.canonical({"y": [2, 0, 2, 2], "exposure": [1, 1, 3, 1]}).arrays,
+    )
     rows, times = inputs.observations(plain)
     assert (rows["y"].tolist(), times.tolist()) == ([0, 2], [1, 2])
     rows, times = inputs.observations(timed)

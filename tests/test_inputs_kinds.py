@@ -120,11 +120,11 @@ def test_simulated_data_are_written_as_a_table_that_is_read_back(tmp_path, input
 
 @KINDS
 def test_canonical_arrays_are_taken_as_they_are(inputs, arrays):
-    same(inputs.coerce(arrays), arrays)
+    same(inputs.canonical(arrays).arrays, arrays)
     data = read(model_of(inputs), arrays)
     same(data, arrays)
     assert data.rows == inputs.size(arrays)
-    same(inputs.coerce({name: values.tolist() for name, values in arrays.items()}), arrays)
+    same(inputs.canonical({name: values.tolist() for name, values in arrays.items()}).arrays, arrays)
 
 
 @KINDS
@@ -158,7 +158,7 @@ def test_rows_are_split_and_labels_are_not(inputs, arrays):
 @KINDS
 def test_single_observations_are_data_and_as_many_as_there_are(inputs, arrays):
     rows, times = inputs.observations(arrays)
-    same(inputs.coerce(rows), rows)
+    same(inputs.canonical(rows).arrays, rows)
     assert inputs.size(rows) == len(times)
     of_single_words = "counts" in arrays and "category" in arrays
     total = arrays["counts"] if of_single_words else arrays.get("trials", np.ones(inputs.size(arrays)))
@@ -206,7 +206,7 @@ def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     assert hasattr(inputs, "in_units") == isinstance(inputs, Real | RealSeries | Matrix)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:
-        same(inputs.coerce(one), one)
+        same(inputs.canonical(one).arrays, one)
         assert all(one[name] is arrays[name] for name in inputs.coords)
     assert len({inputs.outcome(one).tobytes() for one in made}) == len(made)
 

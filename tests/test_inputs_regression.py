@@ -750,13 +750,12 @@ def test_simulated_data_are_written_as_a_table_that_is_read_back(tmp_path, array
 
 @EVERY
 def test_canonical_arrays_are_taken_as_they_are(arrays):
-    same(INPUTS.coerce(arrays), arrays)
+    same(INPUTS.canonical(arrays).arrays, arrays)
     data = read(Line, arrays)
     same(data, arrays)
     assert (data.rows, data.columns) == (INPUTS.size(arrays), {})
-    same(INPUTS.coerce({name: values.tolist() for name, values in arrays.items()}), arrays)
+    same(INPUTS.canonical({name: values.tolist() for name, values in arrays.items()}).arrays, arrays)
     unknown = {name: arrays[name] for name in ("X", "feature")}
-    same(INPUTS.coerce(unknown), unknown)
     same(read(Line, unknown, new=True, like=arrays), unknown)
     same(read(Line, arrays, new=True, like=arrays), arrays)
 
@@ -830,7 +829,7 @@ BROKEN = {
 def test_canonical_arrays_that_are_refused(arrays, message):
     assert str(refusal(arrays)) == message
     with pytest.raises(InputError) as caught:
-        INPUTS.coerce(arrays)
+        INPUTS.canonical(arrays)
     assert str(caught.value) == message
 
 
@@ -847,8 +846,11 @@ def test_arrays_of_other_kinds():
     assert plain(read(Line, matrix)) == {"y": [1.0, 2.0, 4.0], "X": [[2.0], [3.0], [3.0]], "feature": ["a"]}
     back = read(SimpleNamespace(inputs=Matrix(), examples=()), read(Line, matrix))
     assert plain(back) == plain(matrix)
-    same(INPUTS.coerce({"y": [1, 2, 4], "a": [2, 3, 3]}), dict(read(Line, matrix)))
-    same(INPUTS.coerce({"X": [[2], [3], [3]], "y": [1, 2, 4]}), {**read(Line, matrix), "feature": np.array(["x1"])})
+    same(INPUTS.canonical({"y": [1, 2, 4], "a": [2, 3, 3]}).arrays, dict(read(Line, matrix)))
+    same(
+        INPUTS.canonical({"X": [[2], [3], [3]], "y": [1, 2, 4]}).arrays,
+        {**read(Line, matrix), "feature": np.array(["x1"])},
+    )
 
 
 # Methods
@@ -910,7 +912,6 @@ def test_features_of_further_rows_are_not_known(arrays):
 
 
 def test_what_it_says_of_itself():
-    assert INPUTS.forms == (frozenset({"y", "X", "feature"}), frozenset({"X", "feature"}))
     assert INPUTS.is_canonical(["X", "y", "feature"])
     assert not INPUTS.is_canonical(["X", "feature"])  # to be told from rows of a fit
     assert (INPUTS.coded, INPUTS.lists, INPUTS.options) == ({}, {"features"}, {"target", "features"})

@@ -50,15 +50,7 @@ def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
 
 
 def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat.
-
-    Parameters
-    ----------
-    log_likelihood : ndarray of shape (..., draws)
-        The negative of the raw log weights, as ArviZ takes it.
-    efficiency : float
-        What `relative_efficiency` gives: the tail that is smoothed is longer for dependent draws.
-    """
+    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat."""
     from arviz_stats.base import array_stats
 
     log_weights, k_hat = array_stats.psislw(log_likelihood, r_eff=efficiency)

@@ -52,15 +52,7 @@ class Mode:
 
 
 def require_few(size: int, method: str) -> None:
-    """Raise `NumericalError` where a method would need matrices that are too large.
-
-    Parameters
-    ----------
-    size : int
-        D, the number of unconstrained coordinates.
-    method : str
-        What asks for them.
-    """
+    """Raise `NumericalError` where a method would need matrices that are too large."""
     if size > MOST_COORDINATES:
         raise NumericalError(
             f"{method} works with matrices of {size:,} x {size:,} numbers here, and {MOST_COORDINATES:,} is the most: "
@@ -69,13 +61,7 @@ def require_few(size: int, method: str) -> None:
 
 
 def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
-    """Climb a log density from ``start`` by L-BFGS, then polish with Newton steps.
-
-    Raises
-    ------
-    NumericalError
-        When the density is not finite where the climb begins or ends.
-    """
+    """Climb a log density from ``start`` by L-BFGS, then polish with Newton steps."""
     trace: list[float] = []
 
     def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -121,13 +107,7 @@ def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = ()) -> 
 
 
 def curvature(gradient: Gradient, x: np.ndarray) -> np.ndarray:
-    """Return the negative Hessian of a log density at x, shape (D, D), by central differences of its gradient.
-
-    Raises
-    ------
-    NumericalError
-        When it is not finite.
-    """
+    """Return the negative Hessian of a log density at x, shape (D, D), by central differences of its gradient."""
     steps = 6e-6 * np.maximum(1.0, np.abs(x))
     rows = [
         (gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in zip(np.diag(steps), steps, strict=True)

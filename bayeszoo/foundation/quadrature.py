@@ -61,14 +61,7 @@ class Rule:
         return weights
 
     def distribution(self, log_density: np.ndarray, every: int = 1) -> Distribution:
-        """Return the distribution whose log density in the coordinate is given at the points, but for a constant.
-
-        Parameters
-        ----------
-        log_density : ndarray of shape (P,)
-        every : int
-            Use only every so many points.
-        """
+        """Return the distribution whose log density in the coordinate is given at the points, but for a constant."""
         heights = (log_density + np.log(np.cosh(self.t)))[::every]
         spline = scipy.interpolate.CubicSpline(self.t[::every], np.maximum(heights - np.max(heights), -DEEPEST))
         t = np.linspace(self.t[0], self.t[-1], FINER * (len(self.t) - 1) + 1)
@@ -103,18 +96,6 @@ def peak(log_density: Function, low: np.ndarray, high: np.ndarray, start: np.nda
     """Climb from a start, and return where that ends and the standard deviations of the Gaussian with its curvature.
 
     Both only say where points are needed; no result is taken from them.
-
-    Parameters
-    ----------
-    log_density : callable
-        At a point of shape (D,).
-    low, high, start : ndarray of shape (D,)
-        Bounds, and where to begin.
-
-    Returns
-    -------
-    centre, scale : ndarray of shape (D,)
-        Where the curvature is not that of a maximum, the scale is a tenth of the distance of the bounds.
     """
     width = high - low
 

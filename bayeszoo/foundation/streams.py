@@ -35,17 +35,7 @@ def stream(seed: int | np.random.Generator, *identity: Any) -> np.random.Generat
 
 
 def stream_of_fit(attrs: Mapping[Any, Any], seed: int | np.random.Generator, *purpose: Any) -> np.random.Generator:
-    """Return the random numbers of a seed for a question to a fit, as another question or fit has others.
-
-    Parameters
-    ----------
-    attrs : mapping
-        The attributes of the fit's tree: model, fields, data digest, method and the seed of the fit are used.
-    seed : int or numpy.random.Generator
-        Of the question; a generator is returned as it is.
-    *purpose : str or number
-        What is asked, and the digest of new data, if any.
-    """
+    """Return the random numbers of a seed for a question to a fit, as another question or fit has others."""
     fitted = [attrs.get(name) for name in ("model", "data_digest", "method", "seed")]
     return stream(seed, fitted, json.loads(attrs.get("fields", "{}")), *purpose)
 

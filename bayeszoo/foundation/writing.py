@@ -43,14 +43,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def probe_figure(path: Path, overwrite: bool = False) -> Path:
-    """Check that a figure can be written, before any work is done.
-
-    Raises
-    ------
-    InputError
-        When the name does not end as a kind of figure does, the folder is missing or not writable, or the file exists
-        and ``overwrite`` is false.
-    """
+    """Check that a figure can be written, before any work is done."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"figures are saved as PNG, SVG or PDF: {path.name!r} must end in {', '.join(SUFFIXES)}")
     require_writable(path, overwrite)

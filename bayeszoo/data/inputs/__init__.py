@@ -4,14 +4,11 @@ from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
 from bayeszoo.data.inputs.binary import Binary
 from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.counts import Counts
-from bayeszoo.data.inputs.matrix import Matrix
-from bayeszoo.data.inputs.real import Real
+from bayeszoo.data.inputs.matrix import Matrix, Real
 from bayeszoo.data.inputs.regression import Regression
-from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, starts
-from bayeszoo.data.inputs.sequences.symbols import SymbolSeries
+from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts
 from bayeszoo.data.inputs.sequences.transitions import Transitions
-from bayeszoo.data.inputs.words.corpus import Corpus
-from bayeszoo.data.inputs.words.documents import Documents
+from bayeszoo.data.inputs.words.corpus import Corpus, Documents
 
 __all__ = [
     "Arrays",

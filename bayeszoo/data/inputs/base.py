@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,21 +26,32 @@ _TELLING = ("count", "exposure")
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """The arrays a model computes with, and what became of the user's columns.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        Canonical arrays, the outcome first.
-    columns : dict of str to str
-        The user's column, or columns, for each role.
-    notes : tuple of str
-        Everything that was done to the data or is remarkable about them.
-    """
+    """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done."""
 
     arrays: dict[str, np.ndarray]
     columns: dict[str, str]
     notes: tuple[str, ...] = ()
+
+
+class Layout(NamedTuple):
+    """How the canonical arrays of a kind of input hang together.
+
+    Attributes
+    ----------
+    coords : tuple of str
+        The coordinates: arrays of text that label another axis than the rows, or name the rows.
+    dims : mapping of str to tuple of str
+        The axes after that of the rows, for the arrays that have any.
+    coded : mapping of str to str
+        The coordinate that holds the labels, for the arrays that hold codes.
+    forms : tuple of set of str
+        The names of canonical arrays that belong together; only kinds with coordinates need them.
+    """
+
+    coords: tuple[str, ...] = ()
+    dims: Mapping[str, tuple[str, ...]] = {}
+    coded: Mapping[str, str] = {}
+    forms: tuple[set[str], ...] = ()
 
 
 class Inputs(ABC):
@@ -66,68 +77,59 @@ class Inputs(ABC):
     row_names: str | None = None
     """The coordinate that names the rows, if there is one; all others label other axes."""
 
+    layout: Layout = Layout()
+    """Coordinates, axes and codes of the canonical arrays."""
+
+    holds: str
+    """What the table must hold, in one line, with the fields of ``{0}``, the inputs."""
+
     @property
     def coords(self) -> tuple[str, ...]:
         """The names of the coordinates."""
-        return ()
+        return self.layout.coords
 
     @property
     def dims(self) -> Mapping[str, tuple[str, ...]]:
         """The axes after that of the rows, for the arrays that have any."""
-        return {}
+        return self.layout.dims
 
     @property
     def coded(self) -> Mapping[str, str]:
         """The coordinate that holds the labels, for the arrays that hold codes."""
-        return {}
-
-    @property
-    def forms(self) -> tuple[frozenset[str], ...]:
-        """The names of canonical arrays that belong together; only kinds with coordinates need them."""
-        return ()
+        return self.layout.coded
 
     def parse(self, table: Table, missing: str = "refuse", **options: Any) -> Parsed:
-        """Check a table and turn it into arrays.
-
-        Parameters
-        ----------
-        table : Table
-            The user's table.
-        missing : {"refuse", "drop", "mask"}
-            What to do with rows in which a column that is used has no value, one of `treatments`.
-        **options
-            Which columns to use and what their values mean; None is the same as not given.
-
-        Returns
-        -------
-        Parsed
+        """Check a table and turn it into arrays; None is the same as an option that is not given.
 
         Raises
         ------
         InputError
             When the table does not hold what the model needs, or the options do not fit it.
         """
-        return self._checked(table, None, missing, options)
+        return self._checked(self._parse, table, None, missing, options)
 
     def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
         """Parse rows to be predicted.
 
         As `parse`, but labels get the codes that they have in `like`, the arrays that the model was fitted to, and
         where the model can do without it the outcome may be absent.
-
-        Raises
-        ------
-        InputError
-            When the table has a label that `like` does not have, too.
         """
-        return self._checked(table, like, missing, options)
+        return self._checked(self._parse_new, table, like, missing, options)
 
-    def _checked(self, table: Table, like: Arrays | None, missing: str, options: Mapping[str, Any]) -> Parsed:
-        parsed = self._parse(table, missing, self._given(table, missing, options), like)
+    def _checked(
+        self, parse: Callable[..., Parsed], table: Table, like: Arrays | None, missing: str, options: Mapping[str, Any]
+    ) -> Parsed:
+        parsed = parse(table, missing, self._given(table, missing, options), like)
         used = {name for names in parsed.columns.values() for name in names.split(", ")}
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
-        return replace(parsed, notes=(*parsed.notes, *notes))
+        return replace(parsed, notes=(*table.notes, *parsed.notes, *notes))
+
+    @abstractmethod
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        return self._parse(table, missing, options, like)
 
     def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
         chosen = {name: value for name, value in options.items() if value is not None}
@@ -145,21 +147,21 @@ class Inputs(ABC):
 
     def is_canonical(self, names: Iterable[Any]) -> bool:
         """Say whether a mapping with these names holds arrays and their coordinates, rather than a user's columns."""
-        return frozenset(map(str, names)) in self.forms
+        return set(map(str, names)) in self.layout.forms
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
+    def canonical(self, arrays: Mapping[str, Any], missing: str = "") -> Parsed:
         """Check data that already have canonical names, such as ``{"y": [0, 1]}``, as strictly as a file.
 
-        Raises
-        ------
-        InputError
-            When `arrays` has no rows, or does not hold what the model needs.
+        Without coordinates they are checked as a table. By default masks are taken where they are this kind's own.
         """
-        return self.parse(read_table(arrays), missing)
+        missing = missing or ("mask" if "mask" in self.treatments else "refuse")
+        if self.is_canonical(arrays):
+            return self._canonical(arrays, missing)
+        return self.parse(self.own_table(arrays, ".") or read_table(arrays), missing)
 
-    def coerce(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the arrays of `canonical`."""
-        return self.canonical(arrays).arrays
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+        """Check arrays and coordinates, of one of the forms of the layout."""
+        raise NotImplementedError
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns of a table that `parse`, with the options of `reading`, takes back to `arrays`."""
@@ -173,30 +175,17 @@ class Inputs(ABC):
         """Say whether rows to be predicted hold their outcome."""
         return True
 
-    @abstractmethod
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return `rows` further single observations, whose outcome is not known; the values stand for nothing.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            What the model was fitted to: the coordinates are taken from it.
-        rows : int
-            How many.
-        """
+        """Return `rows` further observations like those of a fit, whose outcome is not known: all values are 0."""
+        size = (rows, *(len(arrays[axis]) for axis in self.dims.get(self.name, ())))
+        return {self.name: np.zeros(size, dtype=np.int64), **{axis: arrays[axis] for axis in self.coords}}
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
         """Return the same outcomes in the other forms that a table may take, for the checks of a model."""
         return []
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]] | None:
-        """Go through every data set of a few observations, or return None where they cannot be counted.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray, optional
-            Whose labels the data sets have; three labels by default.
-        """
+        """Go through every data set of a few observations, or return None where they cannot be counted."""
         return None
 
     def size(self, arrays: Arrays) -> int:
@@ -205,34 +194,21 @@ class Inputs(ABC):
 
     def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Split the rows into those before index `at` and the rest."""
-        first = {name: values if name in self.coords else values[:at] for name, values in arrays.items()}
-        return first, {name: values if name in self.coords else values[at:] for name, values in arrays.items()}
+        rows = np.arange(self.size(arrays))
+        return self.reordered(arrays, rows[:at]), self.reordered(arrays, rows[at:])
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Take the rows of `permutation`, an array of row indices, in its order."""
         return {name: values if name in self.coords else values[permutation] for name, values in arrays.items()}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            Canonical arrays.
-        axis : str
-            One of `coords`; the others stay as they are.
-        permutation : ndarray of int
-            The old place of each label.
-        """
+        """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes."""
         place = np.argsort(permutation)
         moved = {name: place[values] if self.coded.get(name) == axis else values for name, values in arrays.items()}
         for name in arrays.keys() & self.dims.keys():
             if axis in self.dims[name]:
                 moved[name] = np.take(moved[name], permutation, axis=1 + self.dims[name].index(axis))
         return {**moved, axis: arrays[axis][permutation]}
-
-    @abstractmethod
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the array, shape (rows,) or (rows, labels), whose distribution the model describes."""
@@ -242,9 +218,22 @@ class Inputs(ABC):
         """Return the distinct single observations as rows, and how often each occurs; by default every row once."""
         return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
 
-    @abstractmethod
     def describe(self) -> str:
         """Say in one line what the table must hold."""
+        return self.holds.format(self)
+
+
+class Measured(Inputs):
+    """Real numbers, which have a unit and an origin; the outcome is the array `name`."""
+
+    def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+        """Return the data with every outcome y as ``factor * y + shift``."""
+        return {**arrays, self.name: factor * arrays[self.name] + shift}
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return further observations."""
+        unseen = super().unseen(arrays, rows)
+        return {**unseen, self.name: unseen[self.name].astype(np.float64)}
 
 
 def _one(name: str, value: Any) -> str:
@@ -269,13 +258,7 @@ def _names(name: str, value: Any) -> list[str]:
 
 
 def columns_of(name: str, values: Any, labels: np.ndarray) -> list[Column]:
-    """Take a two-dimensional canonical array apart: its columns, called by their labels.
-
-    Raises
-    ------
-    InputError
-        When it has not one column a label, or no rows.
-    """
+    """Take a two-dimensional canonical array apart: its columns, called by their labels."""
     masked_too = isinstance(values, list | tuple | np.ma.MaskedArray)  # which asarray would unmask
     columns = list(read_table(values if masked_too else np.asarray(values)).columns.values())
     if len(columns) != len(labels):

@@ -33,38 +33,39 @@ class Binary(Inputs):
 
     name: str = "y"
     options = frozenset({"column", "positive", "count", "successes", "trials"})
+    holds = (
+        "one column of 0 and 1 ({0.name}; or two labels, with --positive), or columns successes and trials, "
+        "or a column of labels and a column of counts (--count)"
+    )
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         counts = {"successes", "trials"}
         if options.keys() & counts:
             if options.keys() != counts:
                 raise InputError("successes and trials go together, and with no other option")
-            return _parse_successes(table[options["successes"]], table[options["trials"]], table, missing)
+            return _parse_successes(table[options["successes"]], table[options["trials"]], missing)
         if not options and counts <= table.columns.keys():
-            return _parse_successes(table["successes"], table["trials"], table, missing)
+            return _parse_successes(table["successes"], table["trials"], missing)
         taken = {options["count"]: "their counts"} if "count" in options else {}
         column = choose(table, options.get("column"), self.name, taken)
         if "count" in options:
-            return _parse_counted(column, table[options["count"]], options.get("positive"), table, missing)
+            return _parse_counted(column, table[options["count"]], options.get("positive"), missing)
         outcomes, notes = _outcomes(column, options.get("positive"))
         (outcomes,), dropped = complete([column], [outcomes], missing)
-        return Parsed(
-            {self.name: outcomes.astype(np.int64)}, {self.name: column.name}, (*table.notes, *notes, *dropped)
-        )
+        return Parsed({self.name: outcomes.astype(np.int64)}, {self.name: column.name}, (*notes, *dropped))
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the zeros and ones, or the numbers of successes; shape (rows,)."""
         return arrays["successes" if "successes" in arrays else self.name]
 
-    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
-        """Parse rows to be predicted; a table of ``trials`` alone asks for the number of successes."""
-        chosen = {name: value for name, value in options.items() if value is not None}
-        alone = not chosen and "trials" in table.columns and "successes" not in table.columns
-        if not (chosen.keys() == {"trials"} or alone):
-            return self.parse(table, missing, **options)
-        trials = table[self._given(table, missing, chosen).get("trials", "trials")]
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Parse a table of ``trials`` alone, which asks for the number of successes, or any other as for a fit."""
+        alone = not options and "trials" in table.columns and "successes" not in table.columns
+        if not (options.keys() == {"trials"} or alone):
+            return self._parse(table, missing, options, like)
+        trials = table[options.get("trials", "trials")]
         (counts,), dropped = complete([trials], [to_counts(trials)], missing)
-        return Parsed({"trials": counts.astype(np.int64)}, {"trials": trials.name}, (*table.notes, *dropped))
+        return Parsed({"trials": counts.astype(np.int64)}, {"trials": trials.name}, dropped)
 
     def has_outcome(self, arrays: Arrays) -> bool:
         """Say whether the rows hold more than trials."""
@@ -82,23 +83,12 @@ class Binary(Inputs):
         """Go through every four outcomes."""
         return ({self.name: outcomes} for outcomes in every_code(2))
 
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further observations."""
-        return {self.name: np.zeros(rows, dtype=np.int64)}
-
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return a failure and a success as rows, and how many of each the data hold."""
         outcome = self.outcome(arrays)
         successes = int(outcome.sum())
         trials = int(arrays["trials"].sum()) if "trials" in arrays else len(outcome)
         return {self.name: np.array([0, 1])}, np.array([trials - successes, successes])
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return (
-            f"one column of 0 and 1 ({self.name}; or two labels, with --positive), or columns successes and trials, "
-            "or a column of labels and a column of counts (--count)"
-        )
 
 
 def _outcomes(column: Column, positive: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -153,7 +143,7 @@ def _from_labels(column: Column, positive: str) -> tuple[np.ndarray, tuple[str, 
     return outcomes, (f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct),)
 
 
-def _parse_successes(successes: Column, trials: Column, table: Table, missing: str) -> Parsed:
+def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
     columns = [successes, trials]
     counts = [to_counts(column) for column in columns]
     above = np.flatnonzero(counts[0] > counts[1])
@@ -163,15 +153,13 @@ def _parse_successes(successes: Column, trials: Column, table: Table, missing: s
     (first, second), dropped = complete(columns, counts, missing)
     refuse_sum(trials, second)
     arrays = {"successes": first.astype(np.int64), "trials": second.astype(np.int64)}
-    return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, (*table.notes, *dropped))
+    return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, dropped)
 
 
-def _parse_counted(column: Column, count: Column, positive: str | None, table: Table, missing: str) -> Parsed:
+def _parse_counted(column: Column, count: Column, positive: str | None, missing: str) -> Parsed:
     outcomes, notes = _outcomes(column, positive)
     (outcomes, counts), dropped = complete([column, count], [outcomes, to_counts(count)], missing)
     refuse_sum(count, counts)
-    totals = counts[outcomes == 1].sum(), counts.sum()
-    arrays = {
-        name: np.array([total], dtype=np.int64) for name, total in zip(("successes", "trials"), totals, strict=True)
-    }
-    return Parsed(arrays, {"column": column.name, "count": count.name}, (*table.notes, *notes, *dropped))
+    totals = {"successes": counts[outcomes == 1].sum(), "trials": counts.sum()}
+    arrays = {name: np.array([total], dtype=np.int64) for name, total in totals.items()}
+    return Parsed(arrays, {"column": column.name, "count": count.name}, (*notes, *dropped))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, columns_of, every_code, group_starts, listing
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, columns_of, every_code, group_starts, listing
 from bayeszoo.data.inputs.labels import Alphabet, Coded, checked_codes, checked_labels, in_order, label_array
 from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, choose, complete, refuse_sum, stacked, to_counts
 from bayeszoo.data.table.table import Column, Table, listed
@@ -39,25 +39,16 @@ class Categories(Inputs):
     options = frozenset({"column", "count", "columns", "categories"})
     lists = frozenset({"columns", "categories"})
 
-    @property
-    def coords(self) -> tuple[str, ...]:
-        """The labels of the categories."""
-        return (self.axis,)
+    holds = (
+        "one column of labels ({0.name}), perhaps with a column of counts (--count), "
+        "or one column of counts a category (--columns)"
+    )
 
     @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]:
-        """Counts have one column a category."""
-        return {COUNTS: (self.axis,)}
-
-    @property
-    def coded(self) -> Mapping[str, str]:
-        """The outcome is codes."""
-        return {self.name: self.axis}
-
-    @property
-    def forms(self) -> tuple[frozenset[str], ...]:
-        """Codes or counts, and their labels."""
-        return frozenset({self.name, self.axis}), frozenset({COUNTS, self.axis})
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Codes, or counts in a column a category, and the labels."""
+        forms = {self.name, self.axis}, {COUNTS, self.axis}
+        return Layout((self.axis,), {COUNTS: (self.axis,)}, {self.name: self.axis}, forms)
 
     # Tables
 
@@ -68,16 +59,16 @@ class Categories(Inputs):
         alphabet = Alphabet.of("category", "categories", options.get("categories"), fitted)
         if "columns" in options or (not options.keys() & {"column", "count"} and self._holds_counts(table, alphabet)):
             columns = [table[name] for name in options.get("columns", table.columns)]
-            return self._from_counts(columns, table, missing, alphabet)
+            return self._from_counts(columns, missing, alphabet)
         taken = {options["count"]: "their counts"} if "count" in options else {}
         column = choose(table, options.get("column"), self.name, taken)
         if "count" in options:
-            return self._from_counted(column, table[options["count"]], table, missing, alphabet)
+            return self._from_counted(column, table[options["count"]], missing, alphabet)
         coded = alphabet.coded(column)
         (codes,), dropped = complete([column], [coded.codes], missing)
         coded, notes = alphabet.finished(str(column), Coded(coded.labels, codes))
         arrays = {self.name: coded.codes.astype(np.int64), self.axis: label_array(coded.labels)}
-        return Parsed(arrays, {self.name: column.name}, (*table.notes, *notes, *dropped))
+        return Parsed(arrays, {self.name: column.name}, (*notes, *dropped))
 
     def _holds_counts(self, table: Table, alphabet: Alphabet) -> bool:
         """Say whether every column is numbers, at least two of them, so that each must be a category."""
@@ -91,7 +82,7 @@ class Categories(Inputs):
         hint = f"say --columns {listing(table.columns)} if it is, else --column or --count"
         raise table[unclear].error("may be a category or not", hint=hint)
 
-    def _from_counted(self, column: Column, count: Column, table: Table, missing: str, alphabet: Alphabet) -> Parsed:
+    def _from_counted(self, column: Column, count: Column, missing: str, alphabet: Alphabet) -> Parsed:
         coded = alphabet.coded(column)
         (codes, counts), dropped = complete([column, count], [coded.codes, to_counts(count)], missing)
         refuse_sum(count, counts)
@@ -99,9 +90,9 @@ class Categories(Inputs):
         sums = np.zeros(len(coded.labels), dtype=np.int64)
         np.add.at(sums, coded.codes.astype(np.int64), counts.astype(np.int64))
         arrays = {COUNTS: sums[None], self.axis: label_array(coded.labels)}
-        return Parsed(arrays, {"column": column.name, "count": count.name}, (*table.notes, *notes, *dropped))
+        return Parsed(arrays, {"column": column.name, "count": count.name}, (*notes, *dropped))
 
-    def _from_counts(self, columns: list[Column], table: Table, missing: str, alphabet: Alphabet) -> Parsed:
+    def _from_counts(self, columns: list[Column], missing: str, alphabet: Alphabet) -> Parsed:
         names = [column.name for column in columns]
         labels, places = alphabet.places(names)
         matrix, dropped = stacked(columns, to_counts, missing)
@@ -109,14 +100,11 @@ class Categories(Inputs):
         counts[:, places] = matrix
         notes = (*alphabet.notes("the table", labels, names), *dropped, *_about_sums(counts))
         arrays = {COUNTS: counts, self.axis: label_array(labels)}
-        return Parsed(arrays, {COUNTS: ", ".join(names)}, (*table.notes, *notes))
+        return Parsed(arrays, {COUNTS: ", ".join(names)}, notes)
 
     # Canonical arrays
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
-        """Check codes or counts and their labels as strictly as a file; without labels, check them as a table."""
-        if not self.is_canonical(arrays):
-            return super().canonical(arrays, missing)
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
         if self.name in arrays:
             column, codes = checked_codes(self.name, arrays[self.name], labels)
@@ -156,10 +144,6 @@ class Categories(Inputs):
         labels = np.array(["a", "b", "c"]) if arrays is None else arrays[self.axis]
         return ({self.name: outcomes, self.axis: labels} for outcomes in every_code(len(labels)))
 
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further observations."""
-        return {self.name: np.zeros(rows, dtype=np.int64), self.axis: arrays[self.axis]}
-
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the codes, shape (rows,), or the counts, shape (rows, categories)."""
         return arrays[self.name if self.name in arrays else COUNTS]
@@ -171,13 +155,6 @@ class Categories(Inputs):
         if COUNTS in arrays:
             return rows, arrays[COUNTS].sum(axis=0)
         return rows, np.bincount(arrays[self.name], minlength=len(labels))
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return (
-            f"one column of labels ({self.name}), perhaps with a column of counts (--count), "
-            "or one column of counts a category (--columns)"
-        )
 
 
 def _about_sums(counts: np.ndarray) -> tuple[str, ...]:

@@ -40,6 +40,10 @@ class Counts(Inputs):
 
     name: str = "y"
     options = frozenset({"column", "exposure", "count"})
+    holds = (
+        "one column of counts ({0.name}), perhaps a column of how long each row was observed (--exposure) "
+        "and one of how many rows it stands for (--count)"
+    )
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         options, notes = self._with_exposure(table, options, like)
@@ -49,7 +53,7 @@ class Counts(Inputs):
             raise InputError(f"column {shown(options['count'])} cannot hold both the exposure and the counts")
         columns = {self.name: choose(table, options.get("column"), self.name, taken)}
         columns |= {option: table[options[option]] for option in roles if option in options}
-        return self._arrays(table, columns, missing, notes)
+        return self._arrays(columns, missing, notes)
 
     def _with_exposure(
         self, table: Table, options: dict[str, Any], like: Arrays | None
@@ -64,14 +68,14 @@ class Counts(Inputs):
             raise InputError("the fit has an exposure, these rows have none", hint="give its column with --exposure")
         return options, notes
 
-    def _arrays(self, table: Table, columns: dict[str, Column], missing: str, notes: tuple[str, ...]) -> Parsed:
+    def _arrays(self, columns: dict[str, Column], missing: str, notes: tuple[str, ...]) -> Parsed:
         numbers = [(to_positive if name == EXPOSURE else to_counts)(column) for name, column in columns.items()]
         complete_rows, dropped = complete(list(columns.values()), numbers, missing)
         values = dict(zip(columns, complete_rows, strict=True))
         if "count" in values:
             times = repeats(columns["count"], values.pop("count"))
             values = {name: np.repeat(array, times) for name, array in values.items()}
-        notes = (*table.notes, *notes, *dropped)
+        notes = (*notes, *dropped)
         if self.name in values:
             refuse_large_sum(columns[self.name], values[self.name])
             values[self.name] = values[self.name].astype(np.int64)
@@ -79,14 +83,13 @@ class Counts(Inputs):
             notes = (*notes, *subnormal(columns[EXPOSURE], values[EXPOSURE]))
         return Parsed(values, {name: column.name for name, column in columns.items()}, notes)
 
-    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
-        """Parse rows to be predicted; a table of the exposure alone asks for the counts."""
-        asked = {name: value for name, value in options.items() if value is not None}
-        names = {asked.get(EXPOSURE, EXPOSURE)}
-        if not (asked.keys() <= {EXPOSURE} and set(table.columns) == names):
-            return super().parse_new(table, like, missing, **asked)
-        chosen, _ = self._with_exposure(table, {EXPOSURE: EXPOSURE, **self._given(table, missing, asked)}, like)
-        return self._arrays(table, {EXPOSURE: table[chosen[EXPOSURE]]}, missing, ())
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Parse a table of the exposure alone, which asks for the counts, or any other as for a fit."""
+        exposure = options.get(EXPOSURE, EXPOSURE)
+        if not (options.keys() <= {EXPOSURE} and set(table.columns) == {exposure}):
+            return self._parse(table, missing, options, like)
+        self._with_exposure(table, {EXPOSURE: exposure}, like)
+        return self._arrays({EXPOSURE: table[exposure]}, missing, ())
 
     def has_outcome(self, arrays: Arrays) -> bool:
         """Say whether the rows hold more than their exposure."""
@@ -103,16 +106,10 @@ class Counts(Inputs):
         return ({self.name: np.array([count])} for count in range(5000))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further observations.
-
-        Raises
-        ------
-        InputError
-            When the rows of the fit have an exposure: that of further rows is not known.
-        """
+        """Return further observations."""
         if EXPOSURE in arrays:
             raise InputError("the exposure of further rows is not known", hint="give a table with a column exposure")
-        return {self.name: np.zeros(rows, dtype=np.int64)}
+        return super().unseen(arrays, rows)
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the distinct counts, or pairs of count and exposure, and how many rows hold each."""
@@ -121,10 +118,3 @@ class Counts(Inputs):
             return {self.name: values}, times
         values, exposures, times = distinct_pairs(arrays[self.name], arrays[EXPOSURE])
         return {self.name: values, EXPOSURE: exposures}, times
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return (
-            f"one column of counts ({self.name}), perhaps a column of how long each row was observed (--exposure) "
-            "and one of how many rows it stands for (--count)"
-        )

@@ -41,13 +41,7 @@ def text_of(value: Any) -> str:
 
 
 def code(column: Column) -> Coded:
-    """Give each distinct label of a column a code, in the order of `in_order`; an empty cell is missing.
-
-    Raises
-    ------
-    InputError
-        When a cell is neither text nor a number.
-    """
+    """Give each distinct label of a column a code, in the order of `in_order`; an empty cell is missing."""
     distinct, index = _distinct(column)
     labels = in_order([label for label in distinct if label], column.decimal)
     place = {"": np.nan, **{label: float(i) for i, label in enumerate(labels)}}
@@ -93,17 +87,7 @@ def texts_of(column: Column) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Alphabet:
-    """The labels that an axis takes: those of a fit, those that an option gives, or else those that occur.
-
-    Parameters
-    ----------
-    noun, plural : str
-        What messages call one label, and several.
-    labels : list of str or None
-        The labels in order, None when they are those that occur.
-    fitted : bool
-        Whether they are those of a fit.
-    """
+    """The labels that an axis takes: those of a fit, those that an option gives, or else those that occur."""
 
     noun: str
     plural: str

@@ -1,4 +1,4 @@
-"""Several columns of real numbers: vectors, one a row."""
+"""Real numbers: one column of them, or several, whose rows are vectors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Parsed, columns_of, listing
+from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of, listing
 from bayeszoo.data.inputs.labels import checked_labels, label_array
-from bayeszoo.data.inputs.real import Measured
-from bayeszoo.data.table.numbers import are_numbers, stacked, subnormal, to_numbers, to_reals
+from bayeszoo.data.table.numbers import are_numbers, choose, complete, stacked, subnormal, to_numbers, to_reals
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
+
+
+@dataclass(frozen=True)
+class Real(Measured):
+    """One column of real numbers.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the outcome.
+    """
+
+    name: str = "y"
+    options = frozenset({"column"})
+    holds = "one column of real numbers ({0.name})"
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        column = choose(table, options.get("column"), self.name)
+        (values,), dropped = complete([column], [to_reals(column)], missing)
+        return Parsed({self.name: values}, {self.name: column.name}, (*dropped, *subnormal(column, values)))
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,7 @@ class Matrix(Measured):
     maskable: bool = False
     options = frozenset({"columns"})
     lists = frozenset({"columns"})
+    holds = "columns of real numbers, all those of the table or some of them (--columns)"
 
     @property
     def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -45,19 +65,9 @@ class Matrix(Measured):
         return ("refuse", "drop", "mask") if self.maskable else ("refuse", "drop")
 
     @property
-    def coords(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return (self.axis,)
-
-    @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]:
-        """The outcome has one column each."""
-        return {self.name: (self.axis,)}
-
-    @property
-    def forms(self) -> tuple[frozenset[str], ...]:
-        """The outcome and the names of its columns."""
-        return (frozenset({self.name, self.axis}),)
+    def layout(self) -> Layout:  # type: ignore[override]
+        """The outcome has named columns."""
+        return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         names = options.get("columns")
@@ -68,8 +78,8 @@ class Matrix(Measured):
             names = in_order_of(like[self.axis].tolist(), names)
         columns = [table[name] for name in names]
         values, holes = self._values(columns, missing, new=like is not None)
-        notes = (*table.notes, *holes, *_subnormal(columns, values))
-        return Parsed({self.name: values, self.axis: label_array(names)}, {self.name: ", ".join(names)}, notes)
+        arrays = {self.name: values, self.axis: label_array(names)}
+        return Parsed(arrays, {self.name: ", ".join(names)}, (*holes, *_subnormal(columns, values)))
 
     def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
         if missing == "mask":
@@ -83,14 +93,7 @@ class Matrix(Measured):
             hint = "use --missing mask, which integrates them out, or drop"
             raise InputError(text, column=error.column, rows=error.rows, hint=hint) from None
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "") -> Parsed:
-        """Check numbers and the names of their columns as strictly as a file; without names, check them as a table.
-
-        By default NaN are taken where the model takes them, as they are this kind's own.
-        """
-        missing = missing or ("mask" if self.maskable else "refuse")
-        if not self.is_canonical(arrays):
-            return super().canonical(arrays, missing)
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=1)
         columns = columns_of(self.name, arrays[self.name], labels)
         values, holes = self._values(columns, missing)
@@ -103,14 +106,6 @@ class Matrix(Measured):
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names."""
         return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
-
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further observations."""
-        return {self.name: np.zeros((rows, len(arrays[self.axis]))), self.axis: arrays[self.axis]}
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return "columns of real numbers, all those of the table or some of them (--columns)"
 
 
 def refuse_text(table: Table, option: str = "columns", or_text: bool = False) -> None:

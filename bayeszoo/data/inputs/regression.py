@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Parsed
+from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array, text_of
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
-from bayeszoo.data.inputs.real import Measured
 from bayeszoo.data.table.numbers import complete, subnormal, to_reals
-from bayeszoo.data.table.read import columns_of_matrix, has_two_dimensions, is_frame, one_column, read_table
+from bayeszoo.data.table.read import columns_of_matrix, has_two_dimensions, is_frame, one_column
 from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 
@@ -53,28 +52,15 @@ class Regression(Measured):
     options = frozenset({"target", "features"})
     lists = frozenset({"features"})
 
-    @property
-    def coords(self) -> tuple[str, ...]:
-        """The names of the features."""
-        return (self.axis,)
+    holds = (
+        "one column of the outcome ({0.name}, or say which with --target) and columns of features, "
+        "all others or some of them (--features); all of real numbers"
+    )
 
     @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]:
-        """There is one column a feature."""
-        return {self.features: (self.axis,)}
-
-    @property
-    def forms(self) -> tuple[frozenset[str], ...]:
-        """Features and their names, with the outcome or, to be predicted, without."""
-        return frozenset({self.name, self.features, self.axis}), frozenset({self.features, self.axis})
-
-    def is_canonical(self, names: Iterable[Any]) -> bool:
-        """Say whether a mapping with these names holds the arrays of a fit.
-
-        Without an outcome it is read by way of `own_table`: `canonical` could not tell rows to be predicted, which may
-        lack it, from those of a fit, which may not.
-        """
-        return frozenset(map(str, names)) == self.forms[0]
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Features have names."""
+        return Layout((self.axis,), dims={self.features: (self.axis,)}, forms=({self.name, self.features, self.axis},))
 
     # Tables
 
@@ -91,27 +77,20 @@ class Regression(Measured):
                 refuse_text(Table("", {name: table[name] for name in features}), "features")
             raise
 
-    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
-        """Parse rows to be predicted.
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
 
-        They must have the features of the fit, in whatever order; other columns are not used. The outcome, which is
-        looked for under the fit's name of it and then under the model's, may be absent.
-
-        Raises
-        ------
-        InputError
-            When the table lacks a feature of `like`, or the option asks for others, too.
+        Other columns are not used. The outcome is looked for under the fit's name of it and then under the model's.
         """
-        chosen = self._given(table, missing, options)
-        target, notes = self._target_of_new(table, like, chosen.get("target"))
+        target, notes = self._target_of_new(table, like, options.get("target"))
         if like is None:
-            features = _features_of(table, target, chosen)
+            features = _features_of(table, target, options)
         else:
             fitted = like[self.axis].tolist()
-            listed = chosen.get("features", [name for name in fitted if name in table.columns])
+            listed = options.get("features", [name for name in fitted if name in table.columns])
             features = in_order_of(fitted, listed, "features")
         parsed = self._from_columns(table, target, features, missing, fit=False)
-        return Parsed(parsed.arrays, parsed.columns, (*notes, *parsed.notes))
+        return replace(parsed, notes=(*notes, *parsed.notes))
 
     def _target_of_new(
         self, table: Table, like: Arrays | None, asked: str | None
@@ -134,7 +113,7 @@ class Regression(Measured):
         outcome = [] if target is None else [table[target]]
         arrays, notes = self._arrays(outcome, [table[name] for name in features], missing, fit)
         roles = {self.name: target} if target is not None else {}
-        return Parsed(arrays, {**roles, self.features: ", ".join(features)}, (*table.notes, *notes))
+        return Parsed(arrays, {**roles, self.features: ", ".join(features)}, notes)
 
     def _arrays(
         self, outcome: list[Column], features: list[Column], missing: str, fit: bool
@@ -216,14 +195,11 @@ class Regression(Measured):
 
     # Canonical arrays
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
-        """Check the arrays and the names of the features as strictly as a file; anything else, as a table."""
-        if frozenset(arrays) not in self.forms:
-            return self.parse(self.own_table(arrays, ".") or read_table(arrays), missing)
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         features, outcome, notes = self._columns(arrays)
         if not len(features[0]):
             raise InputError("no data rows")
-        checked, more = self._arrays(outcome, features, missing, fit=bool(outcome))
+        checked, more = self._arrays(outcome, features, missing, fit=True)
         return Parsed(checked, {}, (*notes, *more))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
@@ -245,34 +221,13 @@ class Regression(Measured):
         return len(arrays[self.features])
 
     def rescaled(self, arrays: Arrays, factors: np.ndarray, shifts: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the data with every feature x as ``factor * x + shift``.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            Canonical arrays.
-        factors, shifts : ndarray, shape (labels,)
-            One of each for each feature.
-        """
+        """Return the data with every feature x as ``factor * x + shift``."""
         return {**arrays, self.features: arrays[self.features] * factors + shifts}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: without its features nothing is said about an outcome.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
+        """Refuse: without its features nothing is said about an outcome."""
         names = joined(arrays[self.axis].tolist())
         raise InputError("the features of further rows are not known", hint=f"give a table with the columns {names}")
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return (
-            f"one column of the outcome ({self.name}, or say which with --target) and columns of features, "
-            "all others or some of them (--features); all of real numbers"
-        )
 
 
 # Columns

@@ -49,24 +49,7 @@ class Dropped(str):
 
 
 def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str] | None = None) -> Column:
-    """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken.
-
-    Parameters
-    ----------
-    table : Table
-        The user's table.
-    column : str or None
-        The column that is asked for.
-    name : str
-        The model's name of what it holds.
-    taken : mapping of str to str, optional
-        What other columns hold, such as ``their counts``, by column.
-
-    Raises
-    ------
-    InputError
-        When there is no such column, or it cannot be told which one.
-    """
+    """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken."""
     taken = taken or {}
     if column is not None and column in taken:
         raise InputError(f"column {shown(column)} cannot hold both the outcomes and {taken[column]}", column=column)
@@ -84,27 +67,7 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
 def complete(
     columns: list[Column], arrays: Iterable[np.ndarray], missing: str
 ) -> tuple[list[np.ndarray], tuple[str, ...]]:
-    """Refuse, or drop, the rows in which a column has no value.
-
-    Parameters
-    ----------
-    columns : list of Column
-        The user's columns, for the messages.
-    arrays : iterable of ndarray, shape (rows,)
-        Their numbers, NaN where the value is missing.
-    missing : {"refuse", "drop"}
-        What to do.
-
-    Returns
-    -------
-    arrays : list of ndarray, shape (kept,)
-    notes : tuple of str
-
-    Raises
-    ------
-    InputError
-        When a value is missing and `missing` is "refuse"; or when no row is complete, but for a part of a table.
-    """
+    """Refuse, or drop, the rows in which a column has no value."""
     arrays, before = list(arrays), columns[0].before
     whole, before = before is None, before or 0
     masks = [np.isnan(values) for values in arrays]
@@ -146,14 +109,7 @@ def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, n
 
 
 def to_numbers(column: Column) -> np.ndarray:
-    """Convert a column to float64, shape (n,), with NaN where a value is missing.
-
-    Raises
-    ------
-    InputError
-        When a value is not a number, or is infinite. Truth values, dates and complex numbers are not numbers here,
-        nor is text such as ``1,000``, ``1_000``, ``0x1F`` or ``10%``.
-    """
+    """Convert a column to float64, shape (n,), with NaN where a value is missing."""
     converted = _converted(column)
     infinite = np.flatnonzero(np.isinf(converted))
     if len(infinite):

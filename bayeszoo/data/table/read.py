@@ -27,38 +27,7 @@ MOST_UNPACKED = 50_000_000
 def read_table(
     source: Any, *, delimiter: str | None = None, decimal: str = ".", encoding: str = "utf-8", header: bool = True
 ) -> Table:
-    r"""Read a table from a file, a data frame, a mapping of columns, or one sequence of values.
-
-    Parameters
-    ----------
-    source : path, data frame, mapping or array-like
-        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
-        sequences; or one sequence, array or series of shape (n,) or (n, 1), which becomes the column ``y``. The
-        columns of a two-dimensional array, or of a list of rows of equal length, are called ``1``, ``2``, ...
-    delimiter : str, optional
-        The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
-    decimal : {".", ","}
-        The decimal mark of numbers in text.
-    encoding : str
-        The encoding of a text file. A byte order mark is accepted.
-    header : bool
-        Whether the first line of a text file names the columns. Without it they are ``1``, ``2``, ... (``y`` when
-        there is one).
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        When `source` cannot be read exactly as it is.
-
-    Examples
-    --------
-    >>> read_table({"y": [0, 1, 1]}).rows
-    3
-    """
+    r"""Read a table from a file, a data frame, a mapping of columns, or one sequence of values."""
     _check_decimal(decimal)
     if isinstance(source, Table):
         return source
@@ -84,20 +53,6 @@ def read_parts(
 
     The columns of a part know how many rows come before it; those of a file that is in one part are as `read_table`
     has them.
-
-    Parameters
-    ----------
-    source : path
-        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file.
-    rows : int
-        How many rows a part has.
-    delimiter, decimal, encoding, header
-        Of `read_table`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read exactly as it is: at once, or when its turn comes.
     """
     _check_decimal(decimal)
     path = regular(Path(source))
@@ -197,13 +152,7 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Iterator[Table
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Give the path of a file, or if it is packed by gzip, of a copy that is not and is removed afterwards.
-
-    Raises
-    ------
-    InputError
-        When the file would be larger than `MOST_UNPACKED` bytes.
-    """
+    """Give the path of a file, or if it is packed by gzip, of a copy that is not and is removed afterwards."""
     if path.suffix != PACKED:
         yield path
         return
@@ -234,13 +183,7 @@ def has_two_dimensions(source: Any) -> bool:
 
 
 def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column]:
-    """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`.
-
-    Raises
-    ------
-    InputError
-        When it has no rows or columns, or is none of what `has_two_dimensions` says.
-    """
+    """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`."""
     if hasattr(source, "toarray"):
         raise InputError(f"{name} is a sparse matrix", hint=f"pass {name}.toarray()")
     rows = isinstance(source, list | tuple)
@@ -266,13 +209,7 @@ def one_column(name: str, source: Any, decimal: str = ".") -> Column:
 
 
 def to_column(name: str, values: Any, decimal: str = ".") -> Column:
-    """Make a column of one sequence of values: text as a list, anything else as an array.
-
-    Raises
-    ------
-    InputError
-        When it is not one sequence of values.
-    """
+    """Make a column of one sequence of values: text as a list, anything else as an array."""
     if isinstance(values, list) and set(map(type, values)) == {str}:
         return Column(name, values.copy(), decimal)
     array = _array(name, values)

@@ -71,19 +71,7 @@ class Column:
     def error(
         self, problem: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None, noun: str = ""
     ) -> InputError:
-        """Make the error that says where `problem` is: the first row, its value, and how many more.
-
-        Parameters
-        ----------
-        problem : str
-            What is wrong; with `rows`, it follows the value of the first of them.
-        rows : sequence of int
-            The offending rows, counted from 0.
-        hint : str, optional
-            What to do about it.
-        noun : str
-            What the value is, to stand before it.
-        """
+        """Make the error that says where `problem` is: the first row, its value, and how many more."""
         if not len(rows):
             return InputError(f"{self} {problem}", column=self.name, hint=hint)
         before = self.before or 0

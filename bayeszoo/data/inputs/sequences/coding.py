@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays
 from bayeszoo.data.inputs.labels import Alphabet, Coded, code, in_order, joined, label_array, merged
-from bayeszoo.data.table.numbers import complete, repeats, to_counts
+from bayeszoo.data.table.numbers import choose, complete, repeats, to_counts
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
@@ -44,6 +45,14 @@ def _cells(item: Any) -> list[Any] | None:
     return cast(list[Any], item.to_list()) if hasattr(item, "to_list") else None
 
 
+def columns_in_order(table: Table, options: Mapping[str, Any], name: str) -> dict[str, Column]:
+    """Find the column `name` of values in order, and that of sequences: one called ``sequence`` is never ignored."""
+    named = "sequence" in table.columns and len(table.columns) > 1 and options.get("column") != "sequence"
+    names = options.get("sequence", "sequence" if named else None)
+    column = choose(table, options.get("column"), name, {} if names is None else {names: "their sequences"})
+    return {name: column} | ({} if names is None else {"sequence": table[names]})
+
+
 # Tables of transitions
 
 
@@ -63,10 +72,7 @@ def from_transitions(
     if shared:
         where = f"columns {shown(columns['previous'].name)} and {shown(columns['next'].name)}"
         both, notes = alphabet.finished(where, Coded(first.labels, np.concatenate(values[:2])))
-        first, second = (
-            Coded(both.labels, both.codes[: len(values[0])]),
-            Coded(both.labels, both.codes[len(values[0]) :]),
-        )
+        first, second = (Coded(both.labels, codes) for codes in np.split(both.codes, 2))
     else:
         second, notes = alphabet.finished(str(columns["next"]), second)
         if like is None:
@@ -140,10 +146,8 @@ def names_of(sequence: Column) -> np.ndarray:
     codes = code(sequence).codes
     holes = np.flatnonzero(np.isnan(codes))
     if len(holes):  # to leave the row out would join its neighbours
-        hint = "name its sequence, or take it out of the table"
-        raise InputError(
-            f"{sequence}: missing in {listed(holes)}", column=sequence.name, rows=(holes + 1).tolist(), hint=hint
-        )
+        where, hint = (holes + 1).tolist(), "name its sequence, or take it out of the table"
+        raise InputError(f"{sequence}: missing in {listed(holes)}", column=sequence.name, rows=where, hint=hint)
     return codes
 
 

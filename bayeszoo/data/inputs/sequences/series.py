@@ -1,19 +1,19 @@
-"""Sequences of observations in order, of which some may be unknown: real numbers and counts."""
+"""Sequences of observations in order, of which some may be unknown: real numbers, counts and symbols."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
-from bayeszoo.data.inputs.real import Measured
-from bayeszoo.data.inputs.sequences.coding import names_of, table_of
-from bayeszoo.data.table.numbers import choose, refuse_large_sum, subnormal, to_counts, to_reals
-from bayeszoo.data.table.read import read_table
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, every_code
+from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, in_order, label_array
+from bayeszoo.data.inputs.sequences.coding import columns_in_order, names_of, table_of
+from bayeszoo.data.table.numbers import refuse_large_sum, subnormal, to_counts, to_reals
+from bayeszoo.data.table.read import read_table, to_column
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
 
@@ -21,6 +21,7 @@ SEQUENCE = "sequence"
 MASKED = -1
 """What stands for an unknown code or count; for an unknown real number it is NaN."""
 
+_HOLDS = "one column of {} in order, perhaps with a column that names sequences (--sequence)"
 _MOST_LENGTHS = 10
 
 
@@ -59,9 +60,8 @@ class Series(Inputs):
         return super()._given(table, missing, options)
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        columns = self._columns(table, options)
-        parsed = self._arrays(columns, missing, lambda column: self._converted(column, options, like))
-        return replace(parsed, notes=(*table.notes, *parsed.notes))
+        columns = columns_in_order(table, options, self.name)
+        return self._arrays(columns, missing, lambda column: self._converted(column, options, like))
 
     def _arrays(self, columns: Mapping[str, Column], missing: str, convert: Callable[[Column], Converted]) -> Parsed:
         """Convert the observations, and number their sequences."""
@@ -74,18 +74,8 @@ class Series(Inputs):
             raise _placed(error, names, sequence) from None
         about = () if names is None else _lengths(names, sequence)
         arrays = {self.name: self._stored(converted.values), SEQUENCE: sequence, **converted.coords}
-        return Parsed(
-            arrays,
-            {role: column_of_role.name for role, column_of_role in columns.items()},
-            (*converted.notes, *holes, *about),
-        )
-
-    def _columns(self, table: Table, options: Mapping[str, Any]) -> dict[str, Column]:
-        """Find the observations and their sequences: a column ``sequence`` beside the observations is not ignored."""
-        named = SEQUENCE in table.columns and len(table.columns) > 1 and options.get("column") != SEQUENCE
-        names = options.get(SEQUENCE, SEQUENCE if named else None)
-        column = choose(table, options.get("column"), self.name, {} if names is None else {names: "their sequences"})
-        return {self.name: column} | ({} if names is None else {SEQUENCE: table[names]})
+        used = {role: column.name for role, column in columns.items()}
+        return Parsed(arrays, used, (*converted.notes, *holes, *about))
 
     @abstractmethod
     def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted: ...
@@ -93,16 +83,6 @@ class Series(Inputs):
     def _stored(self, values: np.ndarray) -> np.ndarray:
         """Return the array of a model."""
         return np.where(np.isnan(values), MASKED, values).astype(np.int64)
-
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "mask") -> Parsed:
-        """Check canonical arrays as strictly as a table; masks are taken, as they are this kind's own.
-
-        Raises
-        ------
-        InputError
-            When `missing` is "refuse" and an observation is masked, too.
-        """
-        return super().canonical(arrays, missing)
 
     def masked(self, arrays: Arrays) -> np.ndarray:
         """Say which observations are unknown, shape (rows,)."""
@@ -139,11 +119,6 @@ class Series(Inputs):
         last = arrays[SEQUENCE][-1] if len(arrays[SEQUENCE]) else 0
         return {**rows, SEQUENCE: np.full(self.size(rows), last)}
 
-    def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Split the rows before index `at` from the rest; a sequence that is cut becomes two, which share nothing."""
-        first, rest = super().split(arrays, at)
-        return first, {**rest, SEQUENCE: _renumbered(rest[SEQUENCE])}
-
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Take the rows of `permutation` in its order; where the number of the sequence changes, a new one starts.
 
@@ -152,9 +127,6 @@ class Series(Inputs):
         """
         moved = super().reordered(arrays, permutation)
         return {**moved, SEQUENCE: _renumbered(moved[SEQUENCE])}
-
-    def _described(self, noun: str) -> str:
-        return f"one column of {noun} in order, perhaps with a column that names sequences (--sequence)"
 
 
 @dataclass(frozen=True)
@@ -168,6 +140,7 @@ class RealSeries(Series, Measured):
     """
 
     name: str = "y"
+    holds = _HOLDS.format("real numbers ({0.name})")
 
     def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
         values = to_reals(column)
@@ -175,10 +148,6 @@ class RealSeries(Series, Measured):
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         return values
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return self._described(f"real numbers ({self.name})")
 
 
 @dataclass(frozen=True)
@@ -192,6 +161,7 @@ class CountSeries(Series):
     """
 
     name: str = "y"
+    holds = _HOLDS.format("counts ({0.name})")
 
     def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
         values = to_counts(column)
@@ -199,7 +169,7 @@ class CountSeries(Series):
         return Converted(values, {}, ())
 
     def canonical(self, arrays: Mapping[str, Any], missing: str = "mask") -> Parsed:
-        """Check canonical arrays as strictly as a table; a count of -1 is masked."""
+        """Check counts as strictly as a table; -1 is masked."""
         table = read_table(arrays)
         columns = {name: unmasked(column) if name == self.name else column for name, column in table.columns.items()}
         return self.parse(Table("", columns, table.notes), missing)
@@ -208,9 +178,69 @@ class CountSeries(Series):
         """Go through the sequences of one count below 5000: what is left out is the far tail."""
         return ({self.name: np.array([count]), SEQUENCE: np.zeros(1, dtype=np.int64)} for count in range(5000))
 
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return self._described(f"counts ({self.name})")
+
+@dataclass(frozen=True)
+class SymbolSeries(Series):
+    """Symbols in order: text, or numbers that stand for nothing but themselves.
+
+    The canonical arrays of `Series` hold codes; their labels are the coordinate `axis`.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the observations.
+    axis : str
+        The model's name of the axis of symbols.
+    """
+
+    name: str = "y"
+    axis: str = "symbol"
+    options = Series.options | {"symbols"}
+    lists = frozenset({"symbols"})
+
+    holds = _HOLDS.format("symbols")
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """The observations are codes, whose labels are the symbols."""
+        return Layout((self.axis,), coded={self.name: self.axis}, forms=({self.name, SEQUENCE, self.axis},))
+
+    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
+        known = None if like is None else like[self.axis]
+        alphabet = Alphabet.of("symbol", "symbols", options.get("symbols"), known)
+        coded = alphabet.coded(column)
+        notes: tuple[str, ...] = ()
+        if not np.isnan(coded.codes).all():  # which is refused, for another reason than too few symbols
+            coded, notes = alphabet.finished(str(column), coded)
+        return Converted(coded.codes, {self.axis: label_array(coded.labels)}, notes)
+
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+        labels = checked_labels(self.axis, arrays[self.axis], least=2)
+        columns = Table("", {name: to_column(name, arrays[name]) for name in (self.name, SEQUENCE)}).columns
+        return self._arrays(columns, missing, lambda column: self._as_codes(unmasked(column), labels))
+
+    def _as_codes(self, column: Column, labels: np.ndarray) -> Converted:
+        return Converted(checked_codes(self.name, column.values, labels)[1], {self.axis: labels}, ())
+
+    def _written(self, arrays: Arrays) -> np.ndarray:
+        return arrays[self.axis][arrays[self.name]]
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the symbols where they are not those that occur, in order; ask for masks where there are any."""
+        symbols = arrays[self.axis].tolist()
+        occur = in_order(set(self._written(arrays)[~self.masked(arrays)].tolist()))
+        return super().reading(arrays) | ({} if symbols == occur else {"symbols": symbols})
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through every sequence of four symbols, or of fewer where there are many symbols."""
+        symbols = np.array(["a", "b", "c"]) if arrays is None else arrays[self.axis]
+        for codes in every_code(len(symbols)):
+            yield {self.name: codes, SEQUENCE: np.zeros(len(codes), dtype=np.int64), self.axis: symbols}
+
+    def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Put the symbols in the order of `permutation`; what is masked stays so."""
+        moved = super().relabelled(arrays, axis, permutation)
+        return {**moved, self.name: np.where(self.masked(arrays), MASKED, moved[self.name])}
 
 
 def starts(sequence: np.ndarray) -> np.ndarray:

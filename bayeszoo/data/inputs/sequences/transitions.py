@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, every_code
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code
 from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, in_order
-from bayeszoo.data.inputs.sequences.coding import are_contexts, from_symbols, from_transitions, table_of
-from bayeszoo.data.table.numbers import choose, complete, distinct_pairs
-from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.data.inputs.sequences.coding import (
+    are_contexts,
+    columns_in_order,
+    from_symbols,
+    from_transitions,
+    table_of,
+)
+from bayeszoo.data.table.numbers import complete, distinct_pairs
+from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
 
 _PAIRS = ("from", "to"), ("source", "target")
@@ -35,20 +41,15 @@ class Transitions(Inputs):
     options = frozenset({"column", "sequence", "source", "target", "count", "symbols", "order"})
     lists = frozenset({"symbols"})
 
-    @property
-    def coords(self) -> tuple[str, ...]:
-        """The labels of the contexts and of the symbols."""
-        return "context", "symbol"
-
-    @property
-    def coded(self) -> Mapping[str, str]:
-        """Both ends of a transition are codes."""
-        return {"next": "symbol", "previous": "context"}
-
-    @property
-    def forms(self) -> tuple[frozenset[str], ...]:
-        """Codes and labels of both."""
-        return (frozenset({"next", "previous", "context", "symbol"}),)
+    holds = (
+        "one column of symbols in order, perhaps with a column that names sequences (--sequence), "
+        "or columns from and to of transitions, perhaps with a column count"
+    )
+    layout = Layout(
+        coords=("context", "symbol"),
+        coded={"next": "symbol", "previous": "context"},
+        forms=({"next", "previous", "context", "symbol"},),
+    )
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read a list of sequences."""
@@ -63,16 +64,13 @@ class Transitions(Inputs):
             columns = {role: table[name] for role, name in ends.items()}
             arrays, notes = from_transitions(columns, missing, alphabet, order, like)
         else:
-            columns = _symbols(table, options)
+            columns = columns_in_order(table, options, "symbol")
             arrays, notes = from_symbols(
                 columns["symbol"], columns.get("sequence"), missing, alphabet, order or 1, like
             )
-        return Parsed(arrays, {role: column.name for role, column in columns.items()}, (*table.notes, *notes))
+        return Parsed(arrays, {role: column.name for role, column in columns.items()}, notes)
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
-        """Check codes and their labels as strictly as a file; anything else, as a table."""
-        if not self.is_canonical(arrays):
-            return super().canonical(arrays, missing)
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = {name: checked_labels(name, arrays[name], least=2 if name == "symbol" else 1) for name in self.coords}
         checked = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
         columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
@@ -109,13 +107,7 @@ class Transitions(Inputs):
             yield {"next": steps, "previous": previous, "context": contexts, "symbol": symbols}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: without the symbol before it nothing is said about the next.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
+        """Refuse: without the symbol before it nothing is said about the next."""
         raise InputError("the next symbol depends on the one before it", hint="give a table of symbols")
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
@@ -126,13 +118,6 @@ class Transitions(Inputs):
         """Return the distinct transitions, and how often each occurs."""
         previous, following, times = distinct_pairs(arrays["previous"], arrays["next"])
         return {**arrays, "next": following, "previous": previous}, times
-
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return (
-            "one column of symbols in order, perhaps with a column that names sequences (--sequence), "
-            "or columns from and to of transitions, perhaps with a column count"
-        )
 
 
 def _order(text: str | None, like: Arrays | None) -> int | None:
@@ -180,15 +165,5 @@ def _refuse_half(table: Table) -> None:
     """Refuse starts of transitions without their ends: read as symbols in order they would mean another thing."""
     for start, end in _PAIRS:
         if list(table.columns) == [start]:
-            raise InputError(
-                f"there is a column {shown(start)} but no column {shown(end)}", hint="use --column for symbols"
-            )
-
-
-def _symbols(table: Table, options: Mapping[str, Any]) -> dict[str, Column]:
-    """Find the column of symbols, and that of sequences: one called ``sequence`` beside it is never ignored."""
-    named = "sequence" in table.columns and len(table.columns) > 1 and options.get("column") != "sequence"
-    sequence = options.get("sequence", "sequence" if named else None)
-    taken = {} if sequence is None else {sequence: "their sequences"}
-    column = choose(table, options.get("column"), "symbol", taken)
-    return {"symbol": column} if sequence is None else {"symbol": column, "sequence": table[sequence]}
+            problem = f"there is a column {shown(start)} but no column {shown(end)}"
+            raise InputError(problem, hint="use --column for symbols")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, cast
@@ -11,13 +13,13 @@ import numpy as np
 from bayeszoo.data.inputs.base import columns_of
 from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
 from bayeszoo.data.inputs.matrix import refuse_text
-from bayeszoo.data.inputs.words.tokens import counted
 from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, complete, to_counts
 from bayeszoo.data.table.read import has_two_dimensions, to_column
 from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 
 DOCUMENT = "document"
+_WORD = re.compile(r"\b\w\w+\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +46,7 @@ class Cells:
 
     @classmethod
     def of(cls, document: Sequence[str], word: Sequence[str], doc: Any, term: Any, counts: Any) -> Self:
-        """Sort cells given in any order, add those of one document and word, and leave zeros out.
-
-        Raises
-        ------
-        InputError
-            When the counts have a sum above 2**53.
-        """
+        """Sort cells given in any order, add those of one document and word, and leave zeros out."""
         counts = np.asarray(counts)
         if float(counts.sum()) >= LARGEST_COUNT and sum(map(int, counts)) > LARGEST_COUNT:
             raise InputError("the counts have a sum above 2**53")
@@ -132,7 +128,7 @@ def from_text(text: Column, names: Column | None, missing: str) -> ReadCells:
     texts = texts_of(text)
     (_, rows), dropped = complete([text, names or text], [_present(texts), _named_rows(names, text)], missing)
     document = _labels(names, rows, text)
-    each = counted(texts[int(row)] for row in rows)
+    each = [Counter(words_of(texts[int(row)])) for row in rows]
     word = in_order({label for words in each for label in words})
     place = {label: i for i, label in enumerate(word)}
     term = np.array([place[label] for words in each for label in words], dtype=np.int64)
@@ -140,6 +136,15 @@ def from_text(text: Column, names: Column | None, missing: str) -> ReadCells:
     cells = Cells.of(document, word, doc, term, [times for words in each for times in words.values()])
     said = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
     return ReadCells(cells, {"text": text.name} | _role(names), (*dropped, said))
+
+
+def words_of(text: str) -> list[str]:
+    r"""Split text into words: lower case, every run of two or more letters, digits or underscores (``\b\w\w+\b``).
+
+    It is the rule of scikit-learn's ``CountVectorizer`` with its defaults: ``Don't!`` is ``don``, a single letter is
+    no word, and accents stay.
+    """
+    return _WORD.findall(text.lower())
 
 
 def from_columns(columns: Sequence[Column], names: Column | None, missing: str, name: str = "counts") -> ReadCells:
@@ -191,22 +196,7 @@ class MatrixTable(Table):
 
 
 def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
-    """Read a sparse matrix, or a mapping of a matrix and the labels of its axes; None is for anything else.
-
-    Parameters
-    ----------
-    source : object
-        A SciPy sparse matrix or array of shape (documents, words); or a mapping of one, or of a dense array of two
-        dimensions, as `name`, and of labels of its axes as ``document`` and `axis`, both or one: the other is numbered
-        from 1.
-    name, axis : str
-        What the counts and the axis of words are called.
-
-    Raises
-    ------
-    InputError
-        When the matrix is not of counts, or the labels are not distinct text, one for each row or column.
-    """
+    """Read a sparse matrix, or a mapping of a matrix and the labels of its axes; None is for anything else."""
     labels = dict(source) if isinstance(source, Mapping) else {name: source}
     matrix = labels.pop(name, None)
     is_sparse = hasattr(matrix, "tocoo") and np.ndim(matrix) in (0, 2)  # pandas has a `tocoo` elsewhere
@@ -243,9 +233,8 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
         at = error.rows[0] - 1
         where = f"{name}, document {shown(document[cells.row[at]])}, word {shown(word[cells.col[at]])}"
         hint, rows = "counts are whole numbers from 0 to 2**53", [int(cells.row[at]) + 1]
-        raise InputError(
-            f"{where}: {shown(cells.data[at])} is not a count", column=name, rows=rows, hint=hint
-        ) from None
+        problem = f"{where}: {shown(cells.data[at])} is not a count"
+        raise InputError(problem, column=name, rows=rows, hint=hint) from None
     return Cells.of(document.tolist(), word.tolist(), cells.row, cells.col, counts)
 
 
@@ -253,14 +242,7 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
 
 
 def read_cells(table: Table, options: Mapping[str, Any], missing: str, name: str) -> ReadCells:
-    """Read a table that holds raw text, triplets, or a column of counts for each word.
-
-    Raises
-    ------
-    InputError
-        When it holds none of these, options do not go together, or the table is a part of a file: a document may be in
-        two of them.
-    """
+    """Read a table that holds raw text, triplets, or a column of counts for each word."""
     if isinstance(table, MatrixTable):
         return cast(ReadCells, table.content)
     if any(column.before is not None for column in table.columns.values()):
@@ -278,7 +260,7 @@ def read_cells(table: Table, options: Mapping[str, Any], missing: str, name: str
         corpus = from_columns(words, columns.get(DOCUMENT), missing, name)
         every = f"every column is a word: {joined([column.name for column in words])}"
         corpus = corpus._replace(notes=(every,) * ("columns" not in options) + corpus.notes)
-    return corpus._replace(notes=(*table.notes, *corpus.notes))
+    return corpus
 
 
 def is_dense(table: Table, options: Mapping[str, Any]) -> bool:

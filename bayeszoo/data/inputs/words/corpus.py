@@ -1,27 +1,49 @@
-"""A corpus: documents as bags of words, held as the counts that are not zero."""
+"""Documents as bags of words: a corpus holds the counts that are not zero, a table of documents all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
-from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, label_array
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, columns_of
+from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, joined, label_array
+from bayeszoo.data.inputs.matrix import in_order_of
 from bayeszoo.data.inputs.words import vocabulary
-from bayeszoo.data.inputs.words.cells import DOCUMENT, Cells, matrix_table, read_cells
-from bayeszoo.data.table.numbers import complete, to_counts
+from bayeszoo.data.inputs.words.cells import DOCUMENT, Cells, dense_columns, is_dense, matrix_table, read_cells
+from bayeszoo.data.table.numbers import LARGEST_COUNT, complete, to_counts
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import Column, Table
+from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
 
 COUNTS, DOC, TERM, WORD = "counts", "doc", "term", "word"
 
+MOST_CELLS = 20_000_000
+"""Counts, zeros and all, that a sparse table is expanded to, at most."""
+
+
+class Bags(Inputs):
+    """Counts of words in documents, under the name `name`, of the words of the coordinate `axis`."""
+
+    axis: str
+    options = vocabulary.OPTIONS | {"columns", "text", DOCUMENT, WORD, "count"}
+    lists = frozenset({"columns", "vocabulary"})
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a sparse matrix, or a matrix with its labels."""
+        return matrix_table(source, self.name, self.axis)
+
+    def _read(
+        self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None
+    ) -> tuple[Cells, dict[str, str], tuple[str, ...]]:
+        fitted = None if like is None else like[self.axis]
+        return vocabulary.chosen(read_cells(table, options, missing, self.name), options, fitted)
+
 
 @dataclass(frozen=True)
-class Corpus(Inputs):
+class Corpus(Bags):
     r"""Documents of any length over a vocabulary of any size; memory goes with the cells that are not zero.
 
     The table holds one of these:
@@ -46,40 +68,21 @@ class Corpus(Inputs):
     document, which may be empty.
     """
 
-    options = vocabulary.OPTIONS | {"columns", "text", DOCUMENT, WORD, "count"}
-    lists = frozenset({"columns", "vocabulary"})
+    name, axis = COUNTS, WORD
     row_names = DOCUMENT
-
-    @property
-    def coords(self) -> tuple[str, ...]:
-        """The names of the documents and the words."""
-        return DOCUMENT, WORD
-
-    @property
-    def coded(self) -> Mapping[str, str]:
-        """The cells have codes of both."""
-        return {DOC: DOCUMENT, TERM: WORD}
-
-    @property
-    def forms(self) -> tuple[frozenset[str], ...]:
-        """Cells and labels."""
-        return (frozenset({COUNTS, DOC, TERM, DOCUMENT, WORD}),)
-
-    def own_table(self, source: Any, decimal: str) -> Table | None:
-        """Read a sparse matrix, or a matrix with its labels."""
-        return matrix_table(source, COUNTS, WORD)
+    layout = Layout((DOCUMENT, WORD), coded={DOC: DOCUMENT, TERM: WORD}, forms=({COUNTS, DOC, TERM, DOCUMENT, WORD},))
+    holds = (
+        "columns document, word and count, or a column of raw text (--text), each row a document, "
+        "or a column of counts for each word (--columns)"
+    )
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        corpus = read_cells(table, options, missing, COUNTS)
-        corpus = vocabulary.chosen(corpus, options, None if like is None else like[WORD])
-        return Parsed(arrays_of(corpus.cells), corpus.columns, corpus.notes)
+        cells, columns, notes = self._read(table, missing, options, like)
+        return Parsed(arrays_of(cells), columns, notes)
 
     # Canonical arrays
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "refuse") -> Parsed:
-        """Check cells and labels as strictly as a file; anything else, as a table."""
-        if not self.is_canonical(arrays):
-            return super().canonical(arrays, missing)
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = {DOCUMENT: checked_labels(DOCUMENT, arrays[DOCUMENT], 1), WORD: checked_labels(WORD, arrays[WORD], 2)}
         if not len(arrays[COUNTS]):
             raise InputError("there are no words in the documents")
@@ -118,11 +121,6 @@ class Corpus(Inputs):
         """Return the number of documents."""
         return len(arrays[DOCUMENT])
 
-    def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Split the documents into those before index `at` and the rest."""
-        rows = np.arange(self.size(arrays))
-        return self.reordered(arrays, rows[:at]), self.reordered(arrays, rows[at:])
-
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Take the documents of `permutation`, an array of indices, in its order."""
         rows = np.arange(self.size(arrays))[permutation]
@@ -148,16 +146,76 @@ class Corpus(Inputs):
         names = np.array([str(i + 1) for i in range(rows)])
         return {COUNTS: none, DOC: none, TERM: none, DOCUMENT: names, WORD: arrays[WORD]}
 
-    def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the counts, shape (cells,)."""
-        return arrays[COUNTS]
 
-    def describe(self) -> str:
-        """Say in one line what the table must hold."""
-        return (
-            "columns document, word and count, or a column of raw text (--text), each row a document, "
-            "or a column of counts for each word (--columns)"
-        )
+@dataclass(frozen=True)
+class Documents(Bags):
+    """Counts of words, each row one document and each column one word.
+
+    The canonical arrays are the counts `name`, shape (documents, words), and the coordinate `axis` of words. The order
+    of the words within a document is not kept, and the density that a model gives is that of the words in an order: the
+    density of the counts times the multinomial coefficient.
+
+    The table has a column for each word; or it is anything that a `Corpus` may be, with the same options, of which the
+    zeros are then held too, and the names of the documents are not.
+
+    Parameters
+    ----------
+    name : str
+        The model's name of the counts.
+    axis : str
+        The model's name of the axis of words.
+    """
+
+    name: str = "counts"
+    axis: str = "word"
+    holds = (
+        "columns of counts, one a word, with a document a row: all those of the table or some (--columns); "
+        "or columns document, word and count, or raw text (--text)"
+    )
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """The counts have a column a word."""
+        return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        same = like is not None and not options and table.columns.keys() == set(like[self.axis].tolist())
+        if not (same or is_dense(table, options)):
+            return self._as_corpus(table, missing, options, like)
+        names: list[str] = options.get("columns") or [column.name for column in dense_columns(table, options)]
+        notes = (f"every column is a word: {joined(names)}",) * ("columns" not in options and like is None)
+        if like is not None:
+            names = in_order_of(like[self.axis].tolist(), names)
+        if len(names) < 2:
+            raise InputError(f"only the word {shown(names[0])}, at least two are needed", hint="give a column a word")
+        counts, about = _counted([table[name] for name in names], missing, like is None)
+        return Parsed({self.name: counts, self.axis: label_array(names)}, {self.name: ", ".join(names)}, notes + about)
+
+    def _as_corpus(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Read what a `Corpus` may be, and fill in the zeros."""
+        cells, columns, notes = self._read(table, missing, options, like)
+        size = len(cells.document) * len(cells.word)
+        if size > MOST_CELLS:
+            shape = f"{len(cells.document)} documents x {len(cells.word)} words"
+            hint = "leave words out, as with --min-documents"
+            raise InputError(f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", hint=hint)
+        return Parsed({self.name: cells.dense(), self.axis: label_array(cells.word)}, columns, notes)
+
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+        if hasattr(arrays[self.name], "tocoo"):
+            return self.parse(cast(Table, self.own_table(arrays, ".")), missing)
+        labels = checked_labels(self.axis, arrays[self.axis], least=2)
+        counts, about = _counted(columns_of(self.name, arrays[self.name], labels), missing, True)
+        return Parsed({self.name: counts, self.axis: labels}, {}, about)
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return a column of counts for each word."""
+        return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the columns where they might be taken for those of triplets or raw text."""
+        columns = {name: Column(name, values) for name, values in self.table(arrays).items()}
+        return {} if is_dense(Table("", columns), {}) else {"columns": list(columns)}
 
 
 def arrays_of(cells: Cells) -> dict[str, np.ndarray]:
@@ -177,3 +235,37 @@ def _refuse_disorder(columns: Mapping[str, Column], counts: np.ndarray, doc: np.
     again = np.flatnonzero((np.diff(doc) == 0) & (np.diff(term) <= 0)) + 1
     if len(again):
         raise columns[TERM].error("does not exceed the word before; those of a document are sorted, each once", again)
+
+
+def _counted(columns: list[Column], missing: str, fitted: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Convert columns to counts, shape (kept, words), and say which documents are empty and which words missing.
+
+    Of documents to be fitted, at least one must hold a word; a part of a table need not.
+    """
+    arrays = list(map(to_counts, columns))
+    kept, dropped = complete(columns, arrays, missing)
+    values, before = np.column_stack(kept), columns[0].before
+    total = _refuse_large_sum(values)
+    whole = fitted and before is None
+    if whole and total == 0:
+        raise InputError("the counts add up to 0: there are no words in the documents")
+    notes = (*dropped, *_empty(np.flatnonzero(sum(arrays) == 0), before or 0))
+    if whole:
+        never = [column.name for column, used in zip(columns, values.any(axis=0), strict=True) if not used]
+        notes = (*notes, *vocabulary.never(never))
+    return values.astype(np.int64), notes
+
+
+def _refuse_large_sum(values: np.ndarray) -> float:
+    """Add up counts, and refuse a sum above what float64 can count; up to there each partial sum is exact."""
+    total = float(values.sum())
+    if total >= LARGEST_COUNT and sum(map(int, values.ravel())) > LARGEST_COUNT:
+        raise InputError("the counts have a sum above 2**53")
+    return total
+
+
+def _empty(rows: np.ndarray, before: int) -> tuple[str, ...]:
+    """Name the documents without words, by the rows of the user's table."""
+    if not len(rows):
+        return ()
+    return (f"{len(rows)} empty document{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})",)

@@ -9,32 +9,36 @@ import numpy as np
 
 from bayeszoo.data.inputs.labels import Alphabet, joined
 from bayeszoo.data.inputs.words.cells import Cells, ReadCells
-from bayeszoo.data.inputs.words.tokens import stop_words
 from bayeszoo.data.table.numbers import number
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 
 OPTIONS = frozenset({"vocabulary", "stop_words", "min_documents", "max_share"})
 
+_ENGLISH = """
+a an the i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her
+hers herself it its itself they them their theirs themselves one ones oneself this that these those who whom whose
+which what whoever whomever whatever whichever all any anyone anything both each either every everyone everything few
+fewer less many more most much neither no nobody none nothing other others another same several some someone something
+such about above across after against along amid among amongst around as at before behind below beneath beside besides
+between betwixt beyond by concerning despite down during except for from in inside into like near of off on onto out
+outside over past per since through throughout till to toward towards under underneath until unto up upon via with
+within without and but or nor so yet if unless because although though lest than then therefore thus hence else
+whereas whereby wherein whereof whereupon while whilst whether when whenever where wherever why how however am is are
+was were be been being have has had having do does did doing done can could cannot may might must shall should will
+would ought need dare let not never ever also too very only just even still already again once always often sometimes
+perhaps rather quite almost here there herein hereby thereby therein thereof thereto hither thither now today soon
+later first next last further furthermore moreover nevertheless otherwise instead indeed don doesn didn isn aren wasn
+weren hasn haven hadn won wouldn couldn shouldn mustn ll ve re
+"""
+
+STOP_WORDS = {"english": frozenset(_ENGLISH.split())}
+"""The lists that the option ``stop_words`` knows: of English the articles, pronouns, prepositions, conjunctions and
+auxiliaries, the commonest adverbs, and what the tokenizer leaves of contractions."""
+
 
 def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:
-    """Leave out the words that are not of the vocabulary, and say how many they are.
-
-    Parameters
-    ----------
-    corpus : ReadCells
-        What a table holds.
-    options : mapping
-        ``vocabulary``, the words in order; or ``min_documents`` and ``max_share``: left out are words in fewer
-        documents, and in more than that share of them. With any, the words of the list ``stop_words``.
-    fitted : ndarray of shape (words,) or None
-        The vocabulary of a fit, in place of all these but the stop words.
-
-    Raises
-    ------
-    InputError
-        When none of the words is left; or fewer than two, where the vocabulary is not that of a fit.
-    """
+    """Leave out the words that are not of the vocabulary, and say how many they are."""
     known = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
     if known is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
         raise InputError("min_documents and max_share do not apply to a given vocabulary", hint="leave them out")
@@ -55,7 +59,7 @@ def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | N
 
 def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str, Collection[str]]:
     """Return the words to be left out, for each of the reasons that the options give."""
-    reasons = {"stop words": stop_words(options.get("stop_words"))}
+    reasons = {"stop words": _stop_words(options.get("stop_words"))}
     if known:
         return reasons
     least, most = _least(options.get("min_documents")), _most(options.get("max_share"))
@@ -65,6 +69,16 @@ def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str,
         words[spread > most * len(cells.document)]
     )
     return reasons
+
+
+def _stop_words(name: str | None) -> Collection[str]:
+    """Return the stop words of a language; none at all for None."""
+    if name is None:
+        return frozenset()
+    if name not in STOP_WORDS:
+        known = " or ".join(map(shown, STOP_WORDS))
+        raise InputError(f"there are no stop words called {shown(name)}", hint=f"use {known}, or none at all")
+    return STOP_WORDS[name]
 
 
 def _left_out(why: str, before: Cells, after: Cells) -> tuple[str, ...]:
@@ -83,11 +97,9 @@ def _unknown(before: int, after: int, vocabulary: str) -> tuple[str, ...]:
     """Say how many words are not in the vocabulary; refuse to go on with nothing."""
     if before and not after:
         raise InputError(f"none of the {before} words is in {vocabulary}")
-    is_single, share = before - after == 1, 100 * (before - after) / max(before, 1)
-    said = (
-        f"{'is' if is_single else 'are'} not in {vocabulary} and {'is' if is_single else 'are'} left out ({share:.1f}%)"
-    )
-    return (f"{before - after} of {before} words {said}",) if before > after else ()
+    are, share = "is" if before - after == 1 else "are", 100 * (before - after) / max(before, 1)
+    said = f"{before - after} of {before} words {are} not in {vocabulary} and {are} left out ({share:.1f}%)"
+    return (said,) if before > after else ()
 
 
 def _refuse_few(cells: Cells) -> None:
