@@ -52,8 +52,7 @@ class Example:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the name, so that no example can lead out of its folder."""
-        if PurePath(self.file).name != self.file or not _NAME.fullmatch(self.name):
+        if PurePath(self.file).name != self.file or not _NAME.fullmatch(self.name):  # it could lead out of its folder
             raise ValueError(f"{self.file!r} is not a name for an example")
 
     @property
@@ -108,7 +107,6 @@ class Data(Mapping[str, np.ndarray]):
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take copies that nobody can write to."""
         arrays = {name: np.array(values) for name, values in self.arrays.items()}
         for values in arrays.values():
             values.setflags(write=False)
@@ -117,27 +115,21 @@ class Data(Mapping[str, np.ndarray]):
         object.__setattr__(self, "reading", dict(self.reading))
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return one array."""
         return self.arrays[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names."""
         return iter(self.arrays)
 
     def __len__(self) -> int:
-        """Count the arrays; `rows` counts the rows."""
         return len(self.arrays)
 
     def __eq__(self, other: object) -> bool:
-        """Compare digests."""
         return self.digest == other.digest if isinstance(other, Data) else NotImplemented
 
     def __hash__(self) -> int:
-        """Agree with `__eq__`."""
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        """Say what the arrays are, not what they hold."""
         arrays = ", ".join(f"{name}: {values.dtype} {values.shape}" for name, values in self.arrays.items())
         return f"Data({arrays}; from {self.source or 'arrays'})"
 
@@ -254,9 +246,8 @@ def _read(
 ) -> Data:
     inputs = model.inputs
     if type(source).__name__ == "Accumulated":
-        raise InputError(
-            "this needs the rows, and only their statistics were kept", hint="bz.fit works from statistics"
-        )
+        problem = "this needs the rows, and only their statistics were kept"
+        raise InputError(problem, hint="bz.fit works from statistics")
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
     asked = reading_of(inputs, source, {**how, "missing": missing, **options})
@@ -301,9 +292,8 @@ def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **opti
 def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
     """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
     labels = [name for name in inputs.coords if name != inputs.row_names]
-    alike = like is None or (
-        all(np.array_equal(like[name], data.get(name, ())) for name in labels) and like.keys() == data.keys()
-    )
+    same = like is None or all(np.array_equal(like[name], data.get(name, ())) for name in labels)
+    alike = same and (like is None or like.keys() == data.keys())
     if alike and data.checked_for == (inputs, new):
         return data
     if alike and inputs.is_canonical(data):

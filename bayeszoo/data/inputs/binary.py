@@ -103,10 +103,8 @@ def _outcomes(column: Column, positive: str | None) -> tuple[np.ndarray, tuple[s
             return np.array([np.nan if cell is None else cell for cell in values.tolist()], dtype=np.float64), ()
     _refuse_labels(column)
     outcomes = to_numbers(column)
-    other = np.flatnonzero((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes))
-    if len(other):
-        shown_as_number = replace(column, values=outcomes) if isinstance(values, list) else column
-        raise shown_as_number.error("is neither 0 nor 1", other)
+    as_numbers = replace(column, values=outcomes) if isinstance(values, list) else column
+    as_numbers.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
     return outcomes, ()
 
 

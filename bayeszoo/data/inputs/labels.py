@@ -206,9 +206,7 @@ def checked_codes(name: str, values: Any, labels: np.ndarray) -> tuple[Column, n
     if not len(column):
         raise InputError("no data rows")
     codes = to_counts(column)
-    outside = np.flatnonzero(codes >= len(labels))
-    if len(outside):
-        raise column.error(f"is outside the codes 0 to {len(labels) - 1}", outside)
+    column.refuse(codes >= len(labels), f"is outside the codes 0 to {len(labels) - 1}")
     return column, codes
 
 

@@ -28,7 +28,19 @@ def regular(path: Path) -> Path:
     return path
 
 
-def delimiter_of(path: Path, delimiter: str | None) -> str:
+def delimited_parts(
+    path: Path, delimiter: str | None, decimal: str, encoding: str, header: bool, rows: int | None
+) -> Iterator[Table]:
+    """Read a text file as tables of so many rows, the last with fewer; None is for all rows at once.
+
+    All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
+    file tells, may be found when earlier parts have been handed out.
+    """
+    mark = _delimiter_of(path, delimiter)
+    return _decoded_parts(path, mark, delimiter is None, decimal, encoding, header, rows)
+
+
+def _delimiter_of(path: Path, delimiter: str | None) -> str:
     """Return the delimiter asked for, or the one that the file's suffix stands for."""
     suffix = path.suffix.lower()
     if delimiter is None and suffix not in _DELIMITERS:
@@ -40,53 +52,24 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
     return delimiter
 
 
-def read_delimited(path: Path, delimiter: str, guessed: bool, decimal: str, encoding: str, header: bool) -> Table:
-    """Read a delimited text file whose delimiter was `guessed` from its suffix or given."""
-    (table,) = delimited_parts(path, delimiter, guessed, decimal, encoding, header, None)
-    return table
-
-
-def delimited_parts(
+def _decoded_parts(
     path: Path, delimiter: str, guessed: bool, decimal: str, encoding: str, header: bool, rows: int | None
 ) -> Iterator[Table]:
-    """Read such a file as tables of so many rows, the last with fewer; None is for all rows at once.
-
-    All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
-    file tells, may be found when earlier parts have been handed out.
-    """
     name = escaped(path.name)
     try:
         has_nul = _has_nul(path)
         with _opened(path, encoding) as file:
             reader = csv.reader(file, delimiter=delimiter, strict=True)
-            yield from _tables(name, reader, delimiter if guessed else None, decimal, header, has_nul, rows)
+            values: set[int] = set()
+            for part in _parts(name, reader, delimiter if guessed else None, header, rows):
+                _check(name, part, values, has_nul, header)
+                before = None if part.is_whole else part.before
+                cells = zip(part.names, part.columns, strict=True)
+                yield Table(name, {label: Column(label, column, decimal, before) for label, column in cells})
     except UnicodeError:
         raise _not_decoded(path, encoding) from None
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from None
-
-
-def _tables(
-    name: str,
-    reader: Iterator[list[str]],
-    guessed: str | None,
-    decimal: str,
-    header: bool,
-    has_nul: bool,
-    rows: int | None,
-) -> Iterator[Table]:
-    names_are_data = _NamesAreData(name)
-    for part in _parts(name, reader, guessed, header, rows):
-        if has_nul:
-            _refuse_nul(part)
-        if header:
-            names_are_data.refuse(part)
-            _refuse_bad_names(name, part)
-        if part.is_whole and not (part.columns and part.columns[0]):
-            raise InputError(f"no data rows in {name}")
-        before = None if part.is_whole else part.before
-        cells = zip(part.names, part.columns, strict=True)
-        yield Table(name, {label: Column(label, values, decimal, before) for label, values in cells})
 
 
 class _Part(NamedTuple):
@@ -100,6 +83,17 @@ class _Part(NamedTuple):
     @property
     def is_whole(self) -> bool:
         return self.last and not self.before
+
+
+def _check(name: str, part: _Part, values: set[int], has_nul: bool, header: bool) -> None:
+    """Refuse bytes and names that no table has; `values` are the columns whose names were seen to be values."""
+    if has_nul:
+        _refuse_nul(part)
+    if header:
+        _refuse_values_as_names(name, part, values)
+        _refuse_bad_names(name, part)
+    if part.is_whole and not (part.columns and part.columns[0]):
+        raise InputError(f"no data rows in {name}")
 
 
 def _opened(path: Path, encoding: str) -> TextIO:
@@ -214,29 +208,22 @@ def _refuse_other_delimiter(rows: list[list[str]], delimiter: str) -> None:
     for other in ";\t|,":
         if other != delimiter and 0 < head.count(other) == body.count(other):
             mark = "\\t" if other == "\t" else other
-            comma = other != "," and any(
-                cell.replace(",", "", 1).isdigit() and "," in cell for cell in body.split(other)
-            )
+            cells = [cell for cell in body.split(other) if "," in cell]
+            comma = other != "," and any(cell.replace(",", "", 1).isdigit() for cell in cells)
             raise InputError(f"looks like '{mark}' separated: use --delimiter '{mark}'" + " --decimal ','" * comma)
 
 
-class _NamesAreData:
-    """Looks whether names are values: each a number, or a word found again below it."""
-
-    def __init__(self, file: str) -> None:
-        self._file, self._found = file, frozenset[int]()
-
-    def refuse(self, part: _Part) -> None:
-        """Refuse the file when all its names have been found to be values."""
-        self._found |= {
-            i
-            for i, (label, cells) in enumerate(zip(part.names, part.columns, strict=True))
-            if i not in self._found and (not label or _is_number(label) or label in cells)
-        }
-        if any(part.names) and len(self._found) == len(part.names):
-            row = ",".join(map(shown, part.names))
-            hint = "use --no-header, or give the columns other names"
-            raise InputError(f"{self._file}: row 1 looks like data ({row})", rows=[1], hint=hint)
+def _refuse_values_as_names(name: str, part: _Part, values: set[int]) -> None:
+    """Refuse the file when all its names are values: each a number, or a word found again below it."""
+    values |= {
+        i
+        for i, (label, cells) in enumerate(zip(part.names, part.columns, strict=True))
+        if i not in values and (not label or _is_number(label) or label in cells)
+    }
+    if any(part.names) and len(values) == len(part.names):
+        row = ",".join(map(shown, part.names))
+        hint = "use --no-header, or give the columns other names"
+        raise InputError(f"{name}: row 1 looks like data ({row})", rows=[1], hint=hint)
 
 
 def _refuse_bad_names(name: str, part: _Part) -> None:

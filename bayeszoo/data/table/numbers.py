@@ -67,7 +67,10 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
 def complete(
     columns: list[Column], arrays: Iterable[np.ndarray], missing: str
 ) -> tuple[list[np.ndarray], tuple[str, ...]]:
-    """Refuse, or drop, the rows in which a column has no value."""
+    """Refuse, or drop, the rows in which a column has no value: its number is NaN.
+
+    Refused too is a table of which no row is complete; a part of a table may have none.
+    """
     arrays, before = list(arrays), columns[0].before
     whole, before = before is None, before or 0
     masks = [np.isnan(values) for values in arrays]
@@ -111,9 +114,7 @@ def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, n
 def to_numbers(column: Column) -> np.ndarray:
     """Convert a column to float64, shape (n,), with NaN where a value is missing."""
     converted = _converted(column)
-    infinite = np.flatnonzero(np.isinf(converted))
-    if len(infinite):
-        raise column.error("is too large", infinite)
+    column.refuse(np.isinf(converted), "is too large")
     return converted
 
 
@@ -139,21 +140,15 @@ def _converted(column: Column) -> np.ndarray:
 def to_reals(column: Column) -> np.ndarray:
     """Convert a column to float64 as `to_numbers` does, and refuse numbers whose square overflows."""
     values = to_numbers(column)
-    large = np.flatnonzero(np.abs(values) > LARGEST_REAL)
-    if len(large):
-        raise column.error("is too large to square", large, hint="rescale the column")
+    column.refuse(np.abs(values) > LARGEST_REAL, "is too large to square", hint="rescale the column")
     return values
 
 
 def to_counts(column: Column) -> np.ndarray:
     """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53."""
     values = to_numbers(column)
-    broken = np.flatnonzero((values != np.floor(values)) & ~np.isnan(values))
-    if len(broken):
-        raise column.error("is not a whole number", broken)
-    negative = np.flatnonzero(values < 0)
-    if len(negative):
-        raise column.error("is negative", negative, hint="counts must be >= 0")
+    column.refuse((values != np.floor(values)) & ~np.isnan(values), "is not a whole number")
+    column.refuse(values < 0, "is negative", hint="counts must be >= 0")
     # 2**53 + 1 has become 2**53: only the user's own number tells.
     near = np.flatnonzero(values >= LARGEST_COUNT)
     large = [int(row) for row in near if Decimal(str(column.values[row]).replace(",", ".")) > LARGEST_COUNT]
@@ -165,9 +160,7 @@ def to_counts(column: Column) -> np.ndarray:
 def to_positive(column: Column) -> np.ndarray:
     """Convert a column as `to_reals` does, and refuse all but numbers above 0."""
     values = to_reals(column)
-    low = np.flatnonzero(values <= 0)
-    if len(low):
-        raise column.error("is not > 0", low)
+    column.refuse(values <= 0, "is not > 0")
     return values
 
 
@@ -197,34 +190,24 @@ def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
 
 
 def _from_text(column: Column, values: list[str]) -> np.ndarray:
-    if column.decimal == "." and len(set(values[:1000])) > 500 and (plain := _all_plain(values)) is not None:
-        return plain  # hardly any text occurs twice
-    distinct = dict.fromkeys(values)  # a set would forget the order, and the memory be read at random
-    known = _plain(distinct) if column.decimal == "." else None
-    if known is None:
-        known = {text: number(text, column.decimal) for text in distinct}
-        if None in known.values():
-            raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
+    is_plain = column.decimal == "."
+    if is_plain and len(set(values[:1000])) > 500 and (at_once := _plain(values)) is not None:
+        return at_once  # hardly any text occurs twice
+    distinct = list(dict.fromkeys(values))  # a set would forget the order, and the memory be read at random
+    plain = _plain(distinct) if is_plain else None
+    known = dict(zip(distinct, (number(t, column.decimal) for t in distinct) if plain is None else plain, strict=True))
+    if None in known.values():
+        raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
     return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
 
 
-def _all_plain(values: list[str]) -> np.ndarray | None:
-    """Convert texts that are all plain numbers; return None when one has to look at each."""
-    if not _PLAIN.fullmatch("".join(values)):
-        return None
-    try:
-        return np.fromiter(map(float, values), np.float64, len(values))
-    except ValueError:
-        return None
-
-
-def _plain(texts: Iterable[str]) -> dict[str, float | None] | None:
+def _plain(texts: list[str]) -> np.ndarray | None:
     """Convert texts at once when they are all numbers; return None when one has to look at each."""
     # float takes "1_000" and "infinity"; but of these characters it makes nothing but the numbers meant.
     if not _PLAIN.fullmatch("".join(texts)):
         return None
     try:
-        return dict(zip(texts, map(float, texts), strict=True))
+        return np.fromiter(map(float, texts), np.float64, len(texts))
     except ValueError:
         return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.table.delimited import delimited_parts, delimiter_of, read_delimited, regular
+from bayeszoo.data.table.delimited import delimited_parts, regular
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
 
@@ -27,39 +27,39 @@ MOST_UNPACKED = 50_000_000
 def read_table(
     source: Any, *, delimiter: str | None = None, decimal: str = ".", encoding: str = "utf-8", header: bool = True
 ) -> Table:
-    r"""Read a table from a file, a data frame, a mapping of columns, or one sequence of values."""
-    _check_decimal(decimal)
-    if isinstance(source, Table):
-        return source
-    if not isinstance(source, str | os.PathLike):
-        return _from_memory(source, decimal)
-    path = regular(Path(source))
-    if path.suffix.lower() == ".parquet":
-        (table,) = _parquet_parts(path, decimal, None)
+    """Read a table from a file, a data frame, a mapping of columns, or one sequence of values, as `bz.read` takes them.
+
+    Examples
+    --------
+    >>> read_table({"y": [0, 1, 1]}).rows
+    3
+    """
+    if isinstance(source, str | os.PathLike):
+        (table,) = read_parts(source, None, delimiter=delimiter, decimal=decimal, encoding=encoding, header=header)
         return table
-    return read_delimited(path, delimiter_of(path, delimiter), delimiter is None, decimal, encoding, header)
+    _check_decimal(decimal)
+    return source if isinstance(source, Table) else _from_memory(source, decimal)
 
 
 def read_parts(
     source: str | os.PathLike[str],
-    rows: int,
+    rows: int | None,
     *,
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
 ) -> Iterator[Table]:
-    """Read a file as `read_table` does, in tables of so many rows, the last with fewer; no more is held at a time.
+    """Read a file in tables of so many rows, the last with fewer, holding no more at a time; None is for one table.
 
-    The columns of a part know how many rows come before it; those of a file that is in one part are as `read_table`
-    has them.
+    The columns of a part know how many rows come before it; those of a file that is in one part do not. What cannot be
+    read exactly as it is is refused: at once, or when its turn comes.
     """
     _check_decimal(decimal)
     path = regular(Path(source))
     if path.suffix.lower() == ".parquet":
         return _parquet_parts(path, decimal, rows)
-    mark = delimiter_of(path, delimiter)
-    return delimited_parts(path, mark, delimiter is None, decimal, encoding, header, rows)
+    return delimited_parts(path, delimiter, decimal, encoding, header, rows)
 
 
 def _check_decimal(decimal: str) -> None:

@@ -61,11 +61,9 @@ class Column:
     before: int | None = None
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.values)
 
     def __str__(self) -> str:
-        """Say which column this is, as every message does."""
         return f"column {shown(self.name)}"
 
     def error(
@@ -80,32 +78,23 @@ class Column:
         message = f"{self}, row {before + int(rows[0]) + 1}: {value} {problem}{more}"
         return InputError(message, column=self.name, rows=[before + int(row) + 1 for row in rows[:5]], hint=hint)
 
+    def refuse(self, rows: np.ndarray, problem: str, hint: str | None = None) -> None:
+        """Raise `error` when the mask marks any of the rows."""
+        if rows.any():
+            raise self.error(problem, np.flatnonzero(rows), hint)
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns of equal length.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it: the base name of a file, or empty for a table in memory.
-    columns : dict of str to Column
-        The columns, in order.
-    notes : tuple of str
-        What the user should know about how the table was read.
-
-    Raises
-    ------
-    InputError
-        When the columns differ in length.
-    """
+    """Named columns of equal length, in order."""
 
     name: str
+    """What messages call it: the base name of a file, or empty for a table in memory."""
     columns: dict[str, Column]
     notes: tuple[str, ...] = ()
+    """What the user should know about how the table was read."""
 
     def __post_init__(self) -> None:
-        """Compare the lengths of the columns."""
         first, *others = self.columns.values() or [Column("", [])]
         for other in others:
             if len(other) != len(first):
@@ -113,11 +102,10 @@ class Table:
                 raise InputError(sizes, column=other.name)
 
     def __getitem__(self, name: str) -> Column:
-        """Find a column, or raise the `InputError` that lists those there are."""
         if name not in self.columns:
+            problem = f"{self.name or 'the table'} has no column {shown(name)}"
             names = ", ".join(map(shown, islice(self.columns, 20)))
-            where = self.name or "the table"
-            raise InputError(f"{where} has no column {shown(name)}", column=name, hint=f"its columns are {names}")
+            raise InputError(problem, column=name, hint=f"its columns are {names}")
         return self.columns[name]
 
     @property

@@ -226,15 +226,11 @@ def arrays_of(cells: Cells) -> dict[str, np.ndarray]:
 
 def _refuse_disorder(columns: Mapping[str, Column], counts: np.ndarray, doc: np.ndarray, term: np.ndarray) -> None:
     """Refuse counts of 0, and cells that are not sorted by document and then by word, each once."""
-    zeros = np.flatnonzero(counts == 0)
-    if len(zeros):
-        raise columns[COUNTS].error("is not >= 1; cells without words are left out", zeros)
-    back = np.flatnonzero(np.diff(doc) < 0) + 1
-    if len(back):
-        raise columns[DOC].error("is below the document before; cells are sorted by document", back)
-    again = np.flatnonzero((np.diff(doc) == 0) & (np.diff(term) <= 0)) + 1
-    if len(again):
-        raise columns[TERM].error("does not exceed the word before; those of a document are sorted, each once", again)
+    columns[COUNTS].refuse(counts == 0, "is not >= 1; cells without words are left out")
+    back, again = np.diff(doc) < 0, (np.diff(doc) == 0) & (np.diff(term) <= 0)
+    columns[DOC].refuse(np.append(False, back), "is below the document before; cells are sorted by document")
+    problem = "does not exceed the word before; those of a document are sorted, each once"
+    columns[TERM].refuse(np.append(False, again), problem)
 
 
 def _counted(columns: list[Column], missing: str, fitted: bool) -> tuple[np.ndarray, tuple[str, ...]]:
