@@ -32,8 +32,7 @@ from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustwort
 from bayeszoo.families.linear.model import identified
 from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
-from bayeszoo.families.markov.pagerank import pagerank
-from bayeszoo.families.markov.stationary import stationary
+from bayeszoo.families.markov.stationary import pagerank, stationary
 from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, gate
 from bayeszoo.inference.methods.enumeration import enumerate_posterior

@@ -19,9 +19,8 @@ import scipy
 
 from bayeszoo.distributions.posterior import InverseRootGamma
 from bayeszoo.distributions.special import log_rising
-from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, solve
+from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
-from bayeszoo.families.linear.posteriors import normal_inverse_gamma
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model import Conjugate, PointEstimates, Posterior, Values, covariance, plain, positive, real
 

@@ -17,10 +17,8 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.families.linear.evidence import effective_parameters, gradient
-from bayeszoo.families.linear.least_squares import Solution, solve
+from bayeszoo.families.linear.least_squares import Solution, gaussian, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
-from bayeszoo.families.linear.posteriors import gaussian
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model import PointEstimates, Posterior, Predictive, Values, positive
 
@@ -90,9 +88,9 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         """Declare the density of the rows from their factored moments."""
         mean, sd = self._prior(stats)
         with pm.Model() as model:
-            mean, sd, n, sigma = ours.as_data(mean=mean, sd=sd, n=stats.n, sigma=self.sigma)
-            w = ours.NormalVector("w", mean, sd, ours.Whitened(self._solution(stats)))
-            squares = ours.squared_error(w - mean, *self.rows(stats)) / pm.math.sqr(sigma)
+            origin, n, sigma = ours.as_data(origin=mean, n=stats.n, sigma=self.sigma)
+            w = ours.GaussianVector("w", mean, np.diag(sd), 1.0, ours.Whitened(self._solution(stats)))
+            squares = ours.squared_error(w - origin, *self.rows(stats)) / pm.math.sqr(sigma)
             pm.Potential("y", -n * pm.math.log(sigma * ROOT_2_PI) - squares / 2)
         return model
 
@@ -116,11 +114,12 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
 
     def log_evidence_gradient(self, stats: FactoredMoments) -> dict[str, float]:
         """Return the slopes in tau, sigma, s0 and m0; center and scale are in the statistics."""
-        return gradient(self, self.standardized_weights(stats), stats.n)
+        found = self.standardized_weights(stats)
+        return found.evidence_slopes(self.intercept, stats.n, self.tau, self.sigma, self.s0)
 
     def figures(self, stats: FactoredMoments) -> dict[str, float]:
         """Return the effective number of parameters: the trace of the hat matrix."""
-        return {"effective_parameters": effective_parameters(self.standardized_weights(stats))}
+        return {"effective_parameters": self.standardized_weights(stats).effective_parameters}
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's Gaussian predictive."""
@@ -130,10 +129,6 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     def leverage(self, data: Values) -> Any:
         """Return the diagonal of the hat matrix, of rows in units of sigma."""
         return self.predicted(self.standardized_weights(self.statistics(data)), data)[1] / self.sigma**2
-
-    def likelihood(self, params: Values, data: Values) -> Any:
-        """Return each row's Gaussian distribution; weights of shape (..., T) give (..., rows)."""
-        return scipy.stats.norm(self.mean(params, data), self.sigma)
 
     def free_parameters(self, stats: FactoredMoments) -> int:
         """Return how many weights there are."""

@@ -1,6 +1,5 @@
 """Stationary distributions by three routes; PageRank against networkx, published ranks and the dense matrix."""
 
-import importlib
 from fractions import Fraction
 
 import networkx as nx
@@ -10,10 +9,7 @@ import pytest
 import scipy
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.markov.pagerank import pagerank
-from bayeszoo.families.markov.stationary import stationary
-
-PAGERANK = importlib.import_module("bayeszoo.families.markov.pagerank")  # the name belongs to the function
+from bayeszoo.families.markov.stationary import pagerank, stationary
 
 
 def rational(transition):
@@ -322,13 +318,13 @@ def test_undamped_ranks_need_an_irreducible_chain(monkeypatch):
     with pytest.raises(InputError, match="some nodes cannot be reached from others; use a damping below 1"):
         pagerank([("a", "b"), ("b", "a"), ("c", "a")], 1)
     assert pagerank([("a", "b")], 1)["rank"].to_dict() == pytest.approx({"b": 2 / 3, "a": 1 / 3})  # b jumps
-    monkeypatch.setattr(PAGERANK, "_MAX_DENSE", 3)
+    monkeypatch.setattr("bayeszoo.families.markov.stationary._MAX_DENSE", 3)
     with pytest.raises(InputError, match=r"^damping 1 is too near to 1 for 4 nodes; for more than 3 nodes lower it"):
         pagerank(WEB, 1)
 
 
 def test_ranks_that_do_not_settle_are_withheld(monkeypatch):
-    monkeypatch.setattr(PAGERANK, "_MAX_STEPS", 20)
+    monkeypatch.setattr("bayeszoo.families.markov.stationary._MAX_STEPS", 20)
     with pytest.raises(NumericalError, match=r"in 20 steps: the last changed the ranks by .*; lower the damp"):
         pagerank(WEB)
     assert abs(pagerank(WEB, tolerance=0.1)["rank"] - pagerank(WEB, 1)["rank"]).sum() < 0.3

@@ -135,7 +135,7 @@ def test_the_solution_is_that_of_dense_linear_algebra(n, k):
     assert np.isclose(found.squared_error, np.sum((outcome - design @ centre) ** 2), rtol=1e-7)
     assert np.isclose(-n / 2 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2, evidence, rtol=1e-10)
     assert np.isclose(np.sum(found.gains), np.trace(design @ covariance @ design.T), rtol=1e-9)
-    assert np.allclose(found.determined(), 1 - np.diag(covariance) / np.diag(root @ root.T), atol=1e-9)
+    assert np.allclose(found.shares, 1 - np.diag(covariance) / np.diag(root @ root.T), atol=1e-9)
     assert np.allclose(found.spread(design), np.diag(design @ covariance @ design.T), rtol=1e-8)
 
 

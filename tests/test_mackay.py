@@ -141,20 +141,22 @@ def test_it_does_not_depend_on_the_start():
     assert (far.tau, far.sigma) == pytest.approx((there.tau, there.sigma), rel=1e-8)
 
 
-def counted_with_intercept(found, intercept):
-    return math.fsum(found.determined())
+def counted_with_intercept(model, weights, n):
+    squares = float(np.sum(np.square(weights.mean[1:])))
+    return {**NEXT_SQUARES(model, weights, n), "tau": squares / math.fsum(weights.shares)}
 
 
-def no_parameters(found):
-    return 0.0
+def no_parameters(model, weights, n):
+    return {**NEXT_SQUARES(model, weights, n), "sigma": weights.squared_error * model.sigma**2 / n}
 
 
-@pytest.mark.parametrize(
-    ("name", "bug"), [("determined", counted_with_intercept), ("effective_parameters", no_parameters)]
-)
-def test_wrong_counts_of_parameters_are_seen(monkeypatch, name, bug):
+NEXT_SQUARES = mackay._next_squares
+
+
+@pytest.mark.parametrize("bug", [counted_with_intercept, no_parameters])
+def test_wrong_counts_of_parameters_are_seen(monkeypatch, bug):
     """Gamma with the intercept in tau, and the squared error over n instead of n - gamma in sigma."""
-    monkeypatch.setattr(mackay, name, bug)
+    monkeypatch.setattr(mackay, "_next_squares", bug)
     assert not reached(bz.mackay(WEAK, DIABETES))
 
 
@@ -293,6 +295,6 @@ def test_the_command_withholds_it_where_there_is_none(run, tmp_path):
 
 
 def test_the_command_warns_where_they_disagree(run, monkeypatch):
-    monkeypatch.setattr(mackay, "determined", counted_with_intercept)
+    monkeypatch.setattr(mackay, "_next_squares", counted_with_intercept)
     _, _, err = run("empirical", "ridge", "--over", "tau,sigma")
     assert "warning: MacKay's iteration ended at another stationary point: tau = " in err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from bayeszoo.answers.leave_out import NoScore, Score
 from bayeszoo.comparison.candidates import Candidate, Settings, gather, require_comparable
 from bayeszoo.comparison.criteria import Criteria, number_of_components, plug_in
 from bayeszoo.errors import NumericalError
+from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
@@ -316,23 +317,15 @@ def _max_log_likelihood(candidate: Candidate) -> float:
     return _finite(cast(float, log_likelihood(cast(Model, model), model.mle(candidate.stats), candidate.data)))
 
 
-@runtime_checkable
-class LeastSquares(Protocol):
-    """A model of a Gaussian outcome whose mean is a weighted sum of terms."""
-
-    def squared_error(self, stats: Any) -> tuple[float, int]:
-        """Return the squared error of least squares, and the number of terms."""
-
-
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
-    if not isinstance(candidate.model, LeastSquares):
+    if not isinstance(candidate.model, LinearModel):
         raise NumericalError("it is not a linear model of a Gaussian outcome")
-    squared_error, terms = candidate.model.squared_error(candidate.stats)
+    weights, squared_error = candidate.model.least_squares(candidate.stats)
     if not squared_error:
         raise NumericalError("the least-squares residuals are all zero")
     n = float(candidate.observations[1].sum())
-    length = n / 2 * math.log(squared_error / n) + terms * (math.log(n) / 2 - math.log(keep))
+    length = n / 2 * math.log(squared_error / n) + len(weights) * (math.log(n) / 2 - math.log(keep))
     return {"mdl": length, "mdl_from": "least squares"}
 
 

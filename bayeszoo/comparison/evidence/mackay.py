@@ -22,7 +22,6 @@ import numpy as np
 
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
-from bayeszoo.families.linear.evidence import determined, effective_parameters
 from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation.threads import one_thread
@@ -155,13 +154,13 @@ def _iterated(model: Any, stats: Any, over: tuple[str, ...], most: int) -> Fixed
         if _is_close(trace):
             reason = ""
             break
-    gamma, total = determined(weights, model.intercept), effective_parameters(weights)
+    gamma, total = weights.determined(int(model.intercept)), weights.effective_parameters
     return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
 
 
 def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
     """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
-    gamma, free = determined(weights, model.intercept), n - effective_parameters(weights)
+    gamma, free = weights.determined(int(model.intercept)), n - weights.effective_parameters
     squares = float(np.sum(np.square(weights.mean[int(model.intercept) :])))
     return {
         "tau": squares / gamma if gamma > 0 else math.nan,
@@ -175,7 +174,7 @@ def _without_fixed_point(
     """Say why the iteration ends without a fixed point; nothing where it goes on."""
     if not weights.rounding <= MAX_ROUNDING:
         return f"at tau = {model.tau:g}, sigma = {model.sigma:g} rounding hides the evidence"
-    gamma = determined(weights, model.intercept)
+    gamma = weights.determined(int(model.intercept))
     if "tau" in over and gamma == 0:
         return "no fixed point: the evidence does not depend on tau"
     steps = {name: squares[name] / float(getattr(model, name)) ** 2 for name in over}

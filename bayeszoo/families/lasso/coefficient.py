@@ -30,21 +30,20 @@ class LaplaceGaussian:
 
     Parameters
     ----------
-    precision : array_like
-        Of the likelihood, >= 0: for a predictor x with known noise, sum(x^2) / sigma^2. At 0 the distribution is the
-        prior.
-    centre : array_like
-        Maximum of the likelihood; without meaning, but finite, where the precision is 0.
+    precision, centre : array_like
+        Of the likelihood, and its maximum: for a predictor x with known noise, sum(x^2) / sigma^2 >= 0. At 0 the
+        distribution is the prior, and the centre has no meaning, but is finite.
     scale : array_like
         Of the prior, > 0: its mean absolute value, and its standard deviation divided by sqrt(2).
+    loc : array_like
+        What is added to w.
 
     Raises
     ------
     InputError
         When a parameter is not finite or out of its range, or their product is beyond 1e150.
     NumericalError
-        When the data and the prior are both known to a millionth of their distance: the digits of their difference are
-        lost.
+        When data and prior are both known to a millionth of their distance: the digits of their difference are lost.
 
     Notes
     -----
@@ -53,11 +52,11 @@ class LaplaceGaussian:
     its own: t = p - k and t = p + k, where p = 1 / (scale sqrt(precision)) is the prior's slope and k the centre.
     """
 
-    def __init__(self, precision: Any, centre: Any, scale: Any) -> None:
-        each = (np.asarray(value, dtype=np.float64) for value in (precision, centre, scale))
-        precision, self._centre, scale = np.broadcast_arrays(*each)
-        _refuse(precision, self._centre, scale)
-        self._sign, self._far_off = np.where(self._centre < 0, -1.0, 1.0), np.abs(self._centre)
+    def __init__(self, precision: Any, centre: Any, scale: Any, loc: Any = 0.0) -> None:
+        each = (np.asarray(value, dtype=np.float64) for value in (precision, centre, scale, loc))
+        precision, centre, scale, self._loc = np.broadcast_arrays(*each)
+        _refuse(precision, centre, scale)
+        self._sign, self._far_off = np.where(centre < 0, -1.0, 1.0), np.abs(centre)
         with np.errstate(all="ignore"):
             error = 1 / np.sqrt(precision)
             self._slope = np.minimum(error / scale, np.minimum(_STEEPEST, 1e300 / scale))
@@ -66,19 +65,14 @@ class LaplaceGaussian:
         if not np.all(self._k <= _STEEPEST):
             raise InputError("precision, centre and scale: their product is too large to compute with")
         if np.any(np.minimum(self._slope, self._k) > _FARTHEST):
-            raise NumericalError(
-                "an estimate is more than a million standard errors from a prior as narrow as they are"
-            )
+            raise NumericalError("an estimate is more than a million standard errors from a prior as narrow as they")
         self._near, self._far = _HalfLine(self._slope - self._k), _HalfLine(self._slope + self._k)
         self._log_ratio = self._far.log_mass - self._near.log_mass
         self._p_near, self._p_far = scipy.special.expit(-self._log_ratio), scipy.special.expit(self._log_ratio)
 
     @property
     def log_normalizer(self) -> np.ndarray:
-        """Log of the integral of exp(-precision / 2 (w - centre)^2 - |w| / scale) over w.
-
-        Divided by 2 scale sqrt(2 pi / precision) the integral is the predictive density of the centre.
-        """
+        """Log of the integral of exp(-precision / 2 (w - centre)^2 - |w| / scale) over w."""
         p, k, near = self._slope, self._k, self._near
         # the squares of k and of t = p - k, of which one is the exponent and one the mass, would cancel
         beyond = p * (p / 2 - k) + _LOG_ROOT_2_PI + near.log_above + np.log(self._unit)
@@ -87,7 +81,7 @@ class LaplaceGaussian:
 
     def mean(self) -> np.ndarray:
         """Return the mean, to the digits that its standard deviation has."""
-        return self._sign * (self._p_near * self._near.mean - self._p_far * self._far.mean) * self._unit + 0.0
+        return self._loc + self._sign * (self._p_near * self._near.mean - self._p_far * self._far.mean) * self._unit
 
     def std(self) -> np.ndarray:
         """Return the standard deviation."""
@@ -125,62 +119,42 @@ class LaplaceGaussian:
         whole = np.where(on_far, self._p_far, self._p_near)
         share = np.where(on_far, below, above) / whole
         rest = np.where(on_far, self._p_far - below, below - self._p_far) / whole
-        x = self._sign * self._at(on_far, np.minimum(share, 1.0), np.clip(rest, 0.0, 1.0))
+        x = self._loc + self._sign * self._at(on_far, np.minimum(share, 1.0), np.clip(rest, 0.0, 1.0))
         ends = np.select([q == 0, q == 1], [-np.inf, np.inf], np.nan)
         return np.where(inside, x, ends)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> np.ndarray:
-        """Draw independently, as SciPy does: ``size`` is the shape of the result and ends in that of the parameters.
-
-        Raises
-        ------
-        ValueError
-            When it does not.
-        """
+        """Draw independently, as SciPy does: ``size`` is the shape of the result and ends in that of the parameters."""
         shape = self._sign.shape
         size = shape if size is None else (size,) if isinstance(size, int) else tuple(size)
         if size[len(size) - len(shape) :] != shape:
             raise ValueError(f"size {size} does not end in the shape of the parameters, {shape}")
         rng = np.random.default_rng(random_state)
         on_far, rest = rng.random(size) < self._p_far, rng.random(size)
-        return self._sign * self._at(on_far, 1 - rest, rest)
+        return self._loc + self._sign * self._at(on_far, 1 - rest, rest)
 
     @_QUIETLY
     def _place(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return x, mirrored where the centre is negative; its size; and how far it is from the near normal's mean."""
-        y = self._sign * np.asarray(x, dtype=np.float64)
+        """Return w, mirrored where the centre is negative; its size; and how far it is from the near normal's mean."""
+        y = self._sign * (np.asarray(x, dtype=np.float64) - self._loc)
         return y, np.abs(y) / self._unit, (y - self._far_off) / self._unit + self._slope
 
+    @_QUIETLY
     def _at(self, on_far: np.ndarray, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return the points with these shares of their side beyond and within, mirrored as in `_tails`."""
         near = self._near
-        beyond_zero = self._beyond_zero(near.normal_quantile(beyond, within))
-        of_near = np.where(near.t < 0, beyond_zero, near.quantile(beyond, within) * self._unit)
+        # in the near normal's units, and 0 where that is on the far side
+        about_mean = np.maximum(self._far_off + (near.normal_quantile(beyond, within) - self._slope) * self._unit, 0.0)
+        of_near = np.where(near.t < 0, about_mean, near.quantile(beyond, within) * self._unit)
         return np.where(on_far, -self._far.quantile(beyond, within) * self._unit, of_near)
-
-    @_QUIETLY
-    def _beyond_zero(self, z: np.ndarray) -> np.ndarray:
-        """Return the point that is z from the near normal's mean, or zero if it is on the far side."""
-        return np.maximum(self._far_off + (z - self._slope) * self._unit, 0.0)
 
 
 class _HalfLine:
     """Distributions on s > 0 with density proportional to exp(-s^2 / 2 - t s): normal, mean -t, cut off at zero.
 
-    Parameters
-    ----------
-    t : ndarray
-        Of any sign; from 0 on the numbers are relative to exp(-t s), below 0 to the normal distribution.
-
-    Attributes
-    ----------
-    mills, log_mass : ndarray
-        Integral of exp(-s^2 / 2 - t s), Mills' ratio, and its logarithm; the former is inf for t < -37.
-    log_above : ndarray
-        Log probability that the normal distribution gives to s > 0.
-    mean, var : ndarray
-    ratio : ndarray
-        Half of the mean square divided by the mean.
+    From t = 0 on the numbers are relative to exp(-t s), below 0 to the normal distribution. ``mills`` is the integral
+    of exp(-s^2 / 2 - t s), Mills' ratio, inf for t < -37; ``log_mass`` is its logarithm, and ``log_above`` the log
+    probability that the normal distribution gives to s > 0.
     """
 
     def __init__(self, t: np.ndarray) -> None:
@@ -189,9 +163,8 @@ class _HalfLine:
         self._downhill, below = t >= 0, np.minimum(t, 0.0)
         log_mass = np.log(_mills(np.maximum(t, 0.0)))
         self.log_mass = np.where(self._downhill, log_mass, below * below / 2 + _LOG_ROOT_2_PI + self.log_above)
-        self.mean, self.ratio = _ratios(t)
-        uphill = 1 - self.mean / self.mills
-        self.var = np.where(t > 2, self.mean * (2 * self.ratio - self.mean), uphill)
+        self.mean, ratio = _ratios(t)
+        self.var = np.where(t > 2, self.mean * (2 * ratio - self.mean), 1 - self.mean / self.mills)
 
     def logpdf(self, s: np.ndarray, z: np.ndarray, unit: np.ndarray) -> np.ndarray:
         """Log density of unit * s; z is s + t, to more digits where t < 0."""
@@ -215,8 +188,6 @@ class _HalfLine:
     def quantile(self, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return s with these probabilities beyond and within it, for t >= 0.
 
-        Notes
-        -----
         The log of the probability beyond is concave, so Newton's steps from above the root stay above it; the first
         one, from 0, leads there.
         """
@@ -245,8 +216,6 @@ def _mills(t: np.ndarray) -> np.ndarray:
 def _ratios(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean of the distribution on the half line, and half of its mean square divided by the mean.
 
-    Notes
-    -----
     With J_n the integral of s^n / n! exp(-s^2 / 2 - t s), these are the first two of r_n = J_n / J_(n - 1), and by
     parts r_n = 1 / (t + (n + 1) r_(n + 1)): a continued fraction of positive terms, where 1 / mills - t cancels for
     large t.

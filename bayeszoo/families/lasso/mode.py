@@ -50,22 +50,10 @@ class JointMode:
 
 
 def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) -> Mode:
-    """Return the weights of highest density given the noise variance.
+    """Return the weights of highest density given terms (R, T), outcomes (R,), prior scales (T,) and noise variance.
 
-    Parameters
-    ----------
-    design, outcome, b : ndarray of shape (R, T), (R,), (T,)
-        Terms, outcomes, and the scales of the Laplace priors, > 0.
-    sigma2 : float
-        Variance of the noise, > 0.
+    Whoever prints it must look at its violation first: above `LIMIT` it is no mode.
 
-    Returns
-    -------
-    Mode
-        Whoever prints it must look at its violation first: above `LIMIT` it is no mode.
-
-    Notes
-    -----
     Of several parallel columns the one with the widest prior takes all of their weight: a mode has no use for the
     others. Least angle regression then follows the modes from theta = 0 to this noise variance; where ties stop it,
     coordinate descent goes on. The equations on the support are solved again, to the last digits.
@@ -82,20 +70,11 @@ def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) 
 
 
 def kkt_violation(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float, theta: np.ndarray) -> float:
-    """Return by how much ``theta`` misses the conditions of Karush, Kuhn and Tucker, relative to the penalties.
+    """Return by how much ``theta`` (T,) misses the conditions of Karush, Kuhn and Tucker, relative to the penalties.
 
-    Parameters
-    ----------
-    design, outcome, b, sigma2
-        As for `mode`.
-    theta : ndarray of shape (T,)
-
-    Returns
-    -------
-    float
-        With s the derivative of the squared error in f, the largest of abs(s_j b_j + sign(theta_j)) where theta_j is
-        not 0, and of max(0, abs(s_j) b_j - 1) where it is. It does not depend on units. As f is convex, it is 0 at the
-        minimum and nowhere else.
+    With s the derivative of the squared error in f, it is the largest of abs(s_j b_j + sign(theta_j)) where theta_j is
+    not 0, and of max(0, abs(s_j) b_j - 1) where it is. It does not depend on units. As f is convex, it is 0 at the
+    minimum and nowhere else.
     """
     root = math.sqrt(sigma2)
     return _violation(design * (b / root), outcome / root, theta / b)
@@ -104,24 +83,11 @@ def kkt_violation(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2
 def joint_modes(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: float, scale: float) -> list[JointMode]:
     """Return the modes of weights and noise variance, the highest first.
 
-    Parameters
-    ----------
-    design, outcome, b
-        As for `mode`.
-    shape, scale : float
-        The density of the noise variance given the weights is that of InvGamma(shape, scale + squared error / 2).
-
-    Notes
-    -----
-    The density may have several modes: little noise around weights that are far out for their prior, and much noise
-    around weights near 0 (Park and Casella 2008, section 2 and appendix A). At each of them the noise variance is the
-    mode of its own density given the weights. Such variances are bracketed by a grid, evenly in their logarithm; of
-    several between two neighbours one is found.
-
-    Raises
-    ------
-    NumericalError
-        When there is no such variance, or the weights at one are no mode.
+    Given the weights, the noise variance ~ InvGamma(shape, scale + squared error / 2). The density may have several
+    modes: little noise around weights that are far out for their prior, and much noise around weights near 0 (Park and
+    Casella 2008, section 2 and appendix A). At each of them the noise variance is the mode of its own density given the
+    weights. Such variances are bracketed by a grid, evenly in their logarithm; of several between two neighbours one is
+    found.
     """
 
     def excess(log_sigma2: float) -> float:
@@ -150,9 +116,8 @@ def _joint_mode(
 ) -> JointMode:
     weights = mode(design, outcome, b, sigma2)
     if weights.violation > LIMIT:
-        raise NumericalError(
-            f"no joint mode of weights and noise found: the conditions are missed by {weights.violation:.2g}"
-        )
+        missed = f"the conditions are missed by {weights.violation:.2g}"
+        raise NumericalError(f"no joint mode of weights and noise found: {missed}")
     error = design @ weights.theta - outcome
     penalty = float(np.sum(np.abs(weights.theta) / b))
     log_density = -penalty - (shape + 1) * math.log(sigma2) - (scale + float(error @ error) / 2) / sigma2

@@ -14,8 +14,8 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
+from bayeszoo.families.lasso.coefficient import LaplaceGaussian
 from bayeszoo.families.lasso.mode import LIMIT, joint_modes, kkt_violation, mode, noise_mode
-from bayeszoo.families.lasso.posterior import Moved, Orthogonal, mixture_prior, orthogonal
 from bayeszoo.families.linear.least_squares import above_zero, solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
 ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
+MAX_CORRELATION = 1e-12
+"""Between columns that count as orthogonal."""
+
 
 @dataclass(frozen=True)
 class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     """A linear model whose weights have independent Laplace priors, in standardized terms.
 
-    Subclasses have the fields ``sigma`` (known noise), ``a0`` and ``b0`` (inverse-gamma prior of an unknown variance),
-    ``learn_sigma`` (which of the two), ``scale_mixture``, and the method `prior_scales`.
+    The noise ``sigma`` is known, or with ``learn_sigma`` sigma2 ~ InvGamma(a0, scale b0).
     """
 
     if TYPE_CHECKING:
@@ -91,40 +93,42 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
             found = found + scipy.stats.invgamma.logpdf(params["sigma2"], self.a0, scale=self.b0)
         return np.asarray(found)
 
-    def _orthogonal(self, stats: FactoredMoments) -> Orthogonal:
+    def _orthogonal(self, stats: FactoredMoments) -> tuple[LaplaceGaussian, float]:
+        """Return the weights given orthogonal columns and known noise, and the log evidence over the noise's constant.
+
+        Of other columns the posterior is a mixture of 2**T truncated Gaussians.
+        """
         if self.learn_sigma:
             raise NumericalError("no closed form: the noise is unknown")
-        design, outcome = self.equations(stats)
-        return orthogonal(design / self.sigma, outcome / self.sigma, self.prior_scales(len(self.units(stats))))
+        (design, outcome), sigma = self.rows(stats), self.sigma
+        size = np.sqrt(np.sum(np.square(design), axis=0))
+        unit = design / np.where(size > 0, size, 1.0)
+        largest = float(np.max(np.abs(np.triu(unit.T @ unit, 1)), initial=0.0))
+        if largest > MAX_CORRELATION:
+            raise NumericalError(f"no closed form: the columns are not orthogonal (largest correlation {largest:.3g})")
+        along = unit.T @ outcome
+        origin, b = self.laplace_prior(stats)
+        weights = LaplaceGaussian(np.square(size / sigma), along / np.where(size > 0, size, 1.0), b, origin)
+        rest = outcome - unit @ along
+        rest = (rest - unit @ (unit.T @ rest)) / sigma
+        # the completed square: precision c^2 / 2 is in neither factor of the normalizer
+        return weights, math.fsum(weights.log_normalizer - np.log(2 * b)) - float(np.sum(np.square(rest))) / 2
 
     def posterior(self, stats: FactoredMoments) -> Posterior:
-        """Return the posterior of orthogonal columns and known noise, or the prior of no rows.
-
-        Raises
-        ------
-        NumericalError
-            When there is no closed form.
-        """
+        """Return the posterior of orthogonal columns and known noise, or the prior of no rows."""
         if stats.n == 0:
             return self._prior(stats)
         if self.scale_mixture:
             raise NumericalError(
                 "no closed form with scale_mixture=true; the weights alone have one with scale_mixture=false"
             )
-        units = self.units(stats)
-        return Posterior({"w": Moved(self._orthogonal(stats).weights, self.origin(len(units)), units)})
+        return Posterior({"w": self._orthogonal(stats)[0]})
 
     def log_evidence(self, stats: FactoredMoments) -> float:
-        """Return the log density of the outcomes, of orthogonal columns and known noise.
-
-        Raises
-        ------
-        NumericalError
-            When there is no closed form.
-        """
+        """Return the log density of the outcomes, of orthogonal columns and known noise."""
         if stats.n == 0:
             return 0.0
-        return self._orthogonal(stats).log_ratio - stats.n * math.log(math.sqrt(2 * math.pi) * self.sigma)
+        return self._orthogonal(stats)[1] - stats.n * math.log(math.sqrt(2 * math.pi) * self.sigma)
 
     def free_parameters(self, stats: FactoredMoments) -> int:
         """Return the weights, their scales in a mixture, and the noise variance where it is unknown."""
@@ -169,3 +173,18 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
             raise NumericalError("no maximum-likelihood estimate: the likelihood does not depend on tau2")
         w, squared_error = self.least_squares(stats)
         return {"w": w} | ({"sigma2": above_zero(squared_error, "sigma2") / stats.n} if self.learn_sigma else {})
+
+
+def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:
+    """Return weights w ~ N(origin, tau2) and their variances tau2 ~ Exponential(mean 2 b^2): each w ~ Laplace(b)."""
+    variances = frozen.expon(scale=2 * np.square(b))
+
+    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        tau2 = variances.rvs(size=(*size, len(b)), random_state=rng)
+        return {"w": rng.normal(origin, np.sqrt(tau2)), "tau2": tau2}
+
+    def log_density(params: Values) -> float:
+        tau2 = np.asarray(params["tau2"])
+        return math.fsum([*variances.logpdf(tau2), *frozen.norm(origin, np.sqrt(tau2)).logpdf(params["w"])])
+
+    return Posterior({"w": frozen.laplace(origin, b), "tau2": variances}, draw, log_density)

@@ -16,16 +16,10 @@ from bayeszoo.families.linear.least_squares import Solution
 
 
 class Whitened(Transform):
-    """A vector in coordinates in which a Gaussian with the given solution is standard normal.
+    """A vector in coordinates in which the Gaussian of a solution, its factor times ``scale``, is standard normal.
 
-    A sampler then sees neither the units of the columns nor how nearly collinear they are. The density is not changed.
-
-    Parameters
-    ----------
-    solution : Solution
-        Its mean and factor; an approximation is enough.
-    scale : float
-        What the factor is multiplied by.
+    A sampler then sees neither the units of the columns nor how nearly collinear they are. The density is not changed,
+    so that an approximation is enough.
     """
 
     name = "whitened"
@@ -37,13 +31,10 @@ class Whitened(Transform):
         self.numbers = solution.mean, self.matrix, solution.inverse / scale, np.float64(log_det)
 
     def from_inputs(self) -> Whitened:
-        """Return the same that takes its numbers from the last four inputs of the variable.
-
-        What is compiled then serves every data set of the same size.
-        """
-        made = copy(self)
-        made._by_inputs = True
-        return made
+        """Return the same from the variable's last four inputs: compiled code then serves all data sets of one size."""
+        other = copy(self)
+        other._by_inputs = True
+        return other
 
     def _numbers(self, inputs: Any) -> Any:
         return inputs[-4:] if self._by_inputs else self.numbers
@@ -110,37 +101,8 @@ def squared_error(w: Any, design: np.ndarray, outcome: np.ndarray) -> Any:
     return pt.sum(pt.sqr(values - weighted_sums(rows, w)))
 
 
-def NormalVector(name: str, mean: Any, sd: Any, whitened: Whitened) -> Any:
-    """Declare independent Gaussian entries, as ``pm.Normal`` does, in whitened coordinates.
-
-    Parameters
-    ----------
-    name : str
-        The variable.
-    mean, sd : ndarray or variable of shape (T,)
-    whitened : Whitened
-    """
-
-    def log_density(value: Any, mean: Any, sd: Any) -> Any:
-        return -pt.sum(pt.log(sd) + pt.sqr((value - mean) / sd) / 2) - value.shape[0] * np.float64(_HALF_LOG_2_PI)
-
-    def draw(rng: np.random.Generator, size: Any, mean: Any, sd: Any) -> np.ndarray:
-        return rng.normal(mean, sd, (*size, len(mean)))
-
-    return _vector(name, whitened, "(t),(t)", log_density, draw, mean=mean, sd=sd)
-
-
 def LaplaceVector(name: str, mean: Any, b: Any, whitened: Whitened) -> Any:
-    """Declare independent Laplace entries, as ``pm.Laplace`` does, in whitened coordinates.
-
-    Parameters
-    ----------
-    name : str
-        The variable.
-    mean, b : ndarray or variable of shape (T,)
-        Location and scale.
-    whitened : Whitened
-    """
+    """Declare independent Laplace entries of locations ``mean`` and scales ``b`` (T,), in whitened coordinates."""
 
     def log_density(value: Any, mean: Any, b: Any) -> Any:
         return -pt.sum(pt.log(np.float64(2.0) * b) + pt.abs(value - mean) / b)
@@ -152,36 +114,23 @@ def LaplaceVector(name: str, mean: Any, b: Any, whitened: Whitened) -> Any:
 
 
 def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, whitened: Whitened) -> Any:
-    """Declare w ~ N(mean, sigma2 root root'), as ``pm.MvNormal`` does, at a tenth of the time to compile.
+    """Declare w ~ N(mean, sigma2 root root') in whitened coordinates, compiled in a tenth of ``pm.MvNormal``'s time.
 
-    Parameters
-    ----------
-    name : str
-        The variable.
-    mean : ndarray of shape (T,)
-    root : ndarray of shape (T, T)
-    sigma2 : variable
-        A variance.
-    whitened : Whitened
+    ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number.
     """
-    constant = np.float64(-len(mean) * _HALF_LOG_2_PI - np.linalg.slogdet(root)[1])
+    constant = np.float64(-len(mean) * math.log(2 * math.pi) / 2 - np.linalg.slogdet(root)[1])
 
     def log_density(value: Any, mean: Any, root: Any, inverse: Any, constant: Any, sigma2: Any) -> Any:
         squares = pt.sum(pt.sqr(weighted_sums(inverse, value - mean)))
         return constant - (value.shape[0] * pt.log(sigma2) + squares / sigma2) / 2
 
-    def draw(
-        rng: np.random.Generator, size: Any, mean: Any, root: Any, inverse: Any, constant: Any, sigma2: Any
-    ) -> np.ndarray:
+    def draw(rng: np.random.Generator, size: Any, mean: Any, root: Any, *rest: Any) -> np.ndarray:
         noise = rng.standard_normal((*size, len(mean)))
-        return np.asarray(mean + np.sqrt(sigma2)[..., None] * noise @ np.transpose(root))
+        return np.asarray(mean + np.sqrt(rest[-1])[..., None] * noise @ np.transpose(root))
 
     inverse = np.linalg.inv(root)
     values = {"mean": mean, "root": root, "inverse": inverse, "constant": constant, "sigma2": sigma2}
     return _vector(name, whitened, "(t),(t,t),(t,t),(),()", log_density, draw, **values)
-
-
-_HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
 
 def _vector(

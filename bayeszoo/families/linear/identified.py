@@ -15,23 +15,13 @@ MOST_SUMS = 5
 
 @dataclass(frozen=True)
 class Identified:
-    """Sums of weights that the likelihood depends on.
+    """Sums of weights ``coefficients[r] @ w``, (R, T), through which alone the likelihood depends on w.
 
-    Attributes
-    ----------
-    independent : ndarray of int, shape (R,)
-        Columns none of which is a sum of those before it.
-    coefficients : ndarray of shape (R, T)
-        The r-th sum is ``coefficients[r] @ w``; the likelihood depends on w through these alone.
+    ``independent`` (R,) are columns none of which is a sum of those before it.
     """
 
     independent: np.ndarray
     coefficients: np.ndarray
-
-    @property
-    def complete(self) -> bool:
-        """Whether every weight is identified by itself."""
-        return len(self.independent) == self.coefficients.shape[1]
 
     def texts(self, terms: list[str]) -> list[str]:
         """Write the sums: ``w[x1] + 2 w[x3]``."""
@@ -39,7 +29,7 @@ class Identified:
 
     def note(self, terms: list[str]) -> str:
         """Say in one line what is identified; nothing when every weight is."""
-        if self.complete:
+        if len(self.independent) == self.coefficients.shape[1]:
             return ""
         count = f"the data identify {len(self.independent)} of {len(terms)} combinations of weights"
         sums = [text for text, row in zip(self.texts(terms), self.coefficients, strict=True) if np.sum(row != 0) > 1]
@@ -53,19 +43,10 @@ class Identified:
 
 
 def identify(design: np.ndarray, units: np.ndarray) -> Identified:
-    """Find the sums of weights that are identified.
+    """Find the sums of weights that are identified, from rows (R, T) with the standardized design's sums of products.
 
-    Parameters
-    ----------
-    design : ndarray of shape (R, T)
-        Rows with the same sums of squares and products as the standardized design.
-    units : ndarray of shape (T,)
-        The unit of each column.
-
-    Notes
-    -----
-    Columns are taken in turn: one that is a sum of those before it, sum_i c_i x_i, adds c_i times its weight to that of
-    each x_i.
+    Columns, of units (T,), are taken in turn: one that is a sum of those before it, sum_i c_i x_i, adds c_i times its
+    weight to that of each x_i.
     """
     basis, independent, relations = np.zeros((len(design), 0)), [], {}
     for j, column in enumerate(design.T):
@@ -79,9 +60,10 @@ def identify(design: np.ndarray, units: np.ndarray) -> Identified:
     coefficients = np.zeros((len(independent), design.shape[1]))
     coefficients[np.arange(len(independent)), independent] = 1.0
     for j, relation in relations.items():
-        found = relation * (units[j] / units[independent[: len(relation)]])
-        share = np.abs(relation) * np.linalg.norm(design[:, independent[: len(relation)]], axis=0)
-        coefficients[: len(relation), j] = np.where(share > 1e-8 * np.max(share, initial=0.0), found, 0.0)
+        before = independent[: len(relation)]
+        share = np.abs(relation) * np.linalg.norm(design[:, before], axis=0)
+        known = share > 1e-8 * np.max(share, initial=0.0)
+        coefficients[: len(relation), j] = np.where(known, relation * (units[j] / units[before]), 0.0)
     return Identified(np.array(independent, dtype=int), coefficients)
 
 

@@ -3,18 +3,21 @@
 With theta = mean + root z and z ~ N(0, I) a priori, the design times the root has the singular value decomposition
 U diag(s) V'. Along the k-th right vector the data then know s_k**2 times what the prior does: shrinkage, evidence and
 the effective number of parameters are sums over k. The normal equations X'X are never formed, so that nearly collinear
-columns keep their digits. Bishop, PRML, sections 3.3 and 3.5; Golub and Van Loan 2013, section 5.5.
+columns keep their digits. Bishop, PRML, sections 3.3 and 3.5; MacKay 1992; Golub and Van Loan 2013, section 5.5.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError, NumericalError
 
 MAX_ROUNDING = 1e-6
@@ -86,37 +89,68 @@ class Solution:
         return float(np.sum(np.square(self.precision_root @ (theta - self.mean))))
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
-        """Return the posterior variance of ``rows @ theta``, shape (rows,)."""
+        """Return the posterior variance of ``rows @ theta``."""
         return np.sum(np.square(rows @ self.factor), axis=1) * self.trust
 
-    def determined(self) -> np.ndarray:
-        """Return for each entry of theta the share of its prior variance that the data have removed, shape (T,)."""
+    @property
+    def effective_parameters(self) -> float:
+        """How many directions the data determine better than the prior: the trace of the hat matrix."""
+        return math.fsum(self.gains) * self.trust
+
+    @property
+    def shares(self) -> np.ndarray:
+        """For each entry of theta the share of its prior variance that the data have removed, shape (T,)."""
         return 1 - np.square(self.sd) / np.sum(np.square(self.prior_root), axis=1)
+
+    def determined(self, first: int) -> float:
+        """Return the part of the effective parameters that entries from ``first`` on stand for."""
+        return math.fsum(self.shares[first:]) * self.trust
+
+    def evidence_slopes(self, intercept: bool, n: float, tau: float, sigma: float, s0: float) -> dict[str, float]:
+        """Return the derivatives of the log evidence of ``n`` rows of ridge regression, in nats per unit of each field.
+
+        With weights of prior variance sd_j**2, posterior mean m about the prior mean and posterior covariance S,
+
+            d log p(y) / d log sd_j   =  m_j**2 / sd_j**2 - (1 - S_jj / sd_j**2)
+            d log p(y) / d log sigma  =  |y - X m|**2 / sigma**2 - n + gamma
+
+        where gamma is the trace of the hat matrix. What S and m change by does not matter: m minimizes the penalized
+        squared error, and the derivative of a log determinant is a trace. MacKay 1992, section 4.
+        """
+        first = int(intercept)
+        weight, share = (self.mean[0], self.shares[0]) if intercept else (0.0, 0.0)
+        slopes = {
+            "tau": (float(np.sum(np.square(self.mean[first:] / tau))) - self.determined(first)) / tau,
+            "sigma": (self.squared_error - n + self.effective_parameters) / sigma,
+            "s0": ((weight / s0) ** 2 - share) / s0,
+            "m0": weight / s0**2,
+        }
+        return {name: float(slope) * self.trust for name, slope in slopes.items()}
 
     def in_units(self, units: np.ndarray, origin: np.ndarray) -> Solution:
         """Return the solution for ``origin + theta / units``."""
-        made = {
-            "mean": origin + self.mean / units,
-            "factor": self.factor / units[:, None],
-            "inverse": self.inverse * units,
-            "precision_root": self.precision_root * units,
-            "prior_root": self.prior_root / units[:, None],
-        }
-        return Solution(**{**self.__dict__, **made})
+        return replace(
+            self,
+            mean=origin + self.mean / units,
+            factor=self.factor / units[:, None],
+            inverse=self.inverse * units,
+            precision_root=self.precision_root * units,
+            prior_root=self.prior_root / units[:, None],
+        )
+
+    def log_normal(self, theta: Any, variance: float) -> float:
+        """Return the log density of N(mean, variance factor factor') at theta."""
+        squares = self.distance(np.asarray(theta))
+        powers = len(self.mean) * math.log(2 * math.pi * variance)
+        return -(powers + squares / variance) / 2 - self.log_det_factor
+
+    def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draw from N(0, factor factor'), an array of shape (*size, T)."""
+        return np.asarray((rng.standard_normal((*size, len(self.mean))) * self.trust) @ self.factor.T)
 
 
 def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray) -> Solution:
-    """Combine a Gaussian prior with Gaussian rows of unit noise.
-
-    Parameters
-    ----------
-    design : ndarray of shape (R, T)
-    outcome : ndarray of shape (R,)
-    mean : ndarray of shape (T,)
-        Prior mean of theta.
-    root : ndarray of shape (T, T)
-        Lower triangular; ``root @ root.T`` is the prior covariance.
-    """
+    """Combine the prior theta ~ N(mean, root root'), root lower triangular, with rows (R, T) of unit Gaussian noise."""
     u, s, full = scipy.linalg.svd(design @ root, full_matrices=True)
     u, v = u[:, : len(s)], full[: len(s)]
     rest = outcome - design @ mean
@@ -144,13 +178,7 @@ def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.nd
 
 
 def fitted(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float, int]:
-    """Return a least-squares solution of smallest norm in standardized columns, its squared error, and the rank.
-
-    Parameters
-    ----------
-    design : ndarray of shape (R, T)
-    outcome : ndarray of shape (R,)
-    """
+    """Return a least-squares solution of smallest norm in standardized columns, its squared error, and the rank."""
     size = np.sqrt(np.sum(np.square(design), axis=0))
     size = np.where(size > 0, size, 1.0)
     u, s, v = scipy.linalg.svd(design / size, full_matrices=False)
@@ -170,6 +198,36 @@ def unique(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float]:
             f"no unique maximum-likelihood estimate: the data identify {rank} of {len(theta)} combinations of weights"
         )
     return theta, squared_error
+
+
+def gaussian(name: str, solution: Solution) -> Posterior:
+    """Return a Gaussian vector called ``name``, shape (T,), with the mean and covariance of the solution."""
+    return Posterior(
+        {name: frozen.norm(solution.mean, solution.sd)},
+        lambda size, rng: {name: solution.mean + solution.noise(size, rng)},
+        lambda params: solution.log_normal(params[name], 1.0),
+    )
+
+
+def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: float, scale: float) -> Posterior:
+    """Return a vector and a variance, jointly: variance ~ InvGamma(shape, scale), vector | variance ~ N.
+
+    The mean of the solution is that of the vector, and its covariance times the variance is the vector's given the
+    variance.
+    """
+    inverse_gamma = frozen.invgamma(shape, scale=scale)
+    student = frozen.t(2 * shape, solution.mean, math.sqrt(scale / shape) * solution.sd)
+
+    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        variances = np.asarray(scale / rng.standard_gamma(shape, size))
+        noise = np.sqrt(variances)[..., None] * solution.noise(size, rng)
+        return {name: solution.mean + noise, variance: variances}
+
+    def log_density(params: Mapping[str, Any]) -> float:
+        value = float(params[variance])
+        return float(inverse_gamma.logpdf(value)) + solution.log_normal(params[name], value)
+
+    return Posterior({name: student, variance: inverse_gamma}, draw, log_density)
 
 
 def above_zero(squared_error: float, variance: str) -> float:

@@ -237,21 +237,10 @@ class LinearModel(Observable, family=True):
         return design * self.units(stats), outcome
 
     def least_squares(self, stats: FactoredMoments) -> tuple[np.ndarray, float]:
-        """Return the least-squares estimate in the user's units, and its squared error: 0 where it is but rounding.
-
-        Raises
-        ------
-        NumericalError
-            When there are several.
-        """
+        """Return the unique least-squares estimate in the user's units, and its squared error: 0 where but rounding."""
         theta, squared_error = unique(*self.equations(stats))
         noise = 1e-20 * float(np.sum(np.square(stats.root[:, -1])))
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
-
-    def squared_error(self, stats: FactoredMoments) -> tuple[float, int]:
-        """Return the squared error of least squares, and how many terms they had, the intercept among them."""
-        weights, squared_error = self.least_squares(stats)
-        return squared_error, len(weights)
 
     def noise_sd(self, stats: FactoredMoments) -> float:
         """Return the standard deviation of what least squares leave, or of the outcome where they leave nothing."""
@@ -282,18 +271,10 @@ class LinearModel(Observable, family=True):
         terms: tuple[int, ...] = (),
         orthogonal: bool = False,
     ) -> dict[str, np.ndarray]:
-        """Draw features of which nothing is modelled: standard normal, in the model's units.
+        """Draw ``size`` rows of features of which nothing is modelled: standard normal, in the model's units.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        size : int
-            How many rows.
-        slopes, terms : tuple of int
-            Shapes of what the prior says of each term, without and with the intercept; where it says nothing three
-            features are drawn.
-        orthogonal : bool
-            Whether to make the columns orthogonal to each other and to a constant.
+        ``slopes`` and ``terms`` are the shapes of what the prior says of each term, without and with the intercept;
+        where it says nothing three features are drawn. Columns that are ``orthogonal`` are so to a constant, too.
         """
         named = self.labels.get("feature", self.features or ())
         sizes = [slopes[0] if slopes else 0, terms[0] - self.intercept if terms else 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,9 @@ MAX_SUBSETS = 1024
 
 
 def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearModel]:
-    """Make candidates for `select` of one linear model: polynomials of several degrees.
+    """Make candidates for `select` of one linear model: polynomials of several degrees, with one prior for each power.
 
-    All are of the same data, and have the same prior for each power. CS725 lecture notes, section 2; Bishop, PRML,
-    section 1.1.
+    CS725 lecture notes, section 2; Bishop, PRML, section 1.1.
 
     Parameters
     ----------
@@ -51,13 +50,13 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearModel]:
     ['degree 0', 'degree 1', 'degree 2']
     """
     linear = _with_other_terms(model)
-    given = [degree.item() if isinstance(degree, np.generic) else degree for degree in degrees]
-    if not given:
+    listed = [degree.item() if isinstance(degree, np.generic) else degree for degree in degrees]
+    if not listed:
         raise InputError("there are no degrees", hint="give range(0, 10)")
-    made = {f"degree {degree}": replace(linear, degree=degree) for degree in given}
-    if len(made) < len(given):
-        raise InputError(f"degree {max(given, key=given.count)} is given twice")
-    return made
+    candidates = {f"degree {degree}": replace(linear, degree=degree) for degree in listed}
+    if len(candidates) < len(listed):
+        raise InputError(f"degree {max(listed, key=listed.count)} is given twice")
+    return candidates
 
 
 def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[str, LinearModel]:
@@ -86,13 +85,16 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     linear = _with_other_terms(model)
     if not linear.degree:
         raise InputError("a polynomial of degree 0 has no features to choose from")
-    names = _features(linear, read(linear, data)["feature"].tolist())
+    known = read(linear, data)["feature"].tolist()
+    lacking = next((name for name in linear.features or () if name not in known), None)
+    if lacking is not None:
+        raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {', '.join(map(shown, known))}")
+    names = known if linear.features is None else linear.features
     sizes = range(0 if linear.intercept else 1, _largest(at_most, len(names)) + 1)
     if not sizes:
         raise InputError("a model without intercept needs a feature", hint="let at_most be 1 or more")
     _require_few(names, sizes, at_most)
-    chosen = [subset for size in sizes for subset in combinations(names, size)]
-    return {_name(subset): replace(linear, features=subset) for subset in chosen}
+    return {_name(some): replace(linear, features=some) for size in sizes for some in combinations(names, size)}
 
 
 def _with_other_terms(model: Model) -> LinearModel:
@@ -107,14 +109,6 @@ def _with_other_terms(model: Model) -> LinearModel:
     return model
 
 
-def _features(model: LinearModel, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the features to choose from."""
-    lacking = next((name for name in model.features or () if name not in known), None)
-    if lacking is not None:
-        raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {', '.join(map(shown, known))}")
-    return tuple(known) if model.features is None else model.features
-
-
 def _largest(at_most: int | None, features: int) -> int:
     if at_most is None:
         return features
@@ -124,10 +118,10 @@ def _largest(at_most: int | None, features: int) -> int:
 
 
 def _require_few(names: Sequence[str], sizes: range, at_most: int | None) -> None:
-    total = sum(math.comb(len(names), size) for size in sizes)
-    if total > MAX_SUBSETS:
+    totals = dict(zip(sizes, accumulate(math.comb(len(names), size) for size in sizes), strict=True))
+    if (total := totals[sizes[-1]]) > MAX_SUBSETS:
         limited = "" if at_most is None else f" of at most {at_most}"
-        fit = [k for k in sizes if sum(math.comb(len(names), size) for size in sizes if size <= k) <= MAX_SUBSETS]
+        fit = [k for k in sizes if totals[k] <= MAX_SUBSETS]
         hint = f"let at_most be {max(fit)}, or choose features" if fit else "choose features"
         raise InputError(f"{len(names)} features have {total} subsets{limited}; {MAX_SUBSETS} is the most", hint=hint)
 
