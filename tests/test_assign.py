@@ -11,6 +11,7 @@ import bayeszoo as bz
 from bayeszoo import models
 from bayeszoo.answers.assign import Assignments, Latents, assign, assignments
 from bayeszoo.data.inputs import Real
+from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.labels import responsibilities
@@ -179,7 +180,7 @@ def test_a_latent_number_has_a_mean_and_its_error(monkeypatch):
     assert in_parts.sd_of_means == pytest.approx(found.sd_of_means, rel=1e-9)
     point = assignments(Standing(), {"a": a[:1, :1]}, {"y": np.array([0.0, 5.0])})
     assert np.isnan([point.sd_of_means, point.mcse]).all()
-    frame = module._frame(Standing(), {"y": np.array([0.0, 5.0])}, found)
+    frame = module._frame(Standing(), Data({"y": np.array([0.0, 5.0])}), found)
     assert list(frame.columns) == ["mean", "sd_of_means", "mcse_mean"]
 
 

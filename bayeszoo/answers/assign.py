@@ -103,9 +103,10 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        One row a data row, counted from 1. ``component``: the label of the most probable component, which has the
-        smallest expected 0-1 loss; ``expected_loss``: the probability that it is wrong; then ``p[1]``, ...: the
-        probability of each component, and ``mcse[1]``, ...: its Monte Carlo standard error (NaN of a point estimate).
+        One row a data row, numbered as in the table read. ``component``: the label of the most probable component,
+        which has the smallest expected 0-1 loss; ``expected_loss``: the probability that it is wrong; then ``p[1]``,
+        ...: the probability of each component, and ``mcse[1]``, ...: its Monte Carlo standard error (NaN of a point
+        estimate).
         ``attrs["expected_errors"]`` is the expected number of rows with a wrong label. All is NaN of a row that no
         component can give at some draw, such as a document with a word that an estimate gives probability 0;
         ``attrs["impossible"]`` lists these rows. Of a latent variable that is a
@@ -204,7 +205,7 @@ def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: dict[str, Any])
     return data
 
 
-def _frame(model: Any, data: Values, found: Assignments | Latents) -> pd.DataFrame:
+def _frame(model: Any, data: Data, found: Assignments | Latents) -> pd.DataFrame:
     import pandas as pd
 
     columns: Mapping[str, Any]
@@ -220,8 +221,8 @@ def _frame(model: Any, data: Values, found: Assignments | Latents) -> pd.DataFra
         columns |= {f"mcse[{label}]": error for label, error in zip(labels, found.mcse.T, strict=True)}
         attrs = {"expected_errors": found.expected_errors}
         if found.impossible.any():
-            attrs["impossible"] = (1 + np.flatnonzero(found.impossible)).tolist()
-    frame = pd.DataFrame(columns, index=pd.RangeIndex(1, model.inputs.size(data) + 1, name="row"))
+            attrs["impossible"] = data.numbers[found.impossible].tolist()
+    frame = pd.DataFrame(columns, index=pd.Index(data.numbers, name="row"))
     frame.attrs.update(attrs)
     return frame
 

@@ -82,7 +82,7 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
 
     data = fit.rows(new_data, options)
     seen = fit.averaged(scores, {**fit.params, "rotation": rotations}, data["Y"], seed)
-    return _frame(seen, "factor", np.arange(1, reference.shape[1] + 1))
+    return _frame(seen, data, "factor", np.arange(1, reference.shape[1] + 1))
 
 
 def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options: Any) -> pd.DataFrame:
@@ -112,7 +112,7 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
     """
     fit = _Fit.of(tree)
     data = fit.rows(new_data, options)
-    frame = _frame(fit.averaged(reconstruction, fit.params, data["Y"], seed), "column", data["column"])
+    frame = _frame(fit.averaged(reconstruction, fit.params, data["Y"], seed), data, "column", data["column"])
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
     frame.insert(1, "what", np.where(np.isnan(observed), "predicted", "without noise"))
@@ -169,10 +169,10 @@ def _few(Y: np.ndarray, loadings: np.ndarray) -> Iterator[np.ndarray]:
     return (Y[i : i + step] for i in range(0, len(Y), step))
 
 
-def _frame(seen: _Seen, axis: str, labels: Any) -> pd.DataFrame:
+def _frame(seen: _Seen, data: Data, axis: str, labels: Any) -> pd.DataFrame:
     import pandas as pd
 
-    index = pd.MultiIndex.from_product([range(1, len(seen.mean) + 1), labels], names=["row", axis])
+    index = pd.MultiIndex.from_product([data.numbers, labels], names=["row", axis])
     quantiles = dict(zip(QUANTILES, seen.quantiles, strict=True))
     columns = {"mean": seen.mean, "sd": seen.sd, **quantiles, "mcse_mean": seen.mcse}
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)

@@ -68,8 +68,9 @@ def predict(
     Returns
     -------
     pandas.DataFrame
-        One row a new row, or for an outcome of several numbers, or of one of several categories, one row for each of
-        them, which the index then names: ``mean`` (the probability of a category), ``sd``, ``q025``, ``median``,
+        One row a new row, numbered as in the table read, or for an outcome of several numbers, or of one of several
+        categories, one row for each of them, which the index then names: ``mean`` (the probability of a category),
+        ``sd``, ``q025``, ``median``,
         ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``, ``log_score`` (NaN where the
         outcome is not known, or so far from the draws that their average says nothing: Pareto k-hat above
         `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each of its numbers.
@@ -152,11 +153,11 @@ def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
     return next((axis for axis in axes if axis), None)
 
 
-def _index(model: Model, data: Mapping[str, np.ndarray], mean: np.ndarray) -> tuple[pd.Index, tuple[int, ...]]:
+def _index(model: Model, data: Data, mean: np.ndarray) -> tuple[pd.Index, tuple[int, ...]]:
     """Return the index of the frame, and the shape of what it lists."""
     import pandas as pd
 
-    rows, axis = pd.RangeIndex(1, len(mean) + 1, name="row"), _axis(model, data)
+    rows, axis = pd.Index(data.numbers, name="row"), _axis(model, data)
     if axis is None:
         return rows, mean.shape
     return pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis]), mean.shape
@@ -170,24 +171,20 @@ def _as_numbers(model: Model, data: Mapping[str, np.ndarray], observed: np.ndarr
     return np.asarray(observed[:, None] == np.arange(len(data[axis])), dtype=np.float64)
 
 
-def _new_rows(
-    model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]
-) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-    """Return the arrays of the new rows, and their outcome where it is known."""
+def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:
+    """Return the new rows, and their outcome where it is known."""
     if new_data is None:
         raise InputError("there are no rows to predict", hint="give a table, or a number of further observations")
     if isinstance(new_data, int | np.integer):
         if isinstance(new_data, bool) or new_data < 1:
             raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
-        return model.inputs.unseen(fitted_to, int(new_data)), None
-    data: Data = read(model, new_data, new=True, like=fitted_to, **options)
+        return Data(model.inputs.unseen(fitted_to, int(new_data))), None
+    data = read(model, new_data, new=True, like=fitted_to, **options)
     known = model.inputs.has_outcome(data)
-    return dict(data), model.inputs.outcome(data) if known else None
+    return data, model.inputs.outcome(data) if known else None
 
 
-def _closed_form(
-    model: HasPredictive, stats: Any, data: dict[str, np.ndarray], observed: np.ndarray | None
-) -> Predictive:
+def _closed_form(model: HasPredictive, stats: Any, data: Data, observed: np.ndarray | None) -> Predictive:
     distribution = model.predictive(stats, data)
     quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
     unknown = np.full(len(quantiles[0]), np.nan)
@@ -198,7 +195,7 @@ def _closed_form(
 def _averaged(
     model: Model,
     tree: xr.DataTree,
-    data: dict[str, np.ndarray],
+    data: Data,
     observed: np.ndarray | None,
     seed: int | np.random.Generator,
 ) -> Predictive:
@@ -212,7 +209,7 @@ def _averaged(
     if tree.attrs["kind"] == "point estimate":
         quantiles, mcse = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()]), None
     else:
-        rng = stream_of_fit(tree.attrs, seed, "predict", Data(data).digest)
+        rng = stream_of_fit(tree.attrs, seed, "predict", data.digest)
         drawn = given.rvs(size=conditional.shape, random_state=rng)
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))

@@ -78,7 +78,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     Returns
     -------
     pandas.DataFrame
-        One row a data row, numbered from 1, in the outcome's units where there are any:
+        One row a data row, numbered as in the table read, in the outcome's units where there are any:
 
         ``observed``; ``mean`` and ``sd`` of the posterior predictive given all rows; ``residual``, observed less mean;
         ``mean_without`` and ``sd_without``, the same moments given all other rows (NaN where ``basis`` is in sample);
@@ -147,7 +147,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "k_hat": used.k_hat,
         "basis": basis,
     }
-    frame = pd.DataFrame(columns, index=pd.RangeIndex(1, len(y) + 1, name="row"))
+    frame = pd.DataFrame(columns, index=pd.Index(data.numbers, name="row"))
     frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
     return frame
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -17,11 +18,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Inputs, Parsed
+from bayeszoo.data.table.numbers import Dropped
 from bayeszoo.data.table.read import PACKED, read_table, unpacked
 from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
+OUTCOMES = "outcomes"
+"""Under this name data, and a model that they updated, keep the labels of a binary outcome that are 0 and 1."""
+_ZERO_ONE = ("0", "1")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -96,7 +101,10 @@ class Data(Mapping[str, np.ndarray]):
         for another model, are checked again by `read`.
     reading : mapping of str to object, optional
         What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
-        that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do.
+        that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do. Besides,
+        ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1.
+    row_numbers : ndarray of int, optional
+        Which rows of the table these are, counted from 1, where others were dropped; by default all, in order.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -105,6 +113,7 @@ class Data(Mapping[str, np.ndarray]):
     notes: tuple[str, ...] = ()
     checked_for: tuple[Inputs, bool] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    row_numbers: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         arrays = {name: np.array(values) for name, values in self.arrays.items()}
@@ -138,6 +147,11 @@ class Data(Mapping[str, np.ndarray]):
         """The number of data rows."""
         names = self.checked_for[0].row_names if self.checked_for else None
         return len(next(iter(self.arrays.values()), ()) if names is None else self.arrays[names])
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The number of each row in the user's table, from 1."""
+        return np.arange(1, self.rows + 1) if self.row_numbers is None else self.row_numbers
 
     @cached_property
     def digest(self) -> str:
@@ -223,13 +237,43 @@ def read(
     how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
     data = _read(model, source, missing, how, new, like, options)
     refuse_other_labels(model, data)
+    if like is not None:
+        _refuse_other_outcomes(_outcomes_of(like), source if isinstance(source, Data) else data)
     return data
+
+
+def _outcomes_of(data: Arrays) -> tuple[str, str]:
+    """Return which label of a binary outcome is 0, empty where that is not known, and which is 1."""
+    zero, one = getattr(data, "reading", {}).get(OUTCOMES, _ZERO_ONE)
+    return zero, one
+
+
+def labels_of(inputs: Inputs, data: Arrays, before: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the labels along each axis, and those of a binary outcome in these data or in those before them."""
+    labels = {name: tuple(map(str, data[name])) for name in inputs.coords}
+    if "positive" not in inputs.options:
+        return labels
+    both = before.get(OUTCOMES, _ZERO_ONE), _outcomes_of(data)
+    return labels | {OUTCOMES: max(both, key=lambda pair: (pair != _ZERO_ONE, all(pair)))}
+
+
+def _refuse_other_outcomes(known: tuple[str, ...], data: Arrays) -> None:
+    """Refuse labels that are 1 where they were 0, or that were not there; 0 and 1 go with any other labels."""
+    here = _outcomes_of(data)
+    alike = here[1] == known[1] and (here[0] == known[0] or "" in (here[0], known[0]))
+    if alike or (_ZERO_ONE in (here, known) and here[0] != known[1] and here[1] != known[0]):
+        return
+    said = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(known) if label)
+    now = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(here) if label)
+    raise InputError(f"in these rows {now}, but before {said}", hint=f"use --positive {shlex.quote(known[1])}")
 
 
 def refuse_other_labels(model: HasInputs, data: Arrays) -> None:
     """Refuse data with other labels than those that the entries of an updated model's fields belong to."""
     for axis, known in getattr(model, "labels", {}).items():
-        if tuple(data[axis]) != known:
+        if axis == OUTCOMES:
+            _refuse_other_outcomes(known, data)
+        elif tuple(data[axis]) != known:
             present, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
             hint = "name all of them, in that order, with the option that reading has for it"
             raise InputError(f"the data have {axis} {present}, but the prior is for {expected}", hint=hint)
@@ -254,7 +298,7 @@ def _read(
     reading = {} if new or like is not None else asked  # other rows are nothing that can be written
     if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
         parsed = inputs.canonical(source, missing)
-        data = Data(parsed.arrays, type(source).__name__, parsed.columns, parsed.notes, (inputs, new), reading)
+        data = _data(parsed, type(source).__name__, inputs, new, reading)
         return _checked_again(data, inputs, new, like)
     if source is None:
         table, defaults = _example(model, None)
@@ -263,9 +307,31 @@ def _read(
         missing = treatment if missing == "refuse" else missing
     else:
         table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
+        options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = _parsed(inputs, table, new, like, missing=missing, **options)
-    name = table.name or type(source).__name__
-    return Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
+    return _data(parsed, table.name or type(source).__name__, inputs, new, reading)
+
+
+def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
+    """Keep what was parsed, with the numbers of its rows in the table where these are rows of it."""
+    outcomes = {} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}
+    data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading | outcomes)
+    kept = next((note.kept for note in parsed.notes if isinstance(note, Dropped)), None)
+    is_row_by_row = kept is not None and inputs.row_names is None and len(kept) == data.rows
+    return replace(data, row_numbers=kept) if is_row_by_row else data
+
+
+def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that name the columns that the fit has used, where new rows have them too."""
+    if not isinstance(like, Data):
+        return {}
+    asked = like.reading.get("options", {})
+    if not {name for name, value in options.items() if value is not None} - {"positive"} <= asked.keys():
+        return {}  # of rows in another form
+    roles = {} if inputs.row_names else {"column": like.columns.get(getattr(inputs, "name", "")), **like.columns}
+    used = roles | asked
+    names = (inputs.options - inputs.lists) & used.keys() - {"positive"}
+    return {name: used[name] for name in names if used[name] in table.columns}
 
 
 def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -305,7 +371,8 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
         parsed = _parsed(inputs, table, new, like, missing="mask" if "mask" in inputs.treatments else "refuse")
     notes = dict.fromkeys((*data.notes, *parsed.notes))
     reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
-    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
+    numbers = data.row_numbers if inputs.size(parsed.arrays) == data.rows else None
+    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading, numbers)
 
 
 def example(model: HasInputs, name: str | None = None) -> Data:
@@ -328,7 +395,9 @@ def example(model: HasInputs, name: str | None = None) -> Data:
         When the model has no example of that name.
     """
     table, options = _example(model, name)
-    return replace(read(model, table, **options), reading=reading_of(model.inputs, None, {}))
+    data = read(model, table, **options)
+    outcomes = {OUTCOMES: data.reading[OUTCOMES]} if OUTCOMES in data.reading else {}
+    return replace(data, reading=reading_of(model.inputs, None, {}, **outcomes))
 
 
 def own_example(model: HasInputs, source: str, digest: str) -> Example | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from bayeszoo.data.read import labels_of
 from bayeszoo.errors import InputError
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 
@@ -121,10 +122,10 @@ class Model(ABC):
         """Whether a number added to every outcome only moves the fields declared with ``location``."""
         return True
 
-    def labelled(self, data: Values) -> Self:
-        """Return the model with the labels of the data that it was updated by."""
+    def labelled(self, data: Values, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
+        """Return the model with the labels of the data that it was updated by, and of those ``before`` them."""
         made = self.replaced()
-        object.__setattr__(made, "labels", {name: tuple(map(str, data[name])) for name in self.inputs.coords})
+        object.__setattr__(made, "labels", labels_of(self.inputs, data, before))
         return made
 
     def replaced(self, **values: Any) -> Self:

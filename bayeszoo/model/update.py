@@ -41,7 +41,7 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     """
     conjugate = _require_conjugate(model)
     data = read(model, batch, **options)
-    return conjugate.updated(conjugate.statistics(data)).labelled(data)
+    return conjugate.updated(conjugate.statistics(data)).labelled(data, conjugate.labels)
 
 
 def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options: Any) -> Iterator[Model]:
@@ -96,9 +96,9 @@ def _stream(
         stats = model.statistics(data)
         if accumulated is None:
             _require_weights(model, stats)
-            model = model.labelled(data)  # which the other batches must have too
+        model = model.labelled(data, model.labels)  # which the other batches must have too
         accumulated = stats if accumulated is None else accumulated.discounted(forget) + stats
-        yield model.updated(accumulated).labelled(data)
+        yield model.updated(accumulated).labelled(data, model.labels)
 
 
 def _require_weights(model: Conjugate[Any], stats: Any) -> None:

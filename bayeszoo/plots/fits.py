@@ -151,9 +151,11 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
     infinite = int(np.sum(~np.isfinite(found)))
     axis = "row" + f" ({infinite} of {len(found)} have no finite k-hat)" * (infinite > 0)
     visuals = {"hlines": {"color": MODE, "linestyle": "--"}, "xlabel": {"text": axis}} | options.pop("visuals", {})
-    from_1 = xr.DataArray([np.nan, *np.where(np.isfinite(found), found, np.nan)], dims="row")  # there is no row 0
+    numbers = Fit(tree).data.numbers
+    by_row = np.full(1 + numbers.max(), np.nan)  # there is no row 0
+    by_row[numbers] = np.where(np.isfinite(found), found, np.nan)
     settings = {"hline_values": [k_hat_limit(len(log_p))], "backend": "matplotlib", "visuals": visuals} | options
-    collection = _arviz().plot_khat(SimpleNamespace(pareto_k=from_1), **settings)
+    collection = _arviz().plot_khat(SimpleNamespace(pareto_k=xr.DataArray(by_row, dims="row")), **settings)
     _laid_out(collection)
     return collection
 

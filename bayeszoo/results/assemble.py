@@ -125,7 +125,10 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
     observed = {name: values for name, values in data.items() if values is outcome}
     given = {name: values for name, values in data.items() if values is not outcome and name not in labels}
     constant = _variables(given, ("row",), inputs.dims, labels).assign_coords(labels)
-    return {"observed_data": _variables(observed, ("row",), inputs.dims, labels), "constant_data": constant}
+    outcomes = _variables(observed, ("row",), inputs.dims, labels)
+    if data.row_numbers is not None:
+        outcomes = outcomes.assign_coords(row=data.row_numbers)
+    return {"observed_data": outcomes, "constant_data": constant}
 
 
 def _exact(

@@ -206,10 +206,15 @@ class Fit:
             notes=tuple(self.notes),
             checked_for=(self.model.inputs, False),  # `fit` did, and the digest says that they are the same
             reading=self.reading or {},
+            row_numbers=self._row_numbers(),
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
         return data
+
+    def _row_numbers(self) -> np.ndarray | None:
+        coords = self.tree["observed_data"].coords
+        return coords["row"].to_numpy() if "row" in coords else None
 
     @property
     def holds_its_data(self) -> bool:

@@ -26,11 +26,15 @@ _TELLING = ("count", "exposure")
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done."""
+    """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done.
+
+    Of a binary outcome written as labels, ``outcomes`` are the label that is 0, empty where none is, and the one that is 1.
+    """
 
     arrays: dict[str, np.ndarray]
     columns: dict[str, str]
     notes: tuple[str, ...] = ()
+    outcomes: tuple[str, str] | None = None
 
 
 class Layout(NamedTuple):

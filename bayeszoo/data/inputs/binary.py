@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,14 @@ from bayeszoo.data.table.table import Column, Table, escaped, shown
 from bayeszoo.errors import InputError
 
 _POSITIVE_WORDS = frozenset({"true", "yes", "t", "y"})
+
+
+class _Outcomes(NamedTuple):
+    """Zeros and ones, NaN where missing; how labels were read; and which label is 0, which is 1."""
+
+    values: np.ndarray
+    notes: tuple[str, ...] = ()
+    labels: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,13 @@ class Binary(Inputs):
             return _parse_successes(table["successes"], table["trials"], missing)
         taken = {options["count"]: "their counts"} if "count" in options else {}
         column = choose(table, options.get("column"), self.name, taken)
+        read = _outcomes(column, options.get("positive"), getattr(like, "reading", {}).get("outcomes", ()))
         if "count" in options:
-            return _parse_counted(column, table[options["count"]], options.get("positive"), missing)
-        outcomes, notes = _outcomes(column, options.get("positive"))
+            return _parse_counted(column, read, table[options["count"]], missing)
+        outcomes, notes, labels = read
         (outcomes,), dropped = complete([column], [outcomes], missing)
-        return Parsed({self.name: outcomes.astype(np.int64)}, {self.name: column.name}, (*notes, *dropped))
+        notes = (*notes, *dropped)
+        return Parsed({self.name: outcomes.astype(np.int64)}, {self.name: column.name}, notes, labels)
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the zeros and ones, or the numbers of successes; shape (rows,)."""
@@ -91,24 +101,26 @@ class Binary(Inputs):
         return {self.name: np.array([0, 1])}, np.array([trials - successes, successes])
 
 
-def _outcomes(column: Column, positive: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Convert a column to 0 and 1, NaN where missing, and say how labels were read."""
+def _outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -> _Outcomes:
+    """Convert a column to 0 and 1, NaN where missing; the labels ``known`` from a fit mean what they do there."""
+    if positive is None and known and {*texts_of(column)} <= {"", *known}:
+        positive = known[1]
     if positive is not None:
-        return _from_labels(column, positive)
+        return _from_labels(column, positive, known)
     values = column.values
     if isinstance(values, np.ndarray):
         if values.dtype.kind == "b":
-            return values.astype(np.float64), ()
+            return _Outcomes(values.astype(np.float64))
         if values.dtype.kind == "O" and {type(cell) for cell in values.tolist()} <= {bool, np.bool_, type(None)}:
-            return np.array([np.nan if cell is None else cell for cell in values.tolist()], dtype=np.float64), ()
-    _refuse_labels(column)
+            return _Outcomes(np.array([np.nan if cell is None else cell for cell in values.tolist()], dtype=np.float64))
+    _refuse_labels(column, known)
     outcomes = to_numbers(column)
     as_numbers = replace(column, values=outcomes) if isinstance(values, list) else column
     as_numbers.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
-    return outcomes, ()
+    return _Outcomes(outcomes)
 
 
-def _refuse_labels(column: Column) -> None:
+def _refuse_labels(column: Column, known: Sequence[str]) -> None:
     """Refuse text that is not numbers, with the option to use when it looks like two labels."""
     if not isinstance(column.values, list):
         return
@@ -118,7 +130,8 @@ def _refuse_labels(column: Column) -> None:
         words.sort(key=lambda label: label.lower() not in _POSITIVE_WORDS)
         clear = len(words) == 1 or words[0].lower() in _POSITIVE_WORDS
         short = [escaped(word[:40]) for word in words]
-        choices = " or ".join(f"--positive {shlex.quote(word)}" for word in (short[:1] if clear else short))
+        chosen = known[1:] or (short[:1] if clear else short)
+        choices = " or ".join(f"--positive {shlex.quote(word)}" for word in chosen)
         raise column.error(f"holds {'/'.join(short)}: use {choices}")
     if words:
         others = set(words)
@@ -126,19 +139,22 @@ def _refuse_labels(column: Column) -> None:
         raise column.error("is neither 0 nor 1", rows)
 
 
-def _from_labels(column: Column, positive: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    labels = texts_of(column)
-    distinct = sorted(set(labels) - {""})
+def _from_labels(column: Column, positive: str, known: Sequence[str]) -> _Outcomes:
+    texts = texts_of(column)
+    distinct = sorted({*texts} - {""})
     listing = ", ".join(map(shown, distinct[:5])) + ", ..." * (len(distinct) > 5)
     if not distinct:
-        return np.full(len(labels), np.nan), ()
-    if positive not in distinct:
+        return _Outcomes(np.full(len(texts), np.nan))
+    if positive not in distinct and positive not in known[1:]:
         raise column.error(f"has no {shown(positive)}", hint=f"it holds {listing}")
-    if len(distinct) > 2:
-        raise column.error(f"holds {len(distinct)} labels, not two: {listing}")
+    others = [label for label in distinct if label != positive]
+    if len(others) > 1:
+        besides = "two" if positive in distinct else f"one besides {shown(positive)}"
+        raise column.error(f"holds {len(distinct)} labels, not {besides}: {listing}")
     code = {"": np.nan, **dict.fromkeys(distinct, 0.0), positive: 1.0}
-    outcomes = np.fromiter(map(code.__getitem__, labels), np.float64, len(labels))
-    return outcomes, (f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct),)
+    outcomes = np.fromiter(map(code.__getitem__, texts), np.float64, len(texts))
+    note = f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct)
+    return _Outcomes(outcomes, (note,), ((others or [""])[0], positive))
 
 
 def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
@@ -154,10 +170,10 @@ def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
     return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, dropped)
 
 
-def _parse_counted(column: Column, count: Column, positive: str | None, missing: str) -> Parsed:
-    outcomes, notes = _outcomes(column, positive)
+def _parse_counted(column: Column, read: _Outcomes, count: Column, missing: str) -> Parsed:
+    outcomes, notes, labels = read
     (outcomes, counts), dropped = complete([column, count], [outcomes, to_counts(count)], missing)
     refuse_sum(count, counts)
     totals = {"successes": counts[outcomes == 1].sum(), "trials": counts.sum()}
     arrays = {name: np.array([total], dtype=np.int64) for name, total in totals.items()}
-    return Parsed(arrays, {"column": column.name, "count": count.name}, (*notes, *dropped))
+    return Parsed(arrays, {"column": column.name, "count": count.name}, (*notes, *dropped), labels)

@@ -31,10 +31,11 @@ DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.tim
 
 
 class Dropped(str):
-    """The note on rows that were left out; the first few of them, counted from 1, and how many they are."""
+    """The note on rows that were left out: the first few of them, how many they are, and the rows kept, from 1."""
 
     first: tuple[int, ...]
     total: int
+    kept: np.ndarray | None = None
 
     @classmethod
     def of(cls, first: Sequence[int], total: int) -> Self:
@@ -89,6 +90,7 @@ def complete(
     if len(rows) == len(holes) and whole:
         raise InputError("no row has a value in every column that is used")
     note = Dropped.of([before + int(row) + 1 for row in rows[:5]], len(rows))
+    note.kept = before + np.flatnonzero(~holes) + 1
     return [values[~holes] for values in arrays], (note,)
 
 
