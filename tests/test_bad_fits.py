@@ -12,15 +12,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
 from bayeszoo.foundation.gate import Check
+from bayeszoo.inference import starts
 from bayeszoo.inference.methods import nuts, smc
+from bayeszoo.inference.problem import Problem
 from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import HEADLINE
+from tests.bad_models.two_modes import TwoModes
 from tests.quick import quick_where
 
 PLACENTA = ("beta_bernoulli", "--example", "placenta_previa")
@@ -325,3 +329,38 @@ def test_chains_that_leave_a_mode_that_em_found_do_not_pass(monkeypatch):
     checks = Fit(tree).gate["checks"]
     assert checks["r_hat"]["passed"]
     assert not checks["least share of a mode beside what its mass asks"]["passed"]
+
+
+def problem_of_two_modes():
+    model = TwoModes(6.0)
+    return Problem(model, bz.read(model, {"y": [0.5, -0.5]}), np.random.default_rng(1))
+
+
+def test_chains_begin_at_the_modes_to_which_draws_of_the_prior_lead():
+    places = starts.starts(problem_of_two_modes())
+    assert sorted(float(start.x[0]) for start in places) == pytest.approx([-6, 6], abs=1e-3)
+    assert [start.log_mass for start in places] == pytest.approx([np.log(2 * np.pi) / 2] * 2, abs=1e-3)
+
+
+@pytest.mark.parametrize(("middle", "height", "count"), [(-6, 0, 1), (-6, -30, 0), (6, 0, 0)])
+def test_where_an_earlier_chain_settled_these_have_been(middle, height, count):
+    problem, noise = problem_of_two_modes(), np.random.default_rng(2).normal(size=(4, 400))
+
+    def run(centres, heights):
+        density = np.broadcast_to(np.array(heights, dtype=float)[:, None], noise.shape)
+        groups = {"posterior": {"x": np.array(centres)[:, None] + noise}, "sample_stats": {"logp": density}}
+        dims = {name: (("chain", "draw"), values) for group in groups.values() for name, values in group.items()}
+        return nuts.Run(xr.DataTree.from_dict({k: xr.Dataset({n: dims[n] for n in v}) for k, v in groups.items()}))
+
+    earlier = run([6.0, 6.0, 6.0, middle], [0, 0, 0, height])
+    (check,) = nuts._left_behind(problem, [earlier], run([6.0] * 4, [0] * 4).tree)
+    assert (check.value, check.passed) == (count, count == 0)
+
+
+@pytest.mark.slow
+def test_a_second_attempt_does_not_forget_a_mode(monkeypatch):
+    """Where nothing leads to both modes at once, chains that agree pass, but none after chains that did not."""
+    monkeypatch.setattr(starts, "_prior_draws", lambda problem: iter(()))
+    trees = [bz.fit(TwoModes(6.0), {"y": [0.5, -0.5]}, seed=seed, groups=()) for seed in range(10)]
+    assert all(Fit(tree).facts["attempts"] == 1 for tree in trees if tree.attrs["status"] == "ok")
+    assert sum(tree.attrs["status"] != "ok" for tree in trees) > 5

@@ -149,7 +149,7 @@ def gate(tree: xr.DataTree) -> list[Check]:
 
 def check_draws(posterior: xr.Dataset) -> list[Check]:
     """Check the draws themselves: enough, finite, moving, mixed."""
-    draws = _quantities(posterior)
+    draws = quantities(posterior)
     chains, length = draws.shape[:2]
     broken = int((~np.isfinite(draws)).sum()) if draws.size else None
     usable = broken == 0 and chains >= 2 and length >= 4
@@ -166,7 +166,7 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
     ]
 
 
-def _quantities(posterior: xr.Dataset) -> np.ndarray:
+def quantities(posterior: xr.Dataset) -> np.ndarray:
     """Return every scalar that the posterior reports, shape (chain, draw, quantities)."""
     shape = posterior.sizes.get("chain", 0), posterior.sizes.get("draw", 0)
     values = [variable.transpose("chain", "draw", ...).to_numpy() for variable in posterior.data_vars.values()]
@@ -193,15 +193,19 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:
 
 def check_hmc(stats: xr.Dataset) -> list[Check]:
     """Check what Hamiltonian Monte Carlo says of itself, under nutpie's or PyMC's names."""
-    log_density = _first(stats, _LOG_DENSITY)
-    maxdepth, diverging = _first(stats, _MAXDEPTH), _first(stats, ("diverging",))
-    broken = None if log_density is None else float((~np.isfinite(log_density)).sum())
+    densities, maxdepth, diverging = log_density(stats), _first(stats, _MAXDEPTH), _first(stats, ("diverging",))
+    broken = None if densities is None else float((~np.isfinite(densities)).sum())
     return [
         at_most("divergences", None if diverging is None else float(diverging.sum()), 0),
         at_least("e_bfmi", _lowest_bfmi(stats), MIN_BFMI),
         at_most("transitions at maximum tree depth", None if maxdepth is None else float(maxdepth.sum()), 0),
         at_most("non-finite log densities", broken, 0),
     ]
+
+
+def log_density(stats: xr.Dataset) -> np.ndarray | None:
+    """Return the log density of each draw (chain, draw), under nutpie's or PyMC's name."""
+    return _first(stats, _LOG_DENSITY)
 
 
 def _first(stats: xr.Dataset, names: Iterable[str]) -> np.ndarray | None:

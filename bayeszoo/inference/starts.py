@@ -2,12 +2,15 @@
 
 A model with latent variables has modes that no fixed initial point is near: where all components are alike the gradient
 is zero between them. EM with restarts finds the modes first. Chains begin at every one that can hold a share of the
-posterior that matters, so that a posterior with several modes is seen as chains that disagree.
+posterior that matters, so that a posterior with several modes is seen as chains that disagree. Of other models draws of
+the prior are climbed from.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -34,6 +37,8 @@ LEAST_SHARE = 0.005
 """Modes with less of the mass may be missed by so few draws."""
 MOST_COORDINATES = 1000
 """Coordinates from which the curvature is not computed; then modes are judged by their heights."""
+CLIMBS, MOST_CLIMBED = 8, 100
+"""Draws of the prior that are climbed from where there is no EM, and coordinates from which none is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,7 @@ class Start:
     x: np.ndarray  # shape (D,)
     scale: np.ndarray | None = None  # lower triangular, (D, D): how far a chain may begin from x; None, within a unit
     log_mass: float = 0.0  # log of the posterior's mass about it, up to a constant
+    spread: float = 1.0  # without a scale: how far a chain may begin from x in each coordinate
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
         """Log density of the Laplace approximation at points of shape (draws, D), up to a constant of all starts."""
@@ -60,7 +66,7 @@ class Start:
         rng = np.random.default_rng(seed)
         for _ in range(100):
             if self.scale is None:
-                x = self.x + rng.uniform(-1, 1, len(self.x))
+                x = self.x + self.spread * rng.uniform(-1, 1, len(self.x))
             else:
                 x = self.x + self.scale @ rng.standard_normal(len(self.x))
             if np.isfinite(joint(x)[0]):
@@ -95,13 +101,36 @@ _STARTS: WeakKeyDictionary[Problem, list[Start]] = WeakKeyDictionary()
 def _searched(problem: Problem) -> list[Start]:
     density = problem.density
     if not isinstance(problem.model, EM):
-        return [Start(density.start)]
+        return _from_the_prior(problem)
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
     found = [_described(density.joint, x) for x in points]
     if any(one.scale is None for one in found):  # of which only the height is known
         found = [replace(one, log_mass=density.joint(one.x)[0]) for one in found]
     found = _distinct(sorted(found, key=lambda one: -one.log_mass))
     return [one for one in found if one.log_mass >= found[0].log_mass - SHARE]
+
+
+def _from_the_prior(problem: Problem) -> list[Start]:
+    """Return the modes that draws of the prior lead to where there are several, else the initial point alone."""
+    density, modes = problem.density, []
+    for params in _prior_draws(problem) if density.size <= MOST_CLIMBED else ():
+        with contextlib.suppress(NumericalError):
+            modes.append(_described(density.joint, density.unconstrain(params)))
+    modes = _distinct(sorted((mode for mode in modes if mode.scale is not None), key=lambda mode: -mode.log_mass))
+    modes = [mode for mode in modes if mode.log_mass >= modes[0].log_mass + math.log(LEAST_SHARE)]
+    return modes if len(modes) > 1 else [Start(density.start)]
+
+
+def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield draws of the model's simulator that have the shapes of its parameters."""
+    rng, density = problem.rng.spawn(1)[0], problem.density  # the chains' own numbers stay as they are
+    shapes = {name: np.shape(value) for name, value in density.constrain(density.start).items()}
+    free = [variable.name for variable in problem.declared.free_RVs]
+    with contextlib.suppress(NotImplementedError, NumericalError):  # of an improper prior
+        for _ in range(CLIMBS):
+            params = problem.model.simulate(rng)[0]
+            if all(name in params and np.shape(params[name]) == shapes[name] for name in free):
+                yield params
 
 
 def _distinct(found: list[Start]) -> list[Start]:

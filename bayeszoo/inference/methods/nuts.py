@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -16,11 +16,22 @@ from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import signals
-from bayeszoo.foundation.gate import STRUCTURAL, Check, at_least, check_draws, check_hmc, failures, passed
+from bayeszoo.foundation.gate import (
+    STRUCTURAL,
+    Check,
+    at_least,
+    at_most,
+    check_draws,
+    check_hmc,
+    failures,
+    log_density,
+    passed,
+    quantities,
+)
 from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import Start, starts, visits
+from bayeszoo.inference.starts import SHARE, Start, starts, visits
 from bayeszoo.model.capabilities import Sufficient
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
@@ -41,6 +52,7 @@ class Settings:
     chains: int
     target_accept: float
     density: str = "shared"
+    begin: tuple[Start, ...] = ()  # where chains begin; empty for the known modes
 
     @property
     def total(self) -> int:
@@ -104,28 +116,68 @@ def run(
     if sampler == "nutpie" and density == "auto":
         density = "nutpie" if _products(problem) > LARGE_DENSITY else "shared"
     first = Settings(draws, tune, chains, target_accept, density)
+    earlier: list[Run] = []
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         settings = first.harder(factor, accept)
+        settings = replace(settings, begin=_ends(problem, earlier[-1].tree)) if earlier else settings
         try:
             found = SAMPLERS[sampler](problem, settings)
         except RuntimeError as error:
             if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
                 raise
             raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
-        checks = _judged(problem, found.tree)
+        checks = [*_judged(problem, found.tree), *_left_behind(problem, earlier, found.tree)]
         if found.interrupted or passed(checks) or not _longer_may_help(checks):
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
+        earlier.append(found)
     return _outcome(problem, found, checks, settings, attempt, sampler)
 
 
 def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
     """Check the chains; where labels mean nothing, what does not depend on them."""
-    draws = {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
-    free = label_free(problem.model, draws, problem.given)
-    known = _of_known_modes(problem, draws) if free is None else []
+    free = label_free(problem.model, _draws(tree), problem.given)
+    known = _of_known_modes(problem, _draws(tree)) if free is None else []
     moving = problem.density.moving(tree["posterior"].to_dataset()) if free is None else free
     return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *known]
+
+
+def _draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    return {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
+
+
+def _ends(problem: Problem, tree: xr.DataTree) -> tuple[Start, ...]:
+    """Return where the chains of an attempt ended: what has met a mode goes on from there."""
+    draws = _draws(tree)
+    points = [
+        problem.density.unconstrain({name: values[chain, -1] for name, values in draws.items()})
+        for chain in range(tree["posterior"].sizes["chain"])
+    ]
+    return tuple(Start(x, spread=0.0) for x in points if np.isfinite(x).all())
+
+
+def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> list[Check]:
+    """Check that the chains have been wherever a chain of an earlier attempt settled at a density as high as theirs."""
+    if not earlier:
+        return []
+    draws, height = _settled(problem, tree)
+    low, high = draws.min((0, 1)), draws.max((0, 1))
+    # a mode with a thousandth of the mass does not count; each coordinate may be wider there by a factor of e
+    least = height.mean() - SHARE - problem.density.size
+    count = 0
+    for run in earlier:
+        draws, height = _settled(problem, run.tree)
+        middle = np.median(draws, axis=1)
+        count += int((((middle < low) | (middle > high)).any(axis=1) & (height >= least)).sum())
+    return [at_most("earlier chains where these have no draws", count, 0)]
+
+
+def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
+    """Return the second half of the draws (chain, draw, quantity), and each chain's mean log density there."""
+    free = label_free(problem.model, _draws(tree), problem.given)
+    draws = quantities(tree["posterior"].to_dataset() if free is None else free)
+    half = slice(draws.shape[1] // 2, None)
+    return draws[:, half], np.asarray(log_density(tree["sample_stats"].to_dataset()))[:, half].mean(axis=1)
 
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
@@ -169,14 +221,14 @@ def _outcome(
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
     runs: list[Run] = []
-    for start, chains in _shared_out(starts(problem), settings.chains):
+    for start, chains in _shared_out(settings.begin or starts(problem), settings.chains):
         runs.append(_from(start, problem, replace(settings, chains=chains), sum(map(_chains_of, runs))))
         if runs[-1].interrupted:
             break
     return Run(_joined([run.tree for run in runs]), runs[-1].interrupted)
 
 
-def _shared_out(starts: list[Start], chains: int) -> list[tuple[Start, int]]:
+def _shared_out(starts: Sequence[Start], chains: int) -> list[tuple[Start, int]]:
     """Give each start as many chains as the others, the first ones one more where they do not divide."""
     used = starts[:chains]
     return [(start, chains // len(used) + (i < chains % len(used))) for i, start in enumerate(used)]
@@ -321,7 +373,7 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
                 target_accept=settings.target_accept,
                 random_seed=problem.seed(),
                 nuts_sampler="pymc",
-                **_initial_points(problem, settings.chains),
+                **_initial_points(problem, settings),
                 model=declared,
                 progressbar=False,
                 quiet=True,
@@ -335,12 +387,13 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
     return Run(tree, watch.interrupted)
 
 
-def _initial_points(problem: Problem, chains: int) -> dict[str, Any]:
+def _initial_points(problem: Problem, settings: Settings) -> dict[str, Any]:
     """Return PyMC's options for chains that begin at known modes; without any PyMC jitters its own initial point."""
-    if all(start.scale is None for start in starts(problem)):
+    begin = settings.begin or starts(problem)
+    if not settings.begin and all(start.scale is None for start in begin):
         return {}
     density, names = problem.density, [variable.name for variable in problem.declared.free_RVs]
-    each = [start for start, count in _shared_out(starts(problem), chains) for _ in range(count)]
+    each = [start for start, count in _shared_out(begin, settings.chains) for _ in range(count)]
     points = (density.constrain(start.near(problem.seed(), density.joint)) for start in each)
     return {"initvals": [{name: point[name] for name in names} for point in points], "init": "adapt_diag"}
 
