@@ -28,7 +28,7 @@ _TELLING = ("count", "exposure")
 class Parsed:
     """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done.
 
-    Of a binary outcome written as labels, ``outcomes`` are the label that is 0, empty where none is, and the one that is 1.
+    ``outcomes`` are the labels of a binary outcome that are 0, empty where none is, and 1.
     """
 
     arrays: dict[str, np.ndarray]
