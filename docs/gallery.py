@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import bayeszoo as bz
 from bayeszoo.contract import scorecard
 from bayeszoo.model import find as zoo
-from bayeszoo.report.describe import in_brief, in_full
+from bayeszoo.cli.verbs.models import in_brief, in_full
 from bayeszoo.results.summary import elements
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -110,7 +110,7 @@ def test_refuses_in_one_line(run, saved, tmp_path):
     coin = bz.save(bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact"), tmp_path / "coin.nc")
     for arguments, message in (
         ((coin,), "beta_bernoulli has no latent variable of each row"),
-        ((saved, "--columns", "a,b"), "the options of a table go with DATA"),
+        ((saved, "--columns", "a,b"), "--columns goes with DATA"),
         ((saved, "-o", tmp_path / "no" / "rows.csv"), "there is no folder"),
         ((saved, tmp_path / "none.csv"), "none.csv"),
     ):

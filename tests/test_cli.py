@@ -138,7 +138,7 @@ def test_check_prints_the_scorecard_of_every_model(run, monkeypatch):
 
 def test_a_failed_check_gives_exit_code_3(run, monkeypatch):
     wrong = bz.Check("candidate identity", False, 0.5, "<= 1e-09")
-    monkeypatch.setattr(sys.modules["bayeszoo.contract.check"], "check", lambda *_, **__: [wrong])
+    monkeypatch.setattr(sys.modules["bayeszoo.cli.verbs.check"], "check", lambda *_, **__: [wrong])
     code, out, _ = run("check", "beta_bernoulli")
     assert code == 3
     assert "FAILED   candidate identity" in out

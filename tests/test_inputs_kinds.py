@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bayeszoo.cli.verbs.simulate import table_csv
+from bayeszoo.cli.verbs.models import table_csv
 from bayeszoo.data.inputs import (
     Binary,
     Categories,

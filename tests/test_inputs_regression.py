@@ -17,7 +17,7 @@ import scipy.sparse
 from sklearn.datasets import load_diabetes
 
 from bayeszoo.cli.options import TableOptions
-from bayeszoo.cli.verbs.simulate import table_csv
+from bayeszoo.cli.verbs.models import table_csv
 from bayeszoo.data.inputs import Matrix, Regression
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table

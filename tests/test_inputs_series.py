@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from bayeszoo.cli.options import TableOptions
-from bayeszoo.cli.verbs.simulate import table_csv
+from bayeszoo.cli.verbs.models import table_csv
 from bayeszoo.data.inputs import Binary, CountSeries, Real, RealSeries, Series, SymbolSeries, starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table

@@ -15,7 +15,7 @@ import pytest
 from bayeszoo import models
 from bayeszoo.cli.app import app, main
 from bayeszoo.model import find as zoo
-from bayeszoo.report.describe import in_brief
+from bayeszoo.cli.verbs.models import in_brief
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -16,19 +16,16 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.verbs.assign import assign_command
 from bayeszoo.cli.verbs.check import check_command
 from bayeszoo.cli.verbs.compare import compare_command
-from bayeszoo.cli.verbs.decode import decode_command
 from bayeszoo.cli.verbs.empirical import empirical_command
 from bayeszoo.cli.verbs.fit import fit_command
 from bayeszoo.cli.verbs.heldout import heldout_command
-from bayeszoo.cli.verbs.predict import predict_command
+from bayeszoo.cli.verbs.models import list_command, show_command, simulate_command
 from bayeszoo.cli.verbs.report import report_command
 from bayeszoo.cli.verbs.residuals import residuals_command
+from bayeszoo.cli.verbs.rows import assign_command, decode_command, predict_command
 from bayeszoo.cli.verbs.select import select_command
-from bayeszoo.cli.verbs.show import list_command, show_command
-from bayeszoo.cli.verbs.simulate import simulate_command
 from bayeszoo.cli.verbs.topics import topics_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
@@ -39,21 +36,24 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-app.command(assign_command, name="assign")
-app.command(check_command, name="check")
-app.command(compare_command, name="compare")
-app.command(decode_command, name="decode")
-app.command(empirical_command, name="empirical")
-app.command(fit_command, name="fit")
-app.command(heldout_command, name="heldout")
-app.command(list_command, name="list")
-app.command(predict_command, name="predict")
-app.command(report_command, name="report")
-app.command(residuals_command, name="residuals")
-app.command(select_command, name="select")
-app.command(show_command, name="show")
-app.command(simulate_command, name="simulate")
-app.command(topics_command, name="topics")
+for command in (
+    assign_command,
+    check_command,
+    compare_command,
+    decode_command,
+    empirical_command,
+    fit_command,
+    heldout_command,
+    list_command,
+    predict_command,
+    report_command,
+    residuals_command,
+    select_command,
+    show_command,
+    simulate_command,
+    topics_command,
+):
+    app.command(command, name=command.__name__.removesuffix("_command"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,103 +18,67 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.chunks import accumulate, first_chunk
 
+
+def _help(text: str) -> Parameter:
+    return Parameter(help=text)
+
+
 Flag = Annotated[bool, Parameter(negative=())]
-Json = Annotated[bool, Parameter(name="--json", negative=())]
+Every = Annotated[bool, Parameter(name="--all", negative=())]
+ModelName = Annotated[str, _help("The model; see `bayeszoo list`.")]
+DataFile = Annotated[str | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
+FitFile = Annotated[Path, _help("A fit saved with -o.")]
+Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
+RowsFile = Annotated[
+    Output,
+    _help("CSV file of all rows; text that a spreadsheet would run as a formula gets an apostrophe in front."),
+]
+Overwrite = Annotated[bool, Parameter(negative=(), help="Replace existing files.")]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
+DrawnSeed = Annotated[Seed | None, _help("Source of all randomness; one is drawn and reported without it.")]
+AtLeast1 = Annotated[int, Parameter(validator=Number(gte=1))]
 Candidates = Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TableOptions:
-    """How to read the user's table.
+    """How to read the user's table."""
 
-    Parameters
-    ----------
-    example
-        Without DATA: which of the model's own data sets.
-    column
-        Column to use.
-    positive
-        Label that counts as success.
-    count
-        Column of how often each label occurs.
-    successes
-        Column of successes; goes with --trials.
-    trials
-        Column of trials; goes with --successes.
-    columns
-        Columns to use, with commas between.
-    categories
-        The categories in order, with commas between.
-    exposure
-        Column of how long or how much each row was observed.
-    sequence
-        Column that says to which sequence a row belongs.
-    source
-        Column of where a transition starts; goes with --target.
-    target
-        Column of the outcome of a regression; or, with --source, of where a transition ends.
-    features
-        Feature columns, with commas between; all others by default.
-    symbols
-        The symbols in order, with commas between.
-    order
-        Number of preceding symbols on which the next one depends.
-    text
-        Column of raw text, each row a document.
-    document
-        Column of the names of documents.
-    word
-        Column of words; goes with --document, and perhaps with --count.
-    stop_words
-        Words to leave out of raw text or triplets; the only list is english.
-    min_documents
-        Leave out words in fewer documents.
-    max_share
-        Leave out words in a larger share of the documents.
-    vocabulary
-        The words in order, with commas between; others are left out.
-    delimiter
-        Character between cells.
-    decimal
-        Decimal mark.
-    encoding
-        Encoding of a text file.
-    header
-        Whether the first line names the columns.
-    missing
-        What to do with missing values: refuse them, drop their rows, or mask them, that is take them for unknown.
-    """
-
-    example: str | None = None
-    column: str | None = None
-    positive: str | None = None
-    count: str | None = None
-    successes: str | None = None
-    trials: str | None = None
-    columns: str | None = None
-    categories: str | None = None
-    exposure: str | None = None
-    sequence: str | None = None
-    source: str | None = None
-    target: str | None = None
-    features: str | None = None
-    symbols: str | None = None
-    order: int | None = None
-    text: str | None = None
-    document: str | None = None
-    word: str | None = None
-    stop_words: str | None = None
-    min_documents: int | None = None
-    max_share: float | None = None
-    vocabulary: str | None = None
-    delimiter: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
-    header: bool = True
-    missing: Literal["refuse", "drop", "mask"] = "refuse"
+    example: Annotated[str | None, _help("Without DATA: which of the model's own data sets.")] = None
+    column: Annotated[str | None, _help("Column to use.")] = None
+    positive: Annotated[str | None, _help("Label that counts as success.")] = None
+    count: Annotated[str | None, _help("Column of how often each label occurs.")] = None
+    successes: Annotated[str | None, _help("Column of successes; goes with --trials.")] = None
+    trials: Annotated[str | None, _help("Column of trials; goes with --successes.")] = None
+    columns: Annotated[str | None, _help("Columns to use, with commas between.")] = None
+    categories: Annotated[str | None, _help("The categories in order, with commas between.")] = None
+    exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
+    sequence: Annotated[str | None, _help("Column that says to which sequence a row belongs.")] = None
+    source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None
+    target: Annotated[
+        str | None,
+        _help("Column of a regression's outcome; with --source, of where a transition ends."),
+    ] = None
+    features: Annotated[str | None, _help("Feature columns, with commas between; all others by default.")] = None
+    symbols: Annotated[str | None, _help("The symbols in order, with commas between.")] = None
+    order: Annotated[int | None, _help("Number of preceding symbols on which the next one depends.")] = None
+    text: Annotated[str | None, _help("Column of raw text, each row a document.")] = None
+    document: Annotated[str | None, _help("Column of the names of documents.")] = None
+    word: Annotated[str | None, _help("Column of words; goes with --document, and perhaps with --count.")] = None
+    stop_words: Annotated[str | None, _help("Words to leave out of the text; the only list is english.")] = None
+    min_documents: Annotated[int | None, _help("Leave out words in fewer documents.")] = None
+    max_share: Annotated[float | None, _help("Leave out words in a larger share of the documents.")] = None
+    vocabulary: Annotated[str | None, _help("The words in order, with commas between; others are left out.")] = None
+    delimiter: Annotated[str | None, _help("Character between cells.")] = None
+    decimal: Annotated[str, _help("Decimal mark.")] = "."
+    encoding: Annotated[str, _help("Encoding of a text file.")] = "utf-8"
+    header: Annotated[bool, _help("Whether the first line names the columns.")] = True
+    missing: Annotated[
+        Literal["refuse", "drop", "mask"],
+        _help("Missing values: refuse them, drop their rows, or mask them (take them for unknown)."),
+    ] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         """Read the user's table, or one of the model's own, and say what was done to it."""
@@ -165,15 +129,12 @@ def _noted[T: (Data, Accumulated)](data: T) -> T:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class FieldOptions:
-    """The fields of the model.
+    """The fields of the model."""
 
-    Parameters
-    ----------
-    sets
-        FIELD=JSON: a field of the model; may be repeated.
-    """
-
-    sets: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] | None = None
+    sets: Annotated[
+        list[str] | None,
+        Parameter("--set", negative=(), consume_multiple=False, help="FIELD=JSON: a field of the model; repeated."),
+    ] = None
 
     def fields(self, model: type[Model]) -> dict[str, Any]:
         """Parse the fields that were set."""
@@ -196,17 +157,12 @@ class FieldOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class PriorOptions(FieldOptions):
-    """The prior.
+    """The prior."""
 
-    Parameters
-    ----------
-    sets
-        FIELD=JSON: a field of the model; may be repeated.
-    prior
-        The fields not set: weakly informative, scaled to the data; or the textbook's.
-    """
-
-    prior: Literal["weak", "textbook"] = "weak"
+    prior: Annotated[
+        Literal["weak", "textbook"],
+        _help("The fields not set: weakly informative, scaled to the data; or the textbook's."),
+    ] = "weak"
 
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file that begins with them; ``which`` names them."""
@@ -226,41 +182,27 @@ class PriorOptions(FieldOptions):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class MethodOptions:
-    """Options of the method.
+    """Options of the method."""
 
-    Parameters
-    ----------
-    draws
-        Draws of each chain.
-    chains
-        Chains.
-    tune
-        Warmup draws of each chain (nuts); sweeps before its first draw (gibbs).
-    target_accept
-        Target acceptance statistic (nuts).
-    sampler
-        Which sampler (nuts).
-    extend
-        Whether to run longer when the gate fails (nuts, gibbs, smc).
-    density
-        Which compiled density nutpie calls (nuts).
-    threshold
-        Effective share of particles that a tempering step keeps (smc).
-    thin
-        Sweeps between the draws of a chain (gibbs).
-    """
-
-    draws: int | None = None
-    chains: int | None = None
-    tune: int | None = None
-    target_accept: float | None = None
-    sampler: Literal["nutpie", "pymc"] | None = None
-    extend: bool | None = None
-    density: Literal["auto", "shared", "nutpie"] | None = None
-    threshold: float | None = None
-    thin: int | None = None
+    draws: Annotated[int | None, _help("Draws of each chain.")] = None
+    chains: Annotated[int | None, _help("Chains.")] = None
+    tune: Annotated[int | None, _help("Warmup draws of each chain (nuts); sweeps before its first draw (gibbs).")] = (
+        None
+    )
+    target_accept: Annotated[float | None, _help("Target acceptance statistic (nuts).")] = None
+    sampler: Annotated[Literal["nutpie", "pymc"] | None, _help("Which sampler (nuts).")] = None
+    extend: Annotated[bool | None, _help("Whether to run longer when the gate fails (nuts, gibbs, smc).")] = None
+    density: Annotated[
+        Literal["auto", "shared", "nutpie"] | None, _help("Which compiled density nutpie calls (nuts).")
+    ] = None
+    threshold: Annotated[float | None, _help("Effective share of particles that a tempering step keeps (smc).")] = None
+    thin: Annotated[int | None, _help("Sweeps between the draws of a chain (gibbs).")] = None
 
     @property
     def given(self) -> dict[str, Any]:
         """The options that were set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+TABLE, FIELDS, PRIOR, METHOD = TableOptions(), FieldOptions(), PriorOptions(), MethodOptions()
+"""Options of which none was given."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import TableOptions
-from bayeszoo.errors import InputError
+from bayeszoo.cli.options import TABLE, TableOptions
 from bayeszoo.foundation import writing
 from bayeszoo.results.stored import Fit
 
@@ -35,13 +34,10 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
         writing.probe_figure(plot, overwrite)
 
 
-def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions | None) -> Data | None:
+def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data | None:
     """Read further rows for a fit; None where no table is named, and then the rows of the fit are meant."""
-    table = table or TableOptions()
-    if data is None and table != TableOptions():
-        raise InputError("the options of a table go with DATA")
     fit = Fit(tree)
-    return None if data is None else table.read(type(fit.model), data, new=True, like=fit.like)
+    return None if data is None and table == TABLE else table.read(type(fit.model), data, new=True, like=fit.like)
 
 
 def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
@@ -50,15 +46,20 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
 
 
 def write(
-    frame: pd.DataFrame, output: Path | None, draw: Callable[[], Figure], plot: Path | None, overwrite: bool
+    frame: pd.DataFrame,
+    output: Path | None,
+    draw: Callable[[], Figure] | None = None,
+    plot: Path | None = None,
+    overwrite: bool = False,
 ) -> dict[str, str | None]:
     """Write the table and the picture that were asked for, and return where they are."""
     if output is not None:
         writing.write_text(as_csv(frame), output)
         terminal.note(f"wrote {output}")
-    if plot is not None:
+    if plot is not None and draw is not None:
         terminal.note(f"wrote {writing.write_figure(draw(), plot, overwrite)}")
-    return {name: None if path is None else str(path) for name, path in (("saved", output), ("plot", plot))}
+    places = {"saved": output} if draw is None else {"saved": output, "plot": plot}
+    return {name: None if path is None else str(path) for name, path in places.items()}
 
 
 def title(whole: dict[str, Any], kind: str | None = None) -> str:
@@ -81,9 +82,8 @@ def note_more(count: int, noun: str = "rows") -> None:
 
 def as_csv(frame: pd.DataFrame) -> str:
     """Write a table as CSV: numbers in full, nothing for NaN, and no text that a spreadsheet would run."""
-    buffer = io.StringIO()
+    whole, buffer = frame.reset_index(), io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    whole = frame.reset_index()
     writer.writerow([_cell(str(name)) for name in whole.columns])
     writer.writerows([_cell(value) for value in row] for row in zip(*(whole[c].tolist() for c in whole), strict=True))
     return buffer.getvalue()

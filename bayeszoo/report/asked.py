@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +14,6 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.report.blocks import Code, Section, Table, Words, table
-from bayeszoo.report.describe import notation
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -136,6 +136,6 @@ def _unlike(labels: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(labels))
 
 
-def about(tree: xr.DataTree) -> str:
-    """Return the first line of the model's docstring."""
-    return notation(type(Fit(tree).model)).partition("\n")[0]
+def notation(model: type[Model]) -> str:
+    """Return the docstring of the model's file: the model in ~ notation, and its sources."""
+    return (sys.modules[model.__module__].__doc__ or "").strip()

@@ -109,7 +109,7 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
         .get_template("report.html.j2")
         .render(
             title=_title(trees),
-            about=asked.about(first),
+            about=asked.notation(type(Fit(first).model)).partition("\n")[0],
             data=_data_line(first),
             verdicts=said,
             main=main,

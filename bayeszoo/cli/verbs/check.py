@@ -8,8 +8,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import Flag, Json, Seed
+from bayeszoo.contract import scorecard
+from bayeszoo.contract.cases import off_default
+from bayeszoo.contract.check import check
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict, passed
@@ -21,63 +24,47 @@ def check_command(
     name: str | None = None,
     /,
     *,
-    every: Annotated[bool, Parameter(name="--all", negative=())] = False,
-    stored: Flag = False,
+    every: Annotated[opt.Every, Parameter(help="Check every model of the zoo.")] = False,
+    stored: opt.Flag = False,
     sampler: bool = True,
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> int:
     """Check a model's declaration, closed forms and sampling against each other.
 
     Parameters
     ----------
-    every
-        Check every model of the zoo.
     stored
         Print the scorecard that is stored with the model, and check nothing.
     sampler
         Whether to compare NUTS with the exact answer too.
     seed
         Seed of the points, the simulated data and the chains.
-    as_json
-        One JSON document on stdout, and nothing else.
     """
     if (name is None) == (not every):
         raise InputError("name a model, or use --all")
     names = zoo.builtin_names() if every else [str(name)]
-    if stored:
-        return _stored(names, as_json)
-    return _checked(names, sampler, seed, as_json)
-
-
-def _stored(names: list[str], as_json: bool) -> int:
-    from bayeszoo.contract import scorecard
-
-    if not as_json:
+    if stored and not as_json:
         return max(show_stored(name) for name in names)
-    cards = [scorecard.load(name) for name in names]
-    terminal.print_json({card.model: {"date": card.date, **as_dict(card.checks)} for card in cards})
-    return 0 if all(card.passed for card in cards) else Untrustworthy.exit_code
-
-
-def _checked(names: list[str], sampler: bool, seed: int, as_json: bool) -> int:
-    from bayeszoo.contract.cases import off_default
-    from bayeszoo.contract.check import check
-
-    reporter = terminal.TerminalReporter()
-    cards = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
-    if as_json:
-        terminal.print_json({name: as_dict(card) for name, card in cards.items()})
+    if stored:
+        cards = [scorecard.load(name) for name in names]
+        described = {card.model: {"date": card.date, **as_dict(card.checks)} for card in cards}
+        all_passed = all(card.passed for card in cards)
     else:
-        for name, card in cards.items():
-            terminal.show_scorecard(card, str(off_default(zoo.find(name))))
-    return 0 if all(passed(card) for card in cards.values()) else Untrustworthy.exit_code
+        reporter = terminal.TerminalReporter()
+        found = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
+        described = {name: as_dict(checks) for name, checks in found.items()}
+        all_passed = all(map(passed, found.values()))
+    if as_json:
+        terminal.print_json(described)
+    else:
+        for name, checks in found.items():
+            terminal.show_scorecard(checks, str(off_default(zoo.find(name))))
+    return 0 if all_passed else Untrustworthy.exit_code
 
 
 def show_stored(name: str) -> int:
     """Print the stored scorecard of a model with its date and versions; return the exit code that `check` would."""
-    from bayeszoo.contract import scorecard
-
     card = scorecard.load(name)
     terminal.show_scorecard(card.checks, f"{card.model}, checked on {card.date[:10]}")
     console = terminal.out()
@@ -92,8 +79,6 @@ def show_stored(name: str) -> int:
 
 def store(names: Sequence[str]) -> int:
     """Check the models named, by default all of the zoo, and store their scorecards; ``make scorecards`` runs it."""
-    from bayeszoo.contract import scorecard
-
     failed = []
     for kind in [zoo.find(name) for name in names or zoo.builtin_names()]:
         card = scorecard.make(kind, reporter=terminal.TerminalReporter())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, cast
+from typing import Any
 
 import numpy as np
-from cyclopts import Parameter
 
+from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import Json, PriorOptions, Seed, TableOptions
 from bayeszoo.comparison.evidence.by_bound import WITHHELD as ONLY_A_BOUND
 from bayeszoo.comparison.evidence.by_bound import EmpiricalBayesByVB
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
@@ -34,17 +33,17 @@ _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
 
 
 def empirical_command(
-    name: str,
-    data: str | None = None,
+    name: opt.ModelName,
+    data: opt.DataFile = None,
     /,
     *,
     over: str | None = None,
-    full: Annotated[bool, Parameter(name="--full", negative=())] = False,
+    full: opt.Flag = False,
     starts: int = 8,
-    seed: Seed = 0,
-    as_json: Json = False,
-    prior: PriorOptions | None = None,
-    table: TableOptions | None = None,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+    prior: opt.PriorOptions = opt.PRIOR,
+    table: opt.TableOptions = opt.TABLE,
 ) -> int:
     """Choose hyperparameters so that the evidence of the data is largest.
 
@@ -52,10 +51,6 @@ def empirical_command(
 
     Parameters
     ----------
-    name
-        The model; see `bayeszoo list`.
-    data
-        CSV, TSV or Parquet file; the model's own data without it.
     over
         Comma-separated fields to choose; the climbs start at their values by --set and --prior.
     full
@@ -64,12 +59,10 @@ def empirical_command(
         Number of climbs, each from another start; by draws there are always two.
     seed
         Seed of these starts, or of the draws.
-    as_json
-        One JSON document on stdout, and nothing else.
     """
-    rows = (table or TableOptions()).read(model := zoo.find(name), data)
+    rows = table.read(model := zoo.find(name), data)
     chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
-    prior = prior or PriorOptions()
+    prior = prior
     given = prior.model(model, rows)
     if full and chosen:
         require_fields(given, chosen)
@@ -104,29 +97,20 @@ def document(
 ) -> dict[str, Any]:
     """Return the results as plain values; what did not pass its checks is withheld (null).
 
-    Parameters
-    ----------
-    found : EmpiricalBayes
-    rows : Data
-        What it was found from.
-    point : FixedPoint, optional
-        What MacKay's iteration found.
-    integrated : FullBayes, optional
-        The posterior with the fields integrated out.
+    ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
     """
-    ok, by_draws = found.status == "ok", isinstance(found, EmpiricalBayesByDraws)
-    unknown = by_draws or isinstance(found, EmpiricalBayesByVB)
+    model, ok, known = found.model, found.status == "ok", type(found) is EmpiricalBayes
     return {
-        "model": found.model.name,
+        "model": model.name,
         "status": found.status,
         "over": list(found.over),
         "fields_before": fields_of(found.before),
-        "fields": fields_of(found.model) if ok else None,
-        "log_evidence_before": None if unknown else found.log_evidence_before,
-        "log_evidence": found.log_evidence if ok and not unknown else None,
-        "draws": _of_draws(found) if by_draws else None,
+        "fields": fields_of(model) if ok else None,
+        "log_evidence_before": found.log_evidence_before if known else None,
+        "log_evidence": found.log_evidence if ok and known else None,
+        "draws": _of_draws(found) if isinstance(found, EmpiricalBayesByDraws) else None,
         "bound": _of_bound(found) if isinstance(found, EmpiricalBayesByVB) else None,
-        "figures": _figures(found.model, rows) if ok else None,
+        "figures": None if not ok else model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {},
         "boundary": found.boundary,
         "starts": found.starts,
         "reached": found.reached,
@@ -137,67 +121,60 @@ def document(
     }
 
 
-def _of_draws(found: EmpiricalBayes) -> dict[str, Any]:
+def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
+    return dict.fromkeys(values) if is_withheld else values
+
+
+def _of_draws(found: EmpiricalBayesByDraws) -> dict[str, Any]:
     """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
-    ok, by_draws = found.status == "ok", cast(EmpiricalBayesByDraws, found)
-    return {
-        "field_error": {name: by_draws.error_of(name) for name in by_draws.over if name in by_draws.error}
-        if ok
-        else None,
-        "log_field_error": by_draws.error if ok else None,
-        "log_evidence_gain": by_draws.gain if ok else None,
-        "log_evidence_gain_error": by_draws.gain_error if ok else None,
-        "fits": by_draws.fits,
-        "log_evidence": WITHHELD,
-    }
+    shown = _unless(
+        found.status != "ok",
+        field_error={name: found.error_of(name) for name in found.over if name in found.error},
+        log_field_error=found.error,
+        log_evidence_gain=found.gain,
+        log_evidence_gain_error=found.gain_error,
+    )
+    return {**shown, "fits": found.fits, "log_evidence": WITHHELD}
 
 
 def _of_bound(found: EmpiricalBayesByVB) -> dict[str, Any]:
     """Return the ELBO before and after, of fields that were chosen by it."""
-    after = found.elbo if found.status == "ok" else None
-    return {"elbo_before": found.elbo_before, "elbo": after, "log_evidence": ONLY_A_BOUND}
-
-
-def _figures(model: Model, rows: Data) -> dict[str, float]:
-    """Return the numbers that the model has of its own about an exact fit."""
-    return model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {}
+    after = _unless(found.status != "ok", elbo=found.elbo)
+    return {"elbo_before": found.elbo_before, **after, "log_evidence": ONLY_A_BOUND}
 
 
 def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
-    fields = {name: getattr(point.model, name) for name in point.over}
-    return {
-        "converged": point.converged,
-        "fields": fields if point.converged else None,
-        "gamma": point.gamma if point.converged else None,
-        "effective_parameters": point.effective_parameters if point.converged else None,
-        "iterations": point.iterations,
-        "reason": point.reason,
-    }
+    shown = _unless(
+        not point.converged,
+        fields={name: getattr(point.model, name) for name in point.over},
+        gamma=point.gamma,
+        effective_parameters=point.effective_parameters,
+    )
+    return {"converged": point.converged, **shown, "iterations": point.iterations, "reason": point.reason}
 
 
 def _of_full_bayes(found: FullBayes, rows: Data) -> dict[str, Any]:
-    ok, model = found.status == "ok", found.model
-    axes = {name: {"dims": list(model.dims.get(name, ()))} for name in found.parameters}
+    model, plain = found.model, ("status", "prior", "bounds", "log_evidence_error", "moment_error", "edges")
+    shown = _unless(
+        found.status != "ok",
+        log_evidence=found.log_evidence,
+        fields=found.fields,
+        parameters={
+            name: {"dims": list(model.dims.get(name, ())), **moments} for name, moments in found.parameters.items()
+        },
+    )
     return {
-        "status": found.status,
-        "prior": found.prior,
-        "bounds": found.bounds,
-        "log_evidence": found.log_evidence if ok else None,
-        "log_evidence_error": found.log_evidence_error,
-        "moment_error": found.moment_error,
-        "edges": found.edges,
+        **{name: getattr(found, name) for name in plain},
+        **shown,
         "variance_near_bounds": found.variance_near_bounds,
         "points": list(found.points),
-        "fields": found.fields if ok else None,
-        "parameters": {name: {**axes[name], **moments} for name, moments in found.parameters.items()} if ok else None,
         "coords": {name: np.asarray(labels) for name, labels in model.coords(rows).items()},
         "gate": as_dict(found.checks),
     }
 
 
 def _warnings(found: EmpiricalBayes) -> list[str]:
-    withheld = ["the fields are withheld: there is no maximum to report", *found.reasons]
-    return [] if found.status == "ok" else withheld
+    return [] if found.status == "ok" else ["the fields are withheld: there is no maximum to report", *found.reasons]
 
 
 def _disagreements(found: EmpiricalBayes, point: FixedPoint | None) -> list[str]:
@@ -268,14 +245,11 @@ def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
 def _rows(described: dict[str, Any]) -> list[list[str]]:
     point = described["mackay"]
     chosen = [described["fields"], *([point["fields"]] if point else [])]
-    return [
-        [name, text(value), *(_cell(name, fields) if name in described["over"] else "as given" for fields in chosen)]
-        for name, value in described["fields_before"].items()
-    ]
-
-
-def _cell(name: str, fields: Mapping[str, Any] | None) -> str:
-    return "withheld" if fields is None else text(fields[name])
+    rows = []
+    for name, value in described["fields_before"].items():
+        after = ["withheld" if fields is None else text(fields[name]) for fields in chosen if name in described["over"]]
+        rows.append([name, text(value), *(after or ["as given"] * len(chosen))])
+    return rows
 
 
 def _more(described: dict[str, Any]) -> Iterator[str]:
@@ -304,7 +278,10 @@ def _show_integrated(model: Model, described: dict[str, Any]) -> None:
         fields = [[name, *(moments[key] for key in _STATISTICS)] for name, moments in described["fields"].items()]
         terminal.show(terminal.table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
         columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
-        terminal.show(terminal.table(columns, _few(list(_parameters(described)))))
+        rows = list(_parameters(described))
+        terminal.show(terminal.table(columns, rows[:MAX_ROWS]))
+        if len(rows) > MAX_ROWS:
+            console.print(f"... {len(rows) - MAX_ROWS} more: see --json")
         error = number(described["log_evidence_error"], 2)
         console.print(f"log evidence {number(described['log_evidence'], 10)}, fields integrated out")
         console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
@@ -321,10 +298,3 @@ def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:
         for index in np.ndindex(moments[0].shape):
             where = [str(axis[i]) for axis, i in zip(labels, index, strict=False)] or list(map(str, index))
             yield [f"{name}[{', '.join(where)}]" if index else name, *(float(values[index]) for values in moments)]
-
-
-def _few(rows: list[list[Any]]) -> list[list[Any]]:
-    more = len(rows) - MAX_ROWS
-    if more <= 0:
-        return rows
-    return [*rows[:MAX_ROWS], [f"... {more} more: see --json", *(None for _ in _MOMENTS)]]

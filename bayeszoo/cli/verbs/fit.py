@@ -6,16 +6,14 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
+from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import Flag, Json, MethodOptions, Output, PriorOptions, Seed, TableOptions
 from bayeszoo.fit import check_method, fit
 from bayeszoo.model import find as zoo
 from bayeszoo.results import files
+from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,52 +25,39 @@ if TYPE_CHECKING:
 
 
 def fit_command(
-    name: str,
-    data: str | None = None,
+    name: opt.ModelName,
+    data: opt.DataFile = None,
     /,
     *,
     method: str = "nuts",
-    seed: Seed | None = None,
-    output: Output = None,
-    overwrite: Flag = False,
-    as_json: Json = False,
-    chunk_rows: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    prior: PriorOptions | None = None,
-    table: TableOptions | None = None,
-    options: MethodOptions | None = None,
+    seed: opt.DrawnSeed = None,
+    output: opt.Output = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    chunk_rows: opt.AtLeast1 | None = None,
+    prior: opt.PriorOptions = opt.PRIOR,
+    table: opt.TableOptions = opt.TABLE,
+    options: opt.MethodOptions = opt.METHOD,
 ) -> int:
     """Fit a model to a table by one method.
 
     Parameters
     ----------
-    name
-        The model; see `bayeszoo list`.
-    data
-        CSV, TSV or Parquet file; the model's own data without it.
     method
         exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc.
-    seed
-        Source of all randomness; one is drawn and reported without it.
     output
         Save the fit here (.nc).
-    overwrite
-        Replace an existing file.
-    as_json
-        One JSON document on stdout, and nothing else.
     chunk_rows
         Read so many rows at a time and keep their statistics only, of a file larger than memory.
     """
-    from bayeszoo.results.summary import document
-
     model = zoo.find(name)
     check_method(model, method)
     if output is not None:
         files.probe(output, overwrite)
-    prior = prior or PriorOptions()
     reporter = terminal.TerminalReporter()
     try:
-        made, rows = _model_and_data(model, data, prior, table or TableOptions(), chunk_rows, reporter)
-        given = (options or MethodOptions()).given
+        made, rows = _model_and_data(model, data, prior, table, chunk_rows, reporter)
+        given = options.given
         groups = () if output is None else None  # nobody asks what is not saved
         tree = fit(made, rows, method, seed=seed, reporter=reporter, groups=groups, **given)
     finally:
@@ -95,8 +80,8 @@ def fit_command(
 def _model_and_data(
     model: type[Model],
     path: str | None,
-    prior: PriorOptions,
-    table: TableOptions,
+    prior: opt.PriorOptions,
+    table: opt.TableOptions,
     chunk_rows: int | None,
     reporter: Reporter,
 ) -> tuple[Model, Data | Accumulated]:

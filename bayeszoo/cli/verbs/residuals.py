@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
+from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import WITHHELD, residuals
+from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import Flag, Json, Seed
 from bayeszoo.foundation import writing
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import number
@@ -20,56 +17,38 @@ from bayeszoo.results import files
 if TYPE_CHECKING:
     import pandas as pd
 
-_WORST = {
-    "observed": "observed",
-    "mean": "mean",
-    "sd": "sd",
-    "standardized": "standardized",
-    "pit": "PIT",
-    "normal_score": "normal score",
-    "leverage": "leverage",
-    "k_hat": "k-hat",
-}
-"""Columns of the frame that are printed, and what heads them."""
-_CHECKS = {
-    "observed": "observed",
-    "mean": "replicates",
-    "q025": "2.5%",
-    "q975": "97.5%",
-    "p_value": "p",
-    "mcse": "MC error",
-}
+_WORST = ("observed", "mean", "sd", "standardized", "pit", "normal_score", "leverage", "k_hat")
+_HEADS = {"pit": "PIT", "normal_score": "normal score", "k_hat": "k-hat"}
+_CHECKS = {"observed": "observed", "mean": "replicates", "q025": "2.5%", "q975": "97.5%", "p_value": "p"}
+_CHECKS |= {"mcse": "MC error"}
+_ABOUT = """\
+p: share of replicated data sets whose statistic is larger, ties half; near 0 or 1 the model
+does not reproduce it. Not uniform under the true model, but nearer to 1/2: the data were used twice."""
 
 
 def residuals_command(
-    fit_file: Path,
+    fit_file: opt.FitFile,
     /,
     *,
     plot: Path | None = None,
-    overwrite: Flag = False,
-    rows: Annotated[int, Parameter(validator=Number(gte=1))] = 10,
-    replicates: Annotated[int, Parameter(validator=Number(gte=1))] = 1000,
-    seed: Seed = 0,
-    as_json: Json = False,
+    overwrite: opt.Overwrite = False,
+    rows: opt.AtLeast1 = 10,
+    replicates: opt.AtLeast1 = 1000,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Check a saved fit against its data: residuals, QQ band, posterior predictive checks.
 
     Parameters
     ----------
-    fit_file
-        A fit saved with -o.
     plot
         Draw the residuals here (.png, .pdf or .svg).
-    overwrite
-        Replace an existing picture.
     rows
         How many of the worst rows are listed.
     replicates
         Number of data sets drawn for the predictive checks.
     seed
         Seed of these data sets, and of the randomized PITs of counts.
-    as_json
-        One JSON document on stdout, and nothing else.
     """
     if plot is not None:
         writing.probe_figure(plot, overwrite)
@@ -86,17 +65,7 @@ def residuals_command(
 
 
 def document(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, Any]:
-    """Return what is printed as plain values.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Of `residuals`.
-    checks : pandas.DataFrame
-        Of `predictive_check`.
-    rows : int
-        How many of the rows with the largest absolute normal scores are listed.
-    """
+    """Return plain values: the rows with the largest absolute normal scores, of `residuals`, and `predictive_check`."""
     order = frame["normal_score"].abs().sort_values(ascending=False, kind="stable", na_position="last").index
     worst = frame.loc[order[:rows]].reset_index().to_dict("records")
     facts = {str(name): value for name, value in frame.attrs.items()}
@@ -105,13 +74,15 @@ def document(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, 
 
 def _show(described: dict[str, Any]) -> None:
     """Print the worst rows, how the normal scores lie to their band, and the predictive checks."""
+    import pandas as pd
+
     console = terminal.out()
     basis = "; ".join(f"{name} ({count} rows)" for name, count in described["basis"].items())
     console.print(f"{described['model']}, {described['method']}: residuals {basis}")
-    used = {key: head for key, head in _WORST.items() if any(_known(row[key]) for row in described["worst"])}
+    used = [key for key in _WORST if any(not pd.isna(row[key]) for row in described["worst"])]
     cells = [[str(row["row"]), *(row[key] for key in used)] for row in described["worst"]]
     title = f"The {len(cells)} rows with the largest normal scores, of {described['rows']}"
-    terminal.show(terminal.table(["row", *used.values()], cells, title=title))
+    terminal.show(terminal.table(["row", *(_HEADS.get(key, key) for key in used)], cells, title=title))
     for line in _lines(described):
         console.print(line)
     cells = [[row["statistic"], *(row[key] for key in _CHECKS)] for row in described["checks"]]
@@ -119,14 +90,7 @@ def _show(described: dict[str, Any]) -> None:
     for row in described["checks"]:
         if row["withheld"]:
             console.print(f"{row['statistic']}: withheld, {row['withheld']}")
-    console.print("p: share of replicated data sets whose statistic is larger, ties half; near 0 or 1 the model")
-    console.print(
-        "does not reproduce it. Not uniform under the true model, but nearer to 1/2: the data were used twice."
-    )
-
-
-def _known(value: Any) -> bool:
-    return value is not None and value == value  # NaN is not itself
+    console.print(_ABOUT)
 
 
 def _lines(described: dict[str, Any]) -> list[str]:

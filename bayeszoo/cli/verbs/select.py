@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 from cyclopts import Parameter
 
+from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import Candidates, FieldOptions, Flag, Json, TableOptions
 from bayeszoo.comparison.candidates import Settings, label, unique
 from bayeszoo.comparison.criteria import components, number_of_components
+from bayeszoo.comparison.select import select
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import polynomials, subsets
+from bayeszoo.fit import fit
 from bayeszoo.foundation import writing
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, chosen_by_data
-from bayeszoo.plots import select as select_plot
+from bayeszoo.plots.select import plot_select
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
 
@@ -34,76 +38,48 @@ MAX_ROWS = 50
 """Candidates that are printed; --json has all of them."""
 
 _TABLES = {
-    "Evidence": {
-        "log_evidence": "log evidence",
-        "evidence_se": "error",
-        "log_bayes_factor": "log Bayes factor",
-        "log_bayes_factor_se": "error",
-        "probability": "probability",
-        "evidence_from": "from",
-    },
-    "Variational bound": {
-        "elbo": "ELBO",
-        "elbo_from": "from",
-    },
-    "Likelihood": {
-        "log_likelihood": "maximum",
-        "parameters": "parameters",
-        "observations": "observations",
-        "aic": "AIC",
-        "bic": "BIC",
-        "likelihood_from": "from",
-    },
-    "Description length": {
-        "mdl": "MDL",
-        "mdl_from": "from",
-    },
-    "Prediction: K-fold": {
-        "kfold": "K-fold score",
-        "kfold_se": "se",
-        "kfold_difference": "difference",
-        "kfold_difference_se": "se",
-        "kfold_from": "from",
-    },
-    "Prediction: leave-one-out": {
-        "loo": "LOO score",
-        "loo_se": "se",
-        "loo_mcse": "MC error",
-        "loo_difference": "difference",
-        "loo_difference_se": "se",
-        "k_hat": "k-hat",
-        "loo_from": "from",
-    },
+    "Evidence": ("log_evidence", "evidence_se", "log_bayes_factor", "log_bayes_factor_se", "probability"),
+    "Variational bound": ("elbo",),
+    "Likelihood": ("log_likelihood", "parameters", "observations", "aic", "bic"),
+    "Description length": ("mdl",),
+    "Prediction: K-fold": ("kfold", "kfold_se", "kfold_difference", "kfold_difference_se"),
+    "Prediction: leave-one-out": ("loo", "loo_se", "loo_mcse", "loo_difference", "loo_difference_se", "k_hat"),
 }
-"""The tables that are printed: columns of the frame, and what heads them."""
-_OPTIONAL = {"Variational bound": "elbo", "Description length": "mdl"}
-"""Tables of some models only, and the column without which they are not printed."""
+"""The tables that are printed: columns of the frame, to which comes the one that says from what they are."""
+_HEADS = {
+    "log_evidence": "log evidence", "evidence_se": "error", "log_bayes_factor": "log Bayes factor",
+    "log_bayes_factor_se": "error", "elbo": "ELBO", "log_likelihood": "maximum", "aic": "AIC", "bic": "BIC",
+    "mdl": "MDL", "kfold": "K-fold score", "kfold_se": "se", "kfold_difference": "difference",
+    "kfold_difference_se": "se",
+    "loo": "LOO score", "loo_se": "se", "loo_mcse": "MC error", "loo_difference": "difference",
+    "loo_difference_se": "se", "k_hat": "k-hat",
+}  # fmt: skip
+_FROM = {"log_evidence": "evidence_from", "log_likelihood": "likelihood_from"}
+"""Where the column that says from what it is is not called as the first of a table."""
+_OF_SOME = ("elbo", "mdl")
+"""Criteria of some models only, whose tables are not printed where there are none."""
 _PRECISE = {"log_evidence", "elbo", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
 _BEST = {"log_evidence": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
 """The criteria, and whether the highest or the lowest is best."""
+_ABOUT = """\
+In nats, of the ordered observations. Probability: of the model, all being equally likely before."""
+_OF_BOUNDS = "\nELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
+_OF_SCORES = """
+AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out
+observations; more is better."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CriteriaOptions:
-    """How the criteria are computed.
+    """How the criteria are computed."""
 
-    Parameters
-    ----------
-    folds
-        Number of folds of K-fold cross-validation.
-    seed
-        Seed of the split into folds, and of the fits of models with latent variables.
-    keep_probability
-        Prior probability that a term is in a linear model, for its description length.
-    loo
-        Predict each observation from all others, which takes longest.
-    """
-
-    folds: int = 10
-    seed: int = 0
-    keep_probability: float = 0.5
-    loo: bool = True
+    folds: Annotated[int, Parameter(help="Number of folds of K-fold cross-validation.")] = 10
+    seed: Annotated[int, Parameter(help="Seed of the folds, and of the fits of models with latent variables.")] = 0
+    keep_probability: Annotated[
+        float, Parameter(help="Prior probability that a term is in a linear model, for its description length.")
+    ] = 0.5
+    loo: Annotated[bool, Parameter(help="Predict each observation from all others, which takes longest.")] = True
 
 
 @Parameter(name="*")
@@ -124,7 +100,7 @@ class TermOptions:
     """
 
     degrees: str | None = None
-    subsets: Flag = False
+    subsets: opt.Flag = False
     at_most: int | None = None
     components: str | None = None
 
@@ -150,6 +126,9 @@ class TermOptions:
         return {"": model} if self.degrees is None else polynomials(model, _numbers("degrees", self.degrees))
 
 
+NO_TERMS, CRITERIA = TermOptions(), CriteriaOptions()
+
+
 def _numbers(option: str, text: str) -> list[int]:
     """Parse whole numbers and ranges of them."""
     parts = [part.strip().partition("-") for part in text.split(",")]
@@ -166,15 +145,15 @@ def select_command(
     data: str | None = None,
     /,
     *,
-    candidates: Candidates,
+    candidates: opt.Candidates,
     prior: Prior = "weak",
-    terms: TermOptions | None = None,
-    criteria: CriteriaOptions | None = None,
-    nuts: Flag = False,
+    terms: TermOptions = NO_TERMS,
+    criteria: CriteriaOptions = CRITERIA,
+    nuts: opt.Flag = False,
     plot: Path | None = None,
-    overwrite: Flag = False,
-    as_json: Json = False,
-    table: TableOptions | None = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
 ) -> int:
     """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
 
@@ -194,26 +173,24 @@ def select_command(
         Fit each -c MODEL by NUTS, for leave-one-out without a closed form.
     plot
         Draw the criteria side by side (.png, .svg or .pdf).
-    overwrite
-        Replace an existing file.
-    as_json
-        One JSON document on stdout, and nothing else.
     """
-    terms, options = terms or TermOptions(), asdict(criteria or CriteriaOptions())
+    options = asdict(criteria)
     Settings(**options)  # refuses before anything is read
     if plot is not None:
         writing.probe_figure(plot, overwrite)
     parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
-    rows = _rows(kinds, data, table or TableOptions())
+    rows = _rows(kinds, data, table)
     groups = [_candidates(kind, chosen, terms, rows, prior) for kind, chosen in parsed]
     named = _named(candidates, groups)
-    frame = _selected(_fitted(named, rows, options["seed"]) if nuts else named, rows, options)
-    saved = None if plot is None else str(writing.write_figure(select_plot.plot_select(frame), plot, overwrite))
+    with closing(terminal.TerminalReporter()) as reporter:
+        if nuts:
+            named = _fitted(named, rows, options["seed"], reporter)
+        frame = select(named, rows, **options, reporter=reporter)
+    saved = None if plot is None else str(writing.write_figure(plot_select(frame), plot, overwrite))
     if as_json:
-        document = {"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")}
-        terminal.print_json(document)
+        terminal.print_json({"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")})
     else:
         _show(frame)
     if saved is not None:
@@ -221,12 +198,18 @@ def select_command(
     return 0 if set(frame["status"]) == {"ok"} else Untrustworthy.exit_code
 
 
-def _rows(kinds: Sequence[type[Model]], data: str | None, table: TableOptions) -> Data | None:
-    """Read the data of the models; fits bring their own."""
-    if not kinds and (data is not None or table != TableOptions()):
-        raise InputError("the candidates are fits, which bring their own data", hint="leave DATA and its options out")
-    rows = table.read(kinds[0], data) if kinds else None
-    _require_one_kind_of_data(kinds)
+def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOptions) -> Data | None:
+    """Read the data of the models, which must all take the same; fits bring their own."""
+    if not kinds:
+        if data is not None or table != opt.TABLE:
+            raise InputError(
+                "the candidates are fits, which bring their own data", hint="leave DATA and its options out"
+            )
+        return None
+    rows = table.read(first := kinds[0], data)
+    if other := next((kind for kind in kinds if kind.inputs != first.inputs), None):
+        names = f"{first.name} takes {first.inputs.describe()}; {other.name} takes {other.inputs.describe()}"
+        raise InputError(f"the candidates are for different data: {names}")
     return rows
 
 
@@ -252,11 +235,9 @@ def _named(texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[st
     return dict(zip(unique(name for name, _ in pairs), (each for _, each in pairs), strict=True))
 
 
-def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int) -> dict[str, Any]:
+def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int, reporter: Reporter) -> dict[str, Any]:
     """Fit the models by NUTS; one whose fit is not ok stays a model, with what there is of it without a fit."""
-    from bayeszoo.fit import fit
-
-    reporter, fitted = terminal.TerminalReporter(), dict(named)
+    fitted = dict(named)
     for name, candidate in named.items():
         if isinstance(candidate, Model):
             reporter.say(f"{name}: nuts")
@@ -265,25 +246,7 @@ def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int) -> dict[str,
                 fitted[name] = tree
             else:
                 reporter.say(f"{name}: the fit by nuts is {tree.attrs['status']}, and left out")
-    reporter.close()
     return fitted
-
-
-def _selected(named: Mapping[str, Any], rows: Data | None, options: Mapping[str, Any]) -> pd.DataFrame:
-    from bayeszoo.comparison.select import select
-
-    reporter = terminal.TerminalReporter()
-    try:
-        return select(named, rows, **options, reporter=reporter)
-    finally:
-        reporter.close()
-
-
-def _require_one_kind_of_data(kinds: Sequence[type[Model]]) -> None:
-    for kind in kinds[1:]:
-        if kind.inputs != kinds[0].inputs:
-            names = f"{kinds[0].name} takes {kinds[0].inputs.describe()}; {kind.name} takes {kind.inputs.describe()}"
-            raise InputError(f"the candidates are for different data: {names}")
 
 
 def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
@@ -296,7 +259,7 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
         return Path(name), {}
     kind = zoo.find(name)
     try:
-        return kind, FieldOptions(sets).fields(kind)
+        return kind, opt.FieldOptions(sets).fields(kind)
     except InputError as error:
         raise InputError(f"--candidate {text!r}: {str(error).removeprefix('--set ')}") from None
 
@@ -314,37 +277,33 @@ def _model(kind: type[Model], chosen: dict[str, Any], rows: Data | None, prior: 
 def _show(frame: pd.DataFrame) -> None:
     """Print evidence, likelihood, description length and prediction, each as a table."""
     shown = frame.head(MAX_ROWS)
-    for title, heads in _TABLES.items():
-        if title in _OPTIONAL and frame[_OPTIONAL[title]].isna().all():
+    for title, names in _TABLES.items():
+        if names[0] in _OF_SOME and frame[names[0]].isna().all():
             continue
-        cells = [_cells(row, heads) for row in shown.to_dict("records")]
-        terminal.show(terminal.table(["model", *heads.values()], cells, title=title, words=["from"]))
+        columns = [*names, _FROM.get(names[0], f"{names[0]}_from")]
+        cells = [[row["model"], *(_cell(row, name) for name in columns)] for row in shown.to_dict("records")]
+        heads = ["model", *(_HEADS.get(name, name) for name in names), "from"]
+        terminal.show(terminal.table(heads, cells, title=title, words=["from"]))
     console = terminal.out()
     if len(shown) < len(frame):
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")
     if len(frame) > 1:
         console.print(f"Best by {'; '.join(_best(frame))}.")
-    console.print("In nats, of the ordered observations. Probability: of the model, all being equally likely before.")
-    if frame["elbo"].notna().any():
-        console.print(
-            "ELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
-        )
-    console.print("AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out")
-    console.print("observations; more is better.")
+    console.print(_ABOUT + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
+
+
+def _cell(row: Mapping[Any, Any], name: str) -> str:
+    return number(row[name], 9 if name in _PRECISE else 5)
 
 
 def _best(frame: pd.DataFrame) -> list[str]:
     """Say which candidate each criterion prefers."""
-    names = {head.removesuffix(" score"): key for heads in _TABLES.values() for key, head in heads.items()}
     lines = []
-    for name, key in names.items():
-        if key in _BEST and not frame[key].isna().all():
-            values = frame[key].to_numpy(dtype=float)
-            place = np.nanargmax(values) if _BEST[key] is max else np.nanargmin(values)
+    for name, prefer in _BEST.items():
+        values = frame[name].to_numpy(dtype=float)
+        if not np.isnan(values).all():
+            place = np.nanargmax(values) if prefer is max else np.nanargmin(values)
             without = f" ({np.isnan(values).sum()} withheld)" if np.isnan(values).any() else ""
-            lines.append(f"{name}: {escaped(frame['model'].tolist()[int(place)])}{without}")
+            title = _HEADS[name].removesuffix(" score")
+            lines.append(f"{title}: {escaped(frame['model'].tolist()[int(place)])}{without}")
     return lines
-
-
-def _cells(row: dict[Any, Any], heads: Iterable[str]) -> list[Any]:
-    return [row["model"], *(number(row[name], 9 if name in _PRECISE else 5) for name in heads)]

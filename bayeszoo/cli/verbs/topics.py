@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bayeszoo.answers.document_scores import document_scores
 from bayeszoo.answers.topics import proportions, topics
+from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.cli.options import Flag, Json, Output, TableOptions
 from bayeszoo.errors import InputError
 from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.tables import number
@@ -21,26 +21,24 @@ _OF_TOPICS = (("share", "shares"), ("stability", "stability"), ("coherence", "co
 
 
 def topics_command(
-    fit_file: Path,
+    fit_file: opt.FitFile,
     data: str | None = None,
     /,
     *,
     top: int = 10,
-    documents: Flag = False,
+    documents: opt.Flag = False,
     score: Literal["completion", "left-to-right"] | None = None,
-    untrusted: Flag = False,
+    untrusted: opt.Flag = False,
     plot: Path | None = None,
-    output: Output = None,
-    overwrite: Flag = False,
-    as_json: Json = False,
-    table: TableOptions | None = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """List the words of each topic, or the topics of each document, from a saved fit of a topic model.
 
     Parameters
     ----------
-    fit_file
-        A fit saved with -o.
     data
         Other documents: list their topics.
     top
@@ -53,12 +51,6 @@ def topics_command(
         List them even where the fit did not pass its gate: one solution of perhaps many.
     plot
         Picture of the words of each topic: PNG, SVG or PDF.
-    output
-        CSV file of all rows.
-    overwrite
-        Replace existing files.
-    as_json
-        One JSON document on stdout, and nothing else.
     """
     saved.probe(output, plot, overwrite)
     tree = files.load(fit_file)

@@ -1,0 +1,134 @@
+"""What models there are, what one of them is, and data drawn from it: ``bayeszoo list``, ``show`` and ``simulate``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import numpy as np
+from cyclopts import Parameter
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import terminal
+from bayeszoo.data.inputs.base import Arrays, Inputs
+from bayeszoo.errors import InputError
+from bayeszoo.fit import methods_for
+from bayeszoo.foundation import writing
+from bayeszoo.foundation.streams import stream
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import capabilities
+from bayeszoo.model.fields import hyperparameters, text
+from bayeszoo.report.asked import notation
+from bayeszoo.results.stored import dumps
+
+
+def list_command(*, as_json: opt.Json = False) -> None:
+    """List the models, what each can do, and its data."""
+    rows = [in_brief(zoo.find(name)) for name in zoo.builtin_names()]
+    plugins = {name: point.value for name, point in zoo.plugins().items()}
+    if as_json:
+        terminal.print_json({"models": rows, "plugins": plugins})
+    else:
+        terminal.show_models(rows, plugins)
+
+
+def show_command(
+    name: opt.ModelName,
+    /,
+    *,
+    as_json: opt.Json = False,
+    plot: Annotated[Path | None, Parameter(help="Draw the model's graph here (.svg, .png or .pdf).")] = None,
+    overwrite: opt.Overwrite = False,
+) -> None:
+    """Show a model: its notation, fields, inputs, data and graph."""
+    model = zoo.find(name)
+    if plot is not None:
+        writing.probe_figure(plot, overwrite)
+    described = in_full(model)
+    if as_json:
+        terminal.print_json(described)
+    else:
+        terminal.show_model(described)
+    if plot is not None:
+        from bayeszoo.plots.graph import write_graph
+
+        terminal.note(f"wrote {write_graph(model(), plot, overwrite)}")
+
+
+def in_brief(model: type[Model]) -> dict[str, Any]:
+    """Return a model's name, first line, capabilities, methods and data sets."""
+    return {
+        "name": model.name,
+        "about": notation(model).partition("\n")[0],
+        "capabilities": list(capabilities(model)),
+        "methods": methods_for(model),
+        "data": [item.name for item in model.examples],
+    }
+
+
+def in_full(model: type[Model]) -> dict[str, Any]:
+    """Return also its notation, fields, inputs, data and graph: in Mermaid, which needs no program to be installed."""
+    import pymc as pm
+
+    rows, known, instance = [], hyperparameters(model), model()
+    for field in fields(cast(Any, model)):
+        about = known.get(field.name)
+        along = f"; along {', '.join(about.axes)}" if about and about.axes else ""
+        rows.append(
+            {
+                "field": field.name,
+                "is": about.label + along if about else "",
+                "default": text(field.default),
+            }
+        )
+    return {
+        **in_brief(model),
+        "notation": notation(model),
+        "fields": rows,
+        "inputs": model.inputs.describe(),
+        "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
+        "graph": str(pm.model_to_mermaid(instance.declare(instance.simulate(np.random.default_rng(0), 3)[1]))),
+    }
+
+
+def simulate_command(
+    name: opt.ModelName,
+    /,
+    *,
+    size: Annotated[int, Parameter(help="Rows.")] = 100,
+    seed: opt.DrawnSeed = None,
+    sets: opt.FieldOptions = opt.FIELDS,
+    output: Annotated[opt.Output, Parameter(help="CSV file; stdout without it.")] = None,
+    overwrite: opt.Overwrite = False,
+) -> None:
+    """Draw parameters from the prior and data given them, as CSV that `read` takes back."""
+    if output is not None:
+        writing.require_writable(output, overwrite)
+    model = zoo.find(name)
+    prior = model(**sets.fields(model))
+    if size < 1:
+        raise InputError(f"size must be >= 1, got {size}")
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed
+    params, data = prior.simulate(stream(seed, model.name, fields_of(prior), "simulate"), size)
+    made = table_csv(model.inputs, data)
+    terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
+    if output is None:
+        sys.stdout.write(made)
+    else:
+        writing.write_text(made, output)
+        terminal.note(f"wrote {output}")
+
+
+def table_csv(inputs: Inputs, arrays: Arrays) -> str:
+    """Write data as the CSV text of a table that `read` takes back to them."""
+    table, buffer = inputs.table(arrays), io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(zip(*(values.tolist() for values in table.values()), strict=True))
+    return buffer.getvalue()

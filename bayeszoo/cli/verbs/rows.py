@@ -1,0 +1,167 @@
+"""What a saved fit says of rows: ``bayeszoo assign``, ``bayeszoo decode`` and ``bayeszoo predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.assign import assign
+from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.predict import predict
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.verbs.topics import show_proportions
+from bayeszoo.data.table.table import listed
+from bayeszoo.errors import InputError
+from bayeszoo.model import find as zoo
+from bayeszoo.plots.states import plot_states
+from bayeszoo.report.tables import number
+from bayeszoo.results import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def assign_command(
+    fit_file: opt.FitFile,
+    data: str | None = None,
+    /,
+    *,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Say which component each row belongs to, from a saved fit.
+
+    Parameters
+    ----------
+    data
+        Table of new rows with their outcome; without it the rows of the fit.
+    """
+    saved.probe(output, None, overwrite)
+    tree = files.load(fit_file)
+    frame = assign(tree, saved.new_rows(tree, data, table))
+    whole = saved.about(tree) | {str(name): value for name, value in frame.attrs.items()}
+    written = saved.write(frame, output)
+    if as_json:
+        return terminal.print_json({**whole, **written, "rows": frame.reset_index().to_dict("records")})
+    console = terminal.out()
+    saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])))
+    impossible = whole.get("impossible", [])
+    if "expected_errors" in whole:
+        errors = number(whole["expected_errors"], 4)
+        console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame) - len(impossible)}.")
+    if impossible:
+        rows = listed(np.array(impossible) - 1)
+        console.print(f"Withheld: {rows}, which no component can give at the parameters of the fit.")
+    if whole["kind"] == "point estimate":
+        console.print("The estimate is plugged in: how uncertain the parameters are is not in the probabilities.")
+
+
+def decode_command(
+    fit_file: str,
+    data: str | None = None,
+    /,
+    *,
+    steps: int | None = None,
+    plot: Path | None = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
+    fields: opt.FieldOptions = opt.FIELDS,
+) -> None:
+    """Say what state each row of a hidden Markov model was in.
+
+    Parameters
+    ----------
+    fit_file
+        A fit saved with -o; or a model whose tables are all given by --set.
+    data
+        Table of other sequences; without it those of the fit, or the model's own data.
+    steps
+        Instead, predict this many rows after the last of each sequence.
+    plot
+        Picture of the states over time: PNG, SVG or PDF.
+    """
+    saved.probe(output, plot, overwrite)
+    source: Any
+    if fields.sets is None:
+        source = files.load(Path(fit_file))
+        new, whole = saved.new_rows(source, data, table), saved.about(source)
+    else:
+        kind = zoo.find(fit_file)
+        source, new = kind(**fields.fields(kind)), table.read(kind, data)
+        whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
+    frame = decode(source, new) if steps is None else forecast(source, steps, new)
+    whole |= {str(name): value for name, value in frame.attrs.items()}
+    written = saved.write(frame, output, lambda: plot_states(source, new), plot, overwrite)
+    if as_json:
+        terminal.print_json({**whole, **written, "rows": frame.reset_index().to_dict("records")})
+    else:
+        _show_states(frame, whole)
+
+
+def _show_states(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+    """Print the rows, without Monte Carlo errors where there are none, and what is known of them as a whole."""
+    frame = frame.drop(columns=[c for c in frame if str(c).startswith("mcse") and frame[c].isna().all()])
+    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    saved.show_rows(frame, saved.title(whole, kind))
+    if "expected_errors" in whole:
+        errors = number(whole["expected_errors"], 4)
+        joint, rows = (number(whole[name], 10) for name in ("viterbi_log_joint", "log_likelihood"))
+        console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
+        where = "" if kind in ("point estimate", "exact") else ", at the draw of highest density"
+        said = f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}"
+        console.print(f"{said}{where}.")
+    if "log_predictive" in whole:
+        score, error = (number(whole[name], 5) for name in ("log_predictive", "mcse_log_predictive"))
+        console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
+    if "states_withheld" in whole:
+        console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
+    if whole["kind"] == "point estimate":
+        console.print("The estimate is plugged in: how uncertain the parameters are is not in the numbers.")
+
+
+def predict_command(
+    fit_file: opt.FitFile,
+    data: str | None = None,
+    /,
+    *,
+    rows: int | None = None,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Predict new rows from a saved fit, and score the prediction where their outcome is known.
+
+    Of a topic model, the topics of new documents.
+
+    Parameters
+    ----------
+    data
+        Table of new rows.
+    rows
+        Without a table: number of further observations to predict; one by default.
+    seed
+        Seed of the predictive draws.
+    """
+    if rows is not None and (data is not None or table != opt.TABLE):
+        raise InputError("give a table or --rows, not both")
+    tree = files.load(fit_file)
+    new = saved.new_rows(tree, data, table)
+    further = 1 if rows is None else rows
+    frame = predict(tree, further if new is None else new, seed=seed)
+    whole = saved.about(tree)
+    scores = frame.reset_index().groupby("row")["log_score"].first() if "log_score" in frame else None
+    if scores is not None:
+        whole["sum_of_log_scores"] = float(scores.sum(skipna=False))
+    if as_json:
+        terminal.print_json({**whole, "rows": frame.reset_index().to_dict("records")})
+    elif scores is not None:
+        terminal.show_prediction(frame.reset_index(), whole["sum_of_log_scores"], whole["kind"])
+    else:
+        show_proportions(frame, whole)
