@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import bayeszoo as bz
+from bayeszoo.cli.verbs.models import in_brief, in_full
 from bayeszoo.contract import scorecard
 from bayeszoo.model import find as zoo
-from bayeszoo.cli.verbs.models import in_brief, in_full
 from bayeszoo.results.summary import elements
 
 ROOT = Path(__file__).resolve().parents[1]

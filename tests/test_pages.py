@@ -14,8 +14,8 @@ import pytest
 
 from bayeszoo import models
 from bayeszoo.cli.app import app, main
-from bayeszoo.model import find as zoo
 from bayeszoo.cli.verbs.models import in_brief
+from bayeszoo.model import find as zoo
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
