@@ -163,19 +163,6 @@ def test_a_scale_mixture_has_no_mode():
         bz.fit(model, DIABETES, "mle")
 
 
-def test_zero_mode_beside_a_posterior_that_is_not():
-    data = one_predictor(slope=0.0)
-    model = replace(LASSO.weak(data), b=0.1, sigma=1.0)
-    frame = bz.compare(model, data, ["map", "exact"], seed=1)
-    slope = frame[frame["parameter"] == "w[x]"].set_index("method")
-    assert slope.loc["map", "mean"] == 0.0
-    assert slope.loc["exact", "q025"] < 0 < slope.loc["exact", "q975"]
-    expected = model.posterior(model.statistics(data))["w"].cdf(0.0)[1]
-    assert slope.loc["exact", "p_positive"] == 1 - expected
-    assert 0.02 < slope.loc["exact", "p_positive"] < 0.98
-    assert np.isnan(slope.loc["map", "p_positive"])
-
-
 def test_probability_of_sign_from_draws():
     data = one_predictor(slope=0.3)
     model = replace(LASSO.weak(data), b=0.3, sigma=1.0)

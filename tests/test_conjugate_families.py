@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy
 from scipy import stats
 
 import bayeszoo as bz
@@ -71,42 +70,12 @@ def test_normal_inverse_wishart_is_a_matrix_t(rows):
     assert evidence(WISHART, data) == pytest.approx(expected, rel=1e-11)
 
 
-def test_normal_inverse_wishart_of_one_column_is_normal_gamma():
-    """Sigma = 1 / lam ~ InvGamma(nu0 / 2, Psi0 / 2)."""
-    one = NormalInverseWishart(1.5, 0.3, 5.0, ((2.6,),))
-    other = NormalGamma(1.5, 0.3, 2.5, 1.3)
-    assert evidence(one, {"Y": Y[:, None], "column": COLUMNS[:1]}) == pytest.approx(
-        evidence(other, {"y": Y}), rel=1e-13
-    )
-
-
-def test_normal_gamma_by_quadrature():
-    mu, log_lam = np.linspace(-40, 40, 2001), np.linspace(-25, 5, 1501)[:, None]
-    lam, sd = np.exp(log_lam), np.exp(-log_lam / 2)
-    joint = stats.gamma(2.0, scale=1 / 1.5).pdf(lam) * lam * stats.norm(0.5, sd / math.sqrt(0.4)).pdf(mu)
-    for y in Y[:4]:
-        joint = joint * stats.norm(mu, sd).pdf(y)
-    total = scipy.integrate.trapezoid(scipy.integrate.trapezoid(joint, mu, axis=1), log_lam[:, 0])
-    assert evidence(NormalGamma(0.5, 0.4, 2.0, 1.5), {"y": Y[:4]}) == pytest.approx(math.log(total), rel=1e-6)
-
-
 @pytest.mark.parametrize("exposure", [1.0, 0.04, 300.0])
 @pytest.mark.parametrize("y", [0, 1, 17])
 def test_gamma_poisson_of_one_row_is_scipys_negative_binomial(exposure, y):
     expected = stats.nbinom(2.5, 1.5 / (1.5 + exposure)).logpmf(y)
     data = {"y": np.array([y]), "exposure": np.array([exposure])}
     assert evidence(GammaPoisson(2.5, 1.5), data) == pytest.approx(expected, rel=1e-12)
-
-
-def test_gamma_poisson_by_quadrature():
-    y, exposure = np.array([3, 0, 7]), np.array([0.5, 2.0, 3.5])
-
-    def integrand(rate):
-        return stats.gamma(2.5, scale=1 / 1.5).pdf(rate) * np.prod(stats.poisson(rate * exposure).pmf(y))
-
-    total, _ = scipy.integrate.quad(integrand, 0, 30, points=[1.5], epsabs=0, epsrel=1e-12)
-    found = evidence(GammaPoisson(2.5, 1.5), {"y": y, "exposure": exposure})
-    assert found == pytest.approx(math.log(total), rel=1e-11)
 
 
 @pytest.mark.parametrize("alpha", [(1.0, 1.0, 1.0), (0.3, 2.0, 5.5), (200.0, 0.01, 3.0)])
@@ -135,22 +104,6 @@ def test_all_sequences_after_a_first_symbol_have_probability_one(alpha, first):
     assert math.fsum(math.exp(evidence(model, chain(path))) for path in paths) == pytest.approx(1, rel=1e-12)
 
 
-def test_markov_chain_by_averaging_over_every_path_s_probability():
-    """E[prod P] of each sequence, by Gauss-Jacobi quadrature of the two rows, which is exact for polynomials."""
-    alpha = ((1.5, 0.7), (2.0, 3.0))
-    model, labels = MarkovChain(alpha), SYMBOLS[:2]
-    nodes = []
-    for a, b in alpha:  # the probability of the first symbol in each row is Beta(a, b)
-        x, weights = scipy.special.roots_jacobi(8, b - 1, a - 1)
-        nodes.append(((1 + x) / 2, weights / weights.sum()))
-    for path in itertools.product(range(2), repeat=6):
-        total = 0.0
-        for (p0, w0), (p1, w1) in itertools.product(zip(*nodes[0], strict=True), zip(*nodes[1], strict=True)):
-            matrix = ((p0, 1 - p0), (p1, 1 - p1))
-            total += w0 * w1 * math.prod(matrix[i][j] for i, j in itertools.pairwise(path))
-        assert evidence(model, chain(path, labels)) == pytest.approx(math.log(total), rel=1e-10)
-
-
 def test_sequences_are_not_glued():
     """Two sequences: the step from the end of the first to the start of the second is none."""
     data = bz.read(MarkovChain, [["a", "b", "a"], ["c", "c", "b"]])
@@ -163,103 +116,7 @@ def test_sequences_are_not_glued():
 # Posterior marginals
 
 
-def test_covariance_has_the_moments_that_scipy_gives():
-    posterior = WISHART.posterior(WISHART.statistics({"Y": ROWS, "column": COLUMNS}))
-    mean, centred = ROWS.mean(axis=0), ROWS - ROWS.mean(axis=0)
-    shift = mean - WISHART.mu0
-    psi = np.array(PSI) + centred.T @ centred + 0.7 * 5 / 5.7 * np.outer(shift, shift)
-    law = stats.invwishart(9.5, psi)
-    assert posterior["Sigma"].mean() == pytest.approx(law.mean(), rel=1e-12)
-    assert posterior["Sigma"].std() == pytest.approx(np.sqrt(law.var()), rel=1e-12)
-    draws = law.rvs(4000, random_state=np.random.default_rng(0))
-    ranks = posterior["Sigma"].cdf(draws)
-    assert min(stats.kstest(ranks[:, i, j], "uniform").pvalue for i in range(3) for j in range(i + 1)) > 1e-4
-    centre = (0.7 * np.array(WISHART.mu0) + 5 * mean) / 5.7
-    expected = stats.t(9.5 - 2, centre, np.sqrt(np.diag(psi) / 5.7 / 7.5))
-    for q in (0.025, 0.5, 0.975):
-        assert posterior["mu"].ppf(q) == pytest.approx(expected.ppf(q), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("model", "data"),
-    [
-        (NormalGamma(0.5, 0.4, 1.2, 1.5), {"y": Y}),
-        (WISHART, {"Y": ROWS, "column": COLUMNS}),
-        (DirichletMultinomial((0.5, 2.0, 1.0)), {"y": np.array([0, 0, 2, 1]), "category": SYMBOLS}),
-        (MarkovChain(0.7), chain([0, 1, 1, 2, 0, 0, 1])),
-    ],
-    ids=lambda v: getattr(v, "name", ""),
-)
-def test_joint_draws_follow_the_joint_density(model, data):
-    """The mean under q of p / q is 1: here p is the posterior, and q that of all rows but the last, which is wider."""
-    posterior = model.posterior(model.statistics(data))
-    other = model.posterior(model.statistics({**data, **all_but_one(model, data)}))
-    draws = other.rvs(1500, np.random.default_rng(1))
-    points = [{name: values[i] for name, values in draws.items()} for i in range(1500)]
-    ratio = np.exp([posterior.logpdf(point) - other.logpdf(point) for point in points])
-    assert ratio.mean() == pytest.approx(1, abs=4.4 * ratio.std() / math.sqrt(len(ratio)))
-    assert ratio.std() / math.sqrt(len(ratio)) < 0.05
-
-
-def all_but_one(model, data):
-    return model.inputs.split(data, model.inputs.size(data) - 1)[0]
-
-
-def test_mean_and_precision_are_as_dependent_as_they_should_be():
-    """Rosenblatt's transform: lam, then sqrt(kappa lam) (mu - m), are independent."""
-    model = NormalGamma(0.5, 0.4, 1.2, 1.5)
-    later = model.updated(model.statistics({"y": Y}))
-    draws = model.posterior(model.statistics({"y": Y})).rvs(4000, np.random.default_rng(2))
-    first = stats.gamma(later.alpha0, scale=1 / later.beta0).cdf(draws["lam"])
-    second = stats.norm.cdf((draws["mu"] - later.mu0) * np.sqrt(later.kappa0 * draws["lam"]))
-    table, _, _ = np.histogram2d(first, second, bins=6, range=[[0, 1], [0, 1]])
-    assert stats.chisquare(table.ravel()).pvalue > 1e-5
-    assert abs(stats.spearmanr(draws["lam"], np.abs(draws["mu"] - later.mu0)).statistic) > 0.2  # they are dependent
-
-
 # Point estimates
-
-
-def climb(log_density, start):
-    found = scipy.optimize.minimize(
-        lambda x: -log_density(x),
-        start,
-        method="Nelder-Mead",
-        options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 20_000},
-    )
-    assert found.success
-    return found.x
-
-
-def test_map_of_normal_gamma_is_scipys_maximum():
-    model = NormalGamma(0.5, 0.4, 1.2, 1.5)
-
-    def joint(x):
-        mu, lam = x[0], math.exp(x[1])
-        prior = stats.gamma(1.2, scale=1 / 1.5).logpdf(lam) + stats.norm(0.5, (0.4 * lam) ** -0.5).logpdf(mu)
-        return prior + stats.norm(mu, lam**-0.5).logpdf(Y).sum()
-
-    mu, log_lam = climb(joint, [0.0, 0.0])
-    found = model.map(model.statistics({"y": Y}))
-    assert (found["mu"], found["lam"]) == pytest.approx((mu, math.exp(log_lam)), rel=1e-6)
-
-
-def test_map_of_normal_inverse_wishart_is_scipys_maximum():
-    model = NormalInverseWishart((0.5, 1.0), 0.7, 3.5, ((2.0, 0.3), (0.3, 1.5)))
-    data = {"Y": ROWS[:, :2], "column": COLUMNS[:2]}
-
-    def joint(x):
-        factor = np.array([[math.exp(x[2]), 0], [x[3], math.exp(x[4])]])
-        sigma = factor @ factor.T
-        prior = stats.invwishart(3.5, np.array(model.Psi0)).logpdf(sigma)
-        prior += stats.multivariate_normal(model.mu0, sigma / 0.7).logpdf(x[:2])
-        return prior + stats.multivariate_normal(x[:2], sigma).logpdf(data["Y"]).sum()
-
-    x = climb(joint, np.array([1.0, 1.0, 0.0, 0.0, 0.0]))
-    factor = np.array([[math.exp(x[2]), 0], [x[3], math.exp(x[4])]])
-    found = model.map(model.statistics(data))
-    assert found["mu"] == pytest.approx(x[:2], abs=1e-5)
-    assert found["Sigma"] == pytest.approx(factor @ factor.T, abs=1e-5)
 
 
 def test_maximum_likelihood_is_numpys():

@@ -65,19 +65,6 @@ def test_beta_binomial_of_a_known_coin_is_binomial():
     assert np.isnan(BetaBinomial([10**9], 3.0, 2.0).ppf(0.5)).all()
 
 
-def test_beta_binomial_of_arrays_is_each_by_itself():
-    trials, a, b = np.array([[5], [5], [30], [200_000]]), np.array([1.5, 4.0]), np.array([3.0, 0.5])
-    ours = BetaBinomial(trials, a, b)
-    k = np.array([[1, 5], [1, 5], [0, 29], [7, 199_000]])
-    for method, *args in (("mean",), ("std",), ("logpmf", k), ("ppf", 0.7)):
-        values = getattr(ours, method)(*args)
-        for i, j in np.ndindex(4, 2):
-            single = BetaBinomial(trials[i], a[j], b[j])
-            expected = getattr(single, method)(*(x[i, j] if method == "logpmf" else x for x in args))[0]
-            assert values[i, j] == expected or (np.isnan(values[i, j]) and np.isnan(expected))
-    assert np.isnan(ours.ppf(0.7)[3]).all()
-
-
 @pytest.mark.parametrize(
     ("n", "a", "b", "k"),
     [
@@ -121,14 +108,6 @@ def test_negative_binomial_where_scipy_is_not(a, b, exposure, k):
     assert NegativeBinomial(a, b, [exposure]).logpmf([k])[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
 
 
-def test_negative_binomial_of_a_known_rate_is_poisson():
-    ours, poisson = NegativeBinomial(1e12, 2e11, np.array([1.0, 0.2])), stats.poisson([5.0, 1.0])
-    assert np.allclose(ours.cdf([4, 1]), poisson.cdf([4, 1]), rtol=1e-10)
-    for q in QUANTILES:
-        assert ours.ppf(q).tolist() == poisson.ppf(q).tolist()
-    assert stats.nbinom(1e12, 2e11 / (2e11 + 1)).cdf(4) != pytest.approx(poisson.cdf(4)[0], rel=1e-8)
-
-
 def test_negative_binomial_quantiles_bracket_the_level():
     ours = NegativeBinomial(0.01, 1e-6, np.array([1.0, 100.0]))  # most of the mass at 0, a mean of 1e4 and 1e6
     for q in (0.5, 0.975, 0.999):
@@ -137,15 +116,6 @@ def test_negative_binomial_quantiles_bracket_the_level():
         assert np.all(ours.cdf(k - 1) < q)
     assert NegativeBinomial(1.0, 1.0, np.array([1.0])).ppf(0.5).tolist() == [0]  # the mass at 0 is exactly 1/2
     assert np.isnan(NegativeBinomial(1.0, 1e-20, np.array([1.0])).ppf(0.5)).all()
-
-
-def test_negative_binomial_is_poisson_of_gamma():
-    rng = np.random.default_rng(0)
-    draws = rng.poisson(rng.gamma(3.0, 1 / 2.0, size=40_000) * 1.5)
-    ours = NegativeBinomial(3.0, 2.0, np.array([1.5]))
-    expected = 40_000 * np.exp(NegativeBinomial(3.0, 2.0, np.full(7, 1.5)).logpmf(np.arange(7)))
-    assert np.all(np.abs(np.bincount(draws)[:7] - expected) < 4 * np.sqrt(expected))
-    assert draws.mean() == pytest.approx(ours.mean()[0], abs=4 * ours.std()[0] / 200)
 
 
 def test_categorical_is_a_multinomial_of_one_trial():
@@ -159,10 +129,9 @@ def test_categorical_is_a_multinomial_of_one_trial():
 
 
 def test_categorical_of_draws():
-    draws = np.stack([P, P[::-1], P[[1, 1, 1]], P])[:, None]
-    ours = Categorical(draws)
-    assert ours.logpmf(np.array([1, 1, 2])).shape == (4, 1, 3)
-    assert ours.logpmf(np.array([1, 1, 2]))[1, 0].tolist() == [np.log(0.05), 0, np.log(0.3)]
+    assert Categorical(np.stack([P, P[::-1]])[:, None]).logpmf(np.array([1, 1, 2]))[1, 0].tolist() == [
+        *(np.log(0.05), 0, np.log(0.3))
+    ]
     assert np.isnan(Categorical([[np.nan, 0.5]]).logpmf([0])).all()
     many = Categorical(np.broadcast_to(P, (20_000, 3, 3)))
     rows = many.rvs(size=many.mean().shape, random_state=np.random.default_rng(0))

@@ -34,24 +34,12 @@ def test_log_beta_ratio(a, b, successes, failures):
     assert log_beta_ratio(a, b, successes, failures) == pytest.approx(float(exact), rel=1e-11, abs=1e-11)
 
 
-def test_naive_difference_of_log_gammas_would_fail():
-    """The reason that log_rising exists: the obvious formula loses the answer at a = 1e15."""
-    from scipy.special import gammaln
-
-    exact = float(mpmath.loggamma(mpmath.mpf(1e15) + 7) - mpmath.loggamma(mpmath.mpf(1e15)))
-    assert gammaln(1e15 + 7) - gammaln(1e15) != pytest.approx(exact, rel=1e-6)
-    assert log_rising(1e15, 7) == pytest.approx(exact, rel=1e-13)
-
-
-@pytest.mark.parametrize(("n", "k"), [([0], [0]), ([980], [437]), ([493472], [251527]), ([3, 4, 5], [0, 4, 2])])
+@pytest.mark.parametrize(
+    ("n", "k"),
+    [(0, 0), (4, 4), (980, 437), (493472, 251527), (10**15, 1), (10**15, 5 * 10**14), (10**12, 0), (130, 64)],
+)
 def test_log_binomial(n, k):
-    exact = sum(mpmath.log(mpmath.binomial(a, b)) for a, b in zip(n, k, strict=True))
-    assert float(np.sum(log_binomial(np.array(n), np.array(k)))) == pytest.approx(float(exact), rel=1e-11, abs=1e-13)
-
-
-@pytest.mark.parametrize(("n", "k"), [(10**15, 1), (10**15, 5 * 10**14), (10**12, 0), (130, 64)])
-def test_log_binomial_of_large_counts(n, k):
-    assert float(log_binomial(n, k)) == pytest.approx(float(mpmath.log(mpmath.binomial(n, k))), rel=1e-12)
+    assert float(log_binomial(n, k)) == pytest.approx(float(mpmath.log(mpmath.binomial(n, k))), rel=1e-12, abs=1e-13)
 
 
 def test_a_sum_that_cancels_is_withheld():
@@ -67,6 +55,7 @@ def test_posterior_of_vectors():
     point = {"w": np.array([0.1, 0.2, 0.3]), "s": 1.5}
     expected = stats.norm([0.0, 1.0, 2.0], 1.0).logpdf(point["w"]).sum() + stats.gamma(2.0).logpdf(1.5)
     assert posterior.logpdf(point) == pytest.approx(expected, rel=1e-13)
+    assert set(posterior) == {"w", "s"}
 
 
 def test_posterior_may_be_joint():
@@ -79,13 +68,3 @@ def test_posterior_may_be_joint():
     draws = posterior.rvs(2000, np.random.default_rng(0))["w"]
     assert np.corrcoef(draws.T)[0, 1] == pytest.approx(0.9, abs=0.03)
     assert posterior.logpdf({"w": [0.3, 0.4]}) == joint.logpdf([0.3, 0.4])
-
-
-def test_posterior_is_joint_and_by_name():
-    posterior = Posterior({"theta": stats.beta(2, 3), "mu": stats.norm(1, 2)})
-    draws = posterior.rvs((4, 500), np.random.default_rng(0))
-    assert {name: values.shape for name, values in draws.items()} == {"theta": (4, 500), "mu": (4, 500)}
-    point = {"theta": 0.3, "mu": 0.5}
-    assert posterior.logpdf(point) == stats.beta(2, 3).logpdf(0.3) + stats.norm(1, 2).logpdf(0.5)
-    assert set(posterior) == {"theta", "mu"}
-    assert posterior["mu"].std() == 2

@@ -9,20 +9,13 @@ import scipy.stats
 
 from bayeszoo.distributions import frozen
 
-AT = [
-    ("norm", ([1.0, -2.0], 0.5), {}),
-    ("t", (4.0,), {"loc": np.array([0.0, 3.0]), "scale": 2.0}),
-    ("gamma", (2.5,), {"scale": 0.2}),
-    ("beta", ([2.0, 0.5], 3.0), {}),
-    ("binom", (7, [0.2, 0.9]), {}),
-    ("poisson", (3.5,), {}),
-]
+AT = [("t", (4.0,), {"loc": np.array([0.0, 3.0])}), ("beta", ([2.0, 0.5], 3.0), {}), ("poisson", (3.5,), {})]
 
 
 @pytest.mark.parametrize(("name", "args", "kwds"), AT)
 def test_methods_are_those_of_scipys_frozen(name, args, kwds):
     ours, theirs = getattr(frozen, name)(*args, **kwds), getattr(scipy.stats, name)(*args, **kwds)
-    density = "logpmf" if name in ("binom", "poisson") else "logpdf"
+    density = "logpmf" if name == "poisson" else "logpdf"
     for method, values in ((density, (2,)), ("cdf", (0.7,)), ("ppf", (0.3,)), ("interval", (0.9,))):
         assert np.array_equal(getattr(ours, method)(*values), getattr(theirs, method)(*values))
     for method in ("mean", "std", "var", "median", "support", "entropy"):

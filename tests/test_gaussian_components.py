@@ -1,6 +1,8 @@
 """Gaussian components of four kinds against SciPy, simulation and chains of Student-t predictives."""
 
 import itertools
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from scipy import stats
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures.base import clusters
-from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper, along
 from tests.gaussian_oracles import KINDS, Chain, dense, scipys_log_density_of_parameters
 
 K, D, KAPPA, NU = 3, 2, 0.7, 4.5
@@ -57,11 +59,8 @@ def check_evidence(kind):
     assert np.allclose(it.log_evidence(rows, assignments), expected, rtol=1e-12)
     assert np.array_equal(it.log_evidence(rows[:0], assignments[:, :0]), np.zeros(6))
     many, z = np.tile(Y, (3, 1)), np.tile(assignments, 13)[:, : 3 * len(Y)]
-    assert np.allclose(
-        it.log_evidence(many, z)[:2],
-        [Chain(kind, M, KAPPA, NU, PSI).log_evidence(many, one) for one in z[:2]],
-        rtol=1e-11,
-    )
+    expected = [Chain(kind, M, KAPPA, NU, PSI).log_evidence(many, one) for one in z[:2]]
+    assert np.allclose(it.log_evidence(many, z)[:2], expected, rtol=1e-11)
 
 
 def check_update(kind):
@@ -151,20 +150,7 @@ def check_moments(kind):
         assert np.allclose(found.scatter[k], expected, rtol=1e-12)
 
 
-CHECKS = (
-    check_density,
-    check_prior_and_posterior_density,
-    check_evidence,
-    check_update,
-    check_mode,
-    check_divergence,
-    check_expected_log_density,
-    check_pairs,
-    check_moments,
-)
-
-
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", [value for name, value in globals().items() if name.startswith("check_")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_agrees_with_the_oracle(kind, check):
     check(kind)
@@ -178,20 +164,13 @@ def shifted(name, change):
 
 def with_mode_of_one_less(self, mode, hyper):
     power = hyper.nu + self.structure.block + 1 + self.structure.repeat * (self.count if self.tied else 1)
-    factor = power / (power - 1)
-    covariances = mode["covariances"] * np.reshape(factor, np.shape(factor) + (1,) * (np.ndim(hyper.psi) - factor.ndim))
-    return {**mode, "covariances": covariances}
+    return {**mode, "covariances": mode["covariances"] * along(power / (power - 1), hyper.psi)}
 
 
 BUGS = {
     "the sample divisor n - 1": (
         "moments",
-        lambda self, found, *_: ComponentMoments(
-            found.n,
-            found.mean,
-            found.scatter * (found.n / (found.n - 1)).reshape(-1, *[1] * (found.scatter.ndim - 1)),
-            self.structure,
-        ),
+        lambda self, found, *_: replace(found, scatter=found.scatter * along(found.n / (found.n - 1), found.scatter)),
         check_moments,
     ),
     "no shrinkage of the scatter": ("growth", lambda self, found, stats: stats.scatter, check_update),
@@ -252,24 +231,6 @@ def test_draws_follow_the_marginals(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_draws_of_covariances_are_scipys(kind):
-    it = components(kind)
-    hyper = it.updated(it.moments(RESP, Y))
-    found = it.rvs(hyper, (4000,), np.random.default_rng(12))["covariances"]
-    rng = np.random.default_rng(13)
-    if kind in ("full", "tied"):
-        nu, psi = (hyper.nu, hyper.psi) if kind == "tied" else (hyper.nu[1], hyper.psi[1])
-        ours = found if kind == "tied" else found[:, 1]
-        theirs = stats.invwishart(nu, psi).rvs(4000, random_state=rng)
-        pairs = [(ours[:, i, j], theirs[:, i, j]) for i, j in ((0, 0), (0, 1), (1, 1))]
-        pairs.append((np.linalg.det(ours), np.linalg.det(theirs)))
-    else:
-        nu, psi, ours = hyper.nu[1], np.atleast_1d(hyper.psi[1]), found[:, 1].reshape(4000, -1)
-        pairs = [(ours[:, j], stats.invgamma(nu / 2, scale=psi[j] / 2).rvs(4000, random_state=rng)) for j in (0, -1)]
-    assert all(stats.ks_2samp(one, other).pvalue > 1e-4 for one, other in pairs)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_rows_near_a_billion_lose_nothing(kind):
     far = GaussianComponents(kind, K, M + 2.0**30, KAPPA, NU, PSI)
     rows = np.round(Y * 2**10) / 2**10  # which adding 2^30 does not round
@@ -300,18 +261,14 @@ def test_the_likelihood_has_no_maximum_without_rows_or_spread(kind):
         it.flat_mode(it.moments(empty, Y))
     flat = np.column_stack([Y[:, 0], np.full(len(Y), 1e9)])
     with (
-        pytest.raises(NumericalError, match=r"do not fill 2 dimensions|is singular") if kind != "spherical" else _calm()
+        pytest.raises(NumericalError, match=r"do not fill 2 dimensions|is singular")
+        if kind != "spherical"
+        else nullcontext()
     ):
         it.flat_mode(it.moments(RESP, flat))
     single = np.eye(K)[np.r_[0, 1, np.full(len(Y) - 2, 2)]]
-    with pytest.raises(NumericalError, match="component 1 is singular") if kind != "tied" else _calm():
+    with pytest.raises(NumericalError, match="component 1 is singular") if kind != "tied" else nullcontext():
         it.flat_mode(it.moments(single, Y))
-
-
-def _calm():
-    import contextlib
-
-    return contextlib.nullcontext()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -335,7 +292,11 @@ def test_collapse_is_seen_in_any_units(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_input_is_refused(kind):
-    with pytest.raises(InputError, match=r"must be > D - 1 = 1|must be > 0") if kind in ("full", "tied") else _calm():
+    with (
+        pytest.raises(InputError, match=r"must be > D - 1 = 1|must be > 0")
+        if kind in ("full", "tied")
+        else nullcontext()
+    ):
         GaussianComponents(kind, K, M, KAPPA, 1.0, PSI)
     bad = np.zeros_like(components(kind).prior.psi)
     with pytest.raises(NumericalError, match="not positive"):
@@ -343,7 +304,7 @@ def test_bad_input_is_refused(kind):
     tiny = Hyper(
         np.tile(M, (K, 1)), np.ones(K), components(kind).prior.nu * 0 + D - 1 + 1e-6, components(kind).prior.psi
     )
-    with pytest.raises(NumericalError, match="cannot be drawn") if kind in ("full", "tied") else _calm():
+    with pytest.raises(NumericalError, match="cannot be drawn") if kind in ("full", "tied") else nullcontext():
         components(kind).rvs(tiny, (50,), np.random.default_rng(0))
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import special, stats
-from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as Peer
 
 import bayeszoo as bz
@@ -129,15 +128,6 @@ def test_pymcs_density_is_that_of_the_steps(kind):
     assert {name: list(model.coords(data)[name]) for name in declared.coords} == {
         name: list(values) for name, values in declared.coords.items()
     }
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_axes_of_parameters(kind):
-    model = weak(kind, K=3)
-    params = random_params(model, FAITHFUL, 0)
-    lengths = {name: len(labels) for name, labels in model.coords(FAITHFUL).items()}
-    for name, values in {**params, **model.derived(params)}.items():
-        assert np.shape(values) == tuple(lengths[axis] for axis in model.dims.get(name, ()))
 
 
 def check_one_component_is_a_gaussian(kind):
@@ -308,18 +298,3 @@ def test_seeded_bugs_of_the_mixture_are_seen(monkeypatch):
             patched.setattr(gaussian_mixtures, "symmetrized", bug)
             with pytest.raises(AssertionError):
                 check_importance_weights("spherical")
-
-
-def test_k_means_is_the_limit():
-    """Spherical, weights alike, variance to 0: responsibilities are Lloyd's labels, and the steps are his."""
-    standard = (FAITHFUL["Y"] - FAITHFUL["Y"].mean(axis=0)) / FAITHFUL["Y"].std(axis=0)
-    data, model = few(FAITHFUL, slice(None)) | {"Y": standard}, MIXTURE(K=4, covariance="spherical")
-    centres = model.start(data, np.random.default_rng(0))["means"]
-    lloyd = KMeans(4, init=centres, n_init=1, tol=0, max_iter=1000).fit(standard)
-    for _ in range(100):
-        params = {"weights": np.full(4, 0.25), "means": centres, "covariances": np.full(4, 1e-9)}
-        each = model.assign(params, data)
-        assert np.all((each < 1e-6) | (each > 1 - 1e-6))
-        centres = model.m_step(model.moments(each, data), flat=True)["means"]
-    assert np.array_equal(np.argmax(each, axis=1), lloyd.labels_)
-    assert np.allclose(centres, lloyd.cluster_centers_, atol=1e-9)

@@ -17,45 +17,28 @@ def table(**columns):
     return {"y": rng.normal(size=n), **columns}
 
 
-def features(n=12, seed=1):
-    return np.random.default_rng(seed).normal(size=(3, n))
+A, B, C = np.random.default_rng(1).normal(size=(3, 12))
+CONSTANT = np.full(12, 3.0)
 
 
-def test_independent_columns_are_each_identified():
-    a, b, c = features()
-    frame = identified(RIDGE(), table(a=a, b=b, c=c))
-    assert list(frame.index) == ["w[(intercept)]", "w[a]", "w[b]", "w[c]"]
-    assert np.array_equal(frame.to_numpy(), np.eye(4))
-
-
-def test_of_identical_columns_the_sum_is_identified():
-    a, b, _ = features()
-    assert list(identified(RIDGE(), table(a=a, b=b, c=a)).index) == ["w[(intercept)]", "w[a] + w[c]", "w[b]"]
-
-
-def test_multiples_and_other_signs():
-    a, b, _ = features()
-    assert list(identified(RIDGE(), table(a=a, b=b, c=-2.5 * a)).index)[1] == "w[a] - 2.5 w[c]"
-
-
-def test_a_sum_of_two_columns():
-    a, b, _ = features()
-    names = list(identified(RIDGE(), table(a=a, b=b, c=a + b)).index)
-    assert names == ["w[(intercept)]", "w[a] + w[c]", "w[b] + w[c]"]
-
-
-def test_a_constant_column_is_not_told_from_the_intercept():
-    a, b, _ = features()
-    names = list(identified(RIDGE(), table(a=a, b=b, c=np.full(12, 3.0))).index)
-    assert names == ["w[(intercept)] + 3 w[c]", "w[a]", "w[b]"]
-    alone = list(identified(RIDGE(intercept=False), table(a=a, b=b, c=np.full(12, 3.0))).index)
-    assert alone == ["w[a]", "w[b]", "w[c]"]
+@pytest.mark.parametrize(
+    ("model", "third", "sums"),
+    [
+        (RIDGE(), C, ["w[(intercept)]", "w[a]", "w[b]", "w[c]"]),
+        (RIDGE(), A, ["w[(intercept)]", "w[a] + w[c]", "w[b]"]),
+        (RIDGE(), -2.5 * A, ["w[(intercept)]", "w[a] - 2.5 w[c]", "w[b]"]),
+        (RIDGE(), A + B, ["w[(intercept)]", "w[a] + w[c]", "w[b] + w[c]"]),
+        (RIDGE(), CONSTANT, ["w[(intercept)] + 3 w[c]", "w[a]", "w[b]"]),
+        (RIDGE(intercept=False), CONSTANT, ["w[a]", "w[b]", "w[c]"]),
+    ],
+)
+def test_the_sums_that_are_identified(model, third, sums):
+    assert list(identified(model, table(a=A, b=B, c=third)).index) == sums
 
 
 def test_units_do_not_matter():
-    a, b, _ = features()
     model = RIDGE(scale=(1e12, 1.0, 1e-12), center=(2.0, 0.0, 2e-12))
-    names = list(identified(model, table(a=1e12 * a, b=b, c=1e-12 * a)).index)
+    names = list(identified(model, table(a=1e12 * A, b=B, c=1e-12 * A)).index)
     assert names[1] == "w[a] + 1e-24 w[c]"
 
 
@@ -81,8 +64,7 @@ def test_a_wrong_coefficient_would_be_seen():
 
 
 def test_the_note():
-    a, b, _ = features()
-    data = bz.read(RIDGE, table(a=a, b=b, c=a))
+    data = bz.read(RIDGE, table(a=A, b=B, c=A))
     model = RIDGE()
     found = identify(model.equations(model.statistics(data))[0], np.ones(4))
     assert found.note(["(intercept)", "a", "b", "c"]) == (

@@ -104,12 +104,6 @@ def test_numba_gives_the_same_numbers():
     assert np.allclose(gradient, of_other, rtol=1e-11, atol=1e-11 * np.abs(gradient).max())
 
 
-def test_names_of_axes_are_optional():
-    one, other = (Density(declared(2, tied, named=False)[0], "FAST_COMPILE") for tied in (False, True))
-    assert [one.constrain(one.start)[name].shape for name in one.names] == [(3,), (3, 2, 2), (3, 2)]
-    assert [other.constrain(other.start)[name].shape for name in other.names] == [(3,), (2, 2), (3, 2)]
-
-
 @pytest.mark.parametrize(("D", "tied"), [(2, False), (2, True), (1, False)])
 def test_draws_are_scipys(D, tied):
     nu, psi, centre = prior(D)
@@ -130,16 +124,6 @@ def test_draws_are_scipys(D, tied):
         K * D + sigma.shape[1]
     )
     assert np.abs(among).max() < 0.08
-
-
-def test_one_matrix_is_as_before():
-    nu, psi, _ = prior(3)
-    with pm.Model() as model:
-        InverseWishart("Sigma", nu, psi)
-    density = Density(model, "FAST_COMPILE")
-    x = np.random.default_rng(0).normal(size=6)
-    expected = stats.invwishart(nu, psi).logpdf(density.constrain(x)["Sigma"])
-    assert density.constrained_joint(x)[0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("operation", [densities.InverseWishartDensities, densities.ScaledNormalDensities])

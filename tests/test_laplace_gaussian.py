@@ -5,7 +5,7 @@ import functools
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.lasso.coefficient import LaplaceGaussian
@@ -93,22 +93,6 @@ def closed(a, c, b):
 
 
 @pytest.mark.parametrize(("a", "c", "b"), MODERATE)
-def test_the_closed_form_is_the_integral(a, c, b):
-    """Of the two oracles: mpmath's quadrature knows nothing of normal distributions."""
-    exact = closed(a, c, b)
-    with mp.workdps(25):
-        whole, above = by_quadrature(a, c, b), by_quadrature(a, c, b, low=0)
-        mean = by_quadrature(a, c, b, power=1) / whole
-        std = mp.sqrt(by_quadrature(a, c, b, power=2) / whole - mean**2)
-        below = by_quadrature(a, c, b, high=0.4) / whole
-        assert abs(mp.log(whole) - exact.log_normalizer()) < 1e-18
-        assert abs(mean - exact.moments()[0]) < 1e-18
-        assert abs(std - exact.moments()[1]) < 1e-18
-        assert abs(above / whole - exact.positive()) < 1e-18
-        assert abs(below - exact.tails(0.4)[0]) < 1e-13  # 0.4 is not 2/5
-
-
-@pytest.mark.parametrize(("a", "c", "b"), MODERATE)
 def test_against_quadrature(a, c, b):
     ours = LaplaceGaussian(a, c, b)
     with mp.workdps(20):
@@ -181,75 +165,36 @@ def test_a_wide_prior_leaves_the_normal_distribution(c):
         assert float(ours.logpdf(x)) == pytest.approx(normal.logpdf(x), rel=1e-13)
 
 
-def test_the_normalizer_is_the_evidence():
-    """Over the centre, a sum of prior and noise, the predictive density integrates to one."""
-    a, b = 1.7, 0.6
-
-    def density(c):
-        return np.exp(LaplaceGaussian(a, c, b).log_normalizer) / (2 * b * np.sqrt(2 * np.pi / a))
-
-    assert integrate.quad(density, -20, 20, points=[0], epsabs=1e-12)[0] == pytest.approx(1.0, abs=1e-10)
-    draws = stats.laplace(scale=b).rvs(4000, random_state=0) + stats.norm(scale=a**-0.5).rvs(4000, random_state=1)
-    mesh = np.linspace(-9, 9, 3001)
-    cdf = integrate.cumulative_simpson(density(mesh), x=mesh, initial=0.0)
-    assert stats.kstest(draws, lambda x: np.interp(x, mesh, cdf)).pvalue > 1e-3
-    assert stats.kstest(1.15 * draws, lambda x: np.interp(x, mesh, cdf)).pvalue < 1e-3
-
-
 @pytest.mark.parametrize("parameters", [(2.0, 0.7, 0.5), (2.0, -0.3, 1.5), (1e-8, 1.0, 2.0), (1e8, -3e-4, 2e-5)])
 def test_draws(parameters):
-    """And what is not drawn from the distribution is seen: too wide, moved, reflected, of another prior."""
     ours = LaplaceGaussian(*parameters)
     draws = ours.rvs(20_000, np.random.default_rng(0))
     assert stats.kstest(draws, ours.cdf).pvalue > 1e-3
-    error = ours.std() / np.sqrt(20_000)
-    assert abs(np.mean(draws) - ours.mean()) < 4 * error
-    centre, std = ours.mean(), ours.std()
-    a, c, b = parameters
-    bugs = [centre + 1.1 * (draws - centre), draws + 0.2 * std]
-    bugs += [LaplaceGaussian(a, c, 2 * b).rvs(20_000, np.random.default_rng(0))]
-    bugs += [-draws] if abs(centre) > 0.1 * std else []
-    assert all(stats.kstest(bug, ours.cdf).pvalue < 1e-5 for bug in bugs)
-
-
-@pytest.mark.parametrize(
-    "bug",
-    [
-        lambda a, c, b: LaplaceGaussian(a, c, 1 / b),  # a rate for a scale
-        lambda a, c, b: LaplaceGaussian(1 / a, c, b),  # a variance for a precision
-        lambda a, c, b: LaplaceGaussian(a**0.5, c, b),  # a standard deviation
-        lambda a, c, b: LaplaceGaussian(a, -c, b),
-        lambda a, c, b: LaplaceGaussian(a, a * c, b),  # the pull for the centre
-        lambda a, c, b: LaplaceGaussian(a, c, b * (1 + 1e-9)),
-    ],
-)
-def test_the_oracle_sees_a_wrong_parametrization(bug):
-    a, c, b = 2.0, 0.7, 0.5
-    assert off(bug(a, c, b).mean(), closed(a, c, b).moments()[0]) > 1e-10
-    assert off(LaplaceGaussian(a, c, b).mean(), closed(a, c, b).moments()[0]) < 1e-13
+    assert abs(np.mean(draws) - ours.mean()) < 4 * ours.std() / np.sqrt(20_000)
+    wider = ours.mean() + 1.1 * (draws - ours.mean())
+    assert stats.kstest(wider, ours.cdf).pvalue < 1e-5
 
 
 def test_shapes():
-    ours = LaplaceGaussian(np.array([0.0, 1.0, 2.0]), 0.3, np.array([[1.0], [2.0]]))
+    ours, one = (
+        LaplaceGaussian(np.array([0.0, 1.0, 2.0]), 0.3, np.array([[1.0], [2.0]])),
+        LaplaceGaussian(1.0, 2.0, 3.0),
+    )
     rng = np.random.default_rng(0)
     for values in (ours.mean(), ours.std(), ours.ppf(0.3), ours.cdf(0.1)):
         assert values.shape == (2, 3)
     assert ours.log_normalizer.shape == ours.logpdf(0.2).shape == (2, 3)
     assert ours.rvs((5, 2, 3), rng).shape == (5, 2, 3)
+    moved = LaplaceGaussian(1.0, 2.0, 3.0, loc=7.0)
+    assert (moved.mean(), moved.ppf(0.3)) == (7 + one.mean(), 7 + one.ppf(0.3))
+    assert (moved.cdf(8.0), moved.logpdf(8.0)) == (one.cdf(1.0), one.logpdf(1.0))
     assert ours.rvs(random_state=rng).shape == (2, 3)
     assert ours.cdf(np.zeros((4, 1, 1))).shape == (4, 2, 3)
-    one = LaplaceGaussian(1.0, 2.0, 3.0)
     assert one.mean().shape == ()
     assert one.rvs(7, rng).shape == (7,)
     assert float(ours.mean()[1, 2]) == float(LaplaceGaussian(2.0, 0.3, 2.0).mean())
     with pytest.raises(ValueError, match="does not end in the shape"):
         ours.rvs((5, 2), rng)
-
-
-def test_draws_of_arrays_are_elementwise():
-    centres = np.array([-2.0, 0.1, 3.0])
-    draws = LaplaceGaussian(1.0, centres, 0.7).rvs((5000, 3), np.random.default_rng(3))
-    assert all(stats.kstest(draws[:, j], LaplaceGaussian(1.0, centres[j], 0.7).cdf).pvalue > 1e-3 for j in range(3))
 
 
 def test_ends():

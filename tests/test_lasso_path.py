@@ -33,13 +33,6 @@ def test_it_begins_where_the_first_weight_leaves_zero():
     assert (beyond[TERMS].to_numpy() != 0).sum() == 1
 
 
-def test_a_point_of_the_path_is_the_map_of_that_prior():
-    path = bz.lasso_path(MODEL, DIABETES, b=[0.3])
-    model = replace(MODEL, b=0.3)
-    found = model.map(model.statistics(DIABETES))["w"]
-    assert np.allclose(path.iloc[0, 2:].to_numpy(), found, rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

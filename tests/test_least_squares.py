@@ -7,7 +7,7 @@ import scipy
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.least_squares import fitted, solve, unique
-from bayeszoo.families.statistics.factored import FactoredMoments, downdated, triangular
+from bayeszoo.families.statistics.factored import FactoredMoments
 
 
 def rows(n, k, seed=0, offset=0.0):
@@ -42,7 +42,7 @@ def test_the_factor_is_one_of_the_scatter(n, k):
 
 @pytest.mark.parametrize("at", [0, 1, 7, 39, 40])
 def test_parts_pool_to_the_whole(at):
-    columns, outcome = rows(40, 3, offset=1e6)
+    columns, outcome = rows(40, 3, offset=1e9)
     parts = moments(columns[:at], outcome[:at]), moments(columns[at:], outcome[at:])
     assert_same(parts[0] + parts[1], moments(columns, outcome))
     assert_same(parts[1] + parts[0], moments(columns, outcome))
@@ -72,12 +72,6 @@ def test_columns_of_very_different_size_are_taken_away():
     assert_same(left, moments(columns[3:], outcome[3:]), 1e-9)
 
 
-def test_discounted_twice_is_the_rows_twice():
-    columns, outcome = rows(12, 2)
-    whole = moments(columns, outcome)
-    assert_same(whole.discounted(2.0), whole + whole)
-
-
 def test_designs_in_other_units_do_not_add_up():
     columns, outcome = rows(5, 2)
     with pytest.raises(InputError, match="different units"):
@@ -103,13 +97,6 @@ def test_a_factor_keeps_what_the_scatter_loses():
     assert 0.5 < smallest / exact < 1.5
     gram = np.linalg.eigvalsh(root.T @ root)[0]
     assert not 0.5 < np.sqrt(abs(gram)) / exact < 1.5
-
-
-def test_triangular_and_downdated_are_inverse():
-    rng = np.random.default_rng(1)
-    kept, removed = rng.standard_normal((20, 4)), rng.standard_normal((3, 4))
-    found = downdated(triangular(np.vstack([kept, removed])), removed)
-    assert np.allclose(found.T @ found, kept.T @ kept, rtol=1e-11)
 
 
 def dense(design, outcome, mean, root):
@@ -161,20 +148,6 @@ def test_the_evidence_of_nearly_equal_columns_is_right_or_said_not_to_be(gap, ta
     error = abs(value - evidence_in_many_digits(design, outcome, tau))
     assert error <= 1e-9 + 10 * found.rounding
     assert found.rounding < 1e-6 or gap * tau > 1e-7
-
-
-def test_normal_equations_are_wrong_where_the_solution_is_right():
-    rng = np.random.default_rng(4)
-    first = rng.standard_normal(8)
-    design = np.column_stack([first, first + 1e-12 * rng.standard_normal(8)])
-    outcome, tau = rng.standard_normal(8), 1e6
-    exact = evidence_in_many_digits(design, outcome, tau)
-    found = solve(design, outcome, np.zeros(2), tau * np.eye(2))
-    assert abs(-4 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2 - exact) < 1e-9
-    normal = np.eye(2) + tau**2 * design.T @ design
-    moment = tau * design.T @ outcome
-    squares = outcome @ outcome - moment @ np.linalg.solve(normal, moment)
-    assert abs(-4 * np.log(2 * np.pi) - (squares + np.linalg.slogdet(normal)[1]) / 2 - exact) > 1e-4
 
 
 def test_least_squares_and_rank():

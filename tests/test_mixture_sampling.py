@@ -208,9 +208,3 @@ def test_one_component_is_sampled_although_its_weight_cannot_move():
     exact = Enumeration.of(GAUSSIAN(K=1), OVERLAPPING).draw((4, 5000), np.random.default_rng(0))["means"]
     assert tree.attrs["status"] == "ok"
     assert _largest_z({"means": tree["posterior"]["means"].to_numpy()}, {"means": exact}) < 4.4
-
-
-def test_enumeration_is_compared_with_other_methods():
-    table = bz.compare(PRIOR, OVERLAPPING, methods=["enumerate", "map"], seed=1)
-    assert set(table["status"]) == {"ok"}
-    assert table.query("method == 'enumerate'")["p_positive"].between(0, 1).all()

@@ -21,17 +21,8 @@ _ERROR = 1e-10
 
 
 class CovarianceMarginals:
-    """Each entry of an inverse-Wishart matrix by itself: arrays of shape (D, D).
+    """Each entry of InvWishart(nu, Psi) by itself: arrays of shape (D, D).
 
-    Parameters
-    ----------
-    nu : float
-        Degrees of freedom, > D - 1.
-    Psi : array_like
-        Scale matrix of shape (D, D).
-
-    Notes
-    -----
     A variance is inverse-gamma of shape a = (nu - D + 1) / 2 and scale Psi_jj / 2. Where the variances of the scale
     matrix are 1 and its covariance is r, a covariance is b / (2 g) with independent g ~ Gamma(a, 1) and
     b ~ t_(2a + 1)(r, (1 - r^2) / (2a + 1)), for the variance is 1 / (2 g) and b the regression of one variable on the
@@ -70,21 +61,23 @@ class CovarianceMarginals:
 
     def cdf(self, x: Any) -> np.ndarray:
         """Cumulative probability at ``x``, of shape (..., D, D)."""
-        return self._each(x, self._cdf_of_variance, self._covariance.cdf)
 
-    def _cdf_of_variance(self, x: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.where(x <= 0, 0.0, _gamma_exceeds(self._shape, self._scale / np.maximum(x, 0.0)))
+        def of_variance(x: np.ndarray) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return np.where(x <= 0, 0.0, _gamma_exceeds(self._shape, self._scale / np.maximum(x, 0.0)))
+
+        return self._each(x, of_variance, self._covariance.cdf)
 
     def logpdf(self, x: Any) -> np.ndarray:
         """Log density at ``x``, of shape (..., D, D); NaN, withheld, far out in the tail of a covariance."""
-        log_density = self._each(x, self._log_density_of_variance, self._covariance.logpdf)
+
+        def of_variance(x: np.ndarray) -> np.ndarray:
+            safe = np.where(x <= 0, 1.0, x)
+            return np.where(x <= 0, -np.inf, _log_density_of_log_g(self._shape, self._scale / safe) - np.log(safe))
+
+        log_density = self._each(x, of_variance, self._covariance.logpdf)
         log_density[..., *self._off] -= np.log(self._unit[self._off])
         return log_density
-
-    def _log_density_of_variance(self, x: np.ndarray) -> np.ndarray:
-        safe = np.where(x <= 0, 1.0, x)
-        return np.where(x <= 0, -np.inf, _log_density_of_log_g(self._shape, self._scale / safe) - np.log(safe))
 
     def ppf(self, q: float) -> np.ndarray:
         """Quantiles, of shape (D, D); those of variances are inf beyond the largest float."""
@@ -120,13 +113,9 @@ def _gamma_exceeds(shape: float, x: np.ndarray) -> np.ndarray:
 
 
 class _Covariance:
-    """The covariances of 2 x 2 inverse-Wishart matrices whose scale matrices are [[1, r], [r, 1]].
+    """The covariances of 2 x 2 inverse-Wishart matrices whose scale matrices are [[1, r], [r, 1]], r of shape (n,).
 
-    Parameters
-    ----------
-    shape : float
-        Of the inverse-gamma distribution of a variance: the degrees of freedom are nu = 2 shape + 1.
-    r : ndarray of shape (n,)
+    ``shape`` is that of the inverse-gamma distribution of a variance: the degrees of freedom are nu = 2 shape + 1.
     """
 
     def __init__(self, shape: float, r: np.ndarray) -> None:

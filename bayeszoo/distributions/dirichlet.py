@@ -15,34 +15,15 @@ from bayeszoo.distributions.special import deviance, log_beta_ratio, log_binomia
 from bayeszoo.errors import NumericalError
 
 
-def _sums_to_the_right(values: np.ndarray) -> np.ndarray:
-    """Sum of all entries after each one but the last, along the last axis."""
-    return np.cumsum(values[..., :0:-1], axis=-1)[..., ::-1]
-
-
 def log_dirichlet_ratio(alpha: Any, counts: Any) -> np.ndarray:
-    """Log of B(alpha + counts) / B(alpha): the evidence of a Dirichlet prior and ordered categorical data.
+    """Log of B(alpha + counts) / B(alpha), (..., K): the evidence of a Dirichlet prior and ordered categorical data.
 
-    Parameters
-    ----------
-    alpha : array_like
-        Positive, of shape (..., K).
-    counts : array_like
-        Non-negative, of shape (..., K); the two broadcast.
-
-    Returns
-    -------
-    ndarray
-        Of the broadcast shape without its last axis.
-
-    Notes
-    -----
     "The first category or a later one; if later, the second or a later one; ...": the ratio is a product of Beta
     ratios, each at most 1, so that their logarithms do not cancel.
     """
     alpha, counts = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(counts, dtype=np.float64))
-    later = _sums_to_the_right(alpha), _sums_to_the_right(counts)
-    return np.sum(log_beta_ratio(alpha[..., :-1], later[0], counts[..., :-1], later[1]), axis=-1)
+    later = (np.cumsum(values[..., :0:-1], axis=-1)[..., ::-1] for values in (alpha, counts))
+    return np.sum(log_beta_ratio(alpha[..., :-1], next(later), counts[..., :-1], next(later)), axis=-1)
 
 
 def log_multinomial(counts: Any) -> np.ndarray:
@@ -55,8 +36,6 @@ def log_multinomial(counts: Any) -> np.ndarray:
 def draw_dirichlet(alpha: np.ndarray, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Draw Dirichlet vectors along the last axis, an array of shape ``(*size, *alpha.shape)``.
 
-    Notes
-    -----
     A Gamma(a) variable is a Gamma(a + 1) variable times U ** (1 / a); in logarithms that never underflows. The
     largest power is divided out before dividing by ``a``, for a power of 1e-310 is infinite.
     """
@@ -102,8 +81,6 @@ class Dirichlet:
     def logpdf(self, p: Any) -> float:
         """Log density at ``p``, of the shape of ``alpha``: all rows together, with every constant.
 
-        Notes
-        -----
         By Stirling's series around p = alpha / sum(alpha): the terms of the textbook's formula are as large as alpha,
         and would cancel. NaN where the density has no limit: one entry 0 with alpha < 1, another with alpha > 1.
         """
@@ -121,13 +98,7 @@ class Dirichlet:
         return float(each - np.sum(log_peak(total) + np.log(total)))
 
     def mode(self) -> np.ndarray:
-        """Return the mode, (alpha - 1) / sum(alpha - 1), of the shape of ``alpha``; on the edge where an alpha is 1.
-
-        Raises
-        ------
-        NumericalError
-            Where there is none: the density is flat, or unbounded.
-        """
+        """Return the mode, (alpha - 1) / sum(alpha - 1), of the shape of ``alpha``; on the edge where an alpha is 1."""
         above = self.alpha - 1
         self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
         self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")

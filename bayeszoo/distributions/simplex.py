@@ -12,19 +12,9 @@ from bayeszoo.errors import NumericalError
 
 
 def log_density(p: Any, alpha: Any) -> np.ndarray:
-    """Log Dirichlet density of each row, every constant kept.
+    """Log Dirichlet density of each row of ``p`` (..., K), every constant kept: shape (...).
 
-    Parameters
-    ----------
-    p : array_like
-        Shape (..., K), summing to 1 along the last axis.
-    alpha : array_like
-        Broadcasts against ``p``; > 0.
-
-    Returns
-    -------
-    ndarray
-        Shape (...). On the edge: -inf where an entry is 0 whose alpha is above 1, inf where it is below.
+    On the edge: -inf where an entry is 0 whose alpha is above 1, inf where it is below.
     """
     p, alpha = np.broadcast_arrays(np.asarray(p, dtype=np.float64), np.asarray(alpha, dtype=np.float64))
     constant = gammaln(alpha.sum(axis=-1)) - gammaln(alpha).sum(axis=-1)
@@ -46,19 +36,8 @@ def divergence(alpha: Any, prior: Any) -> float:
 def mode(counts: np.ndarray, prior: Any, what: str) -> np.ndarray:
     """Return the mode of each row's posterior Dirichlet(prior + counts): counts with pseudo-counts, normalized.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (..., K)
-        Expected counts, >= 0.
-    prior : float or array_like
-        Prior concentration; 1 gives the maximum of the likelihood.
-    what : str
-        Names the row in the message.
-
-    Raises
-    ------
-    NumericalError
-        When a pseudo-count takes an entry below 0, where the density is unbounded, or a row has no counts at all.
+    A prior of 1 gives the maximum of the likelihood; ``what`` names the row in the message where a pseudo-count takes
+    an entry below 0, where the density is unbounded, or a row has no counts at all.
     """
     above = counts + (np.asarray(prior, dtype=np.float64) - 1)
     total = above.sum(axis=-1, keepdims=True)

@@ -21,15 +21,7 @@ def _stirling_remainder(x: np.ndarray) -> np.ndarray:
 
 
 def log_rising(a: Any, n: Any) -> np.ndarray:
-    """Log of the rising factorial, log Gamma(a + n) - log Gamma(a).
-
-    Parameters
-    ----------
-    a : array_like
-        Positive base.
-    n : array_like
-        Non-negative number of factors.
-    """
+    """Log of the rising factorial, log Gamma(a + n) - log Gamma(a), for a > 0 and n >= 0."""
     a, n = np.asarray(a, dtype=np.float64), np.asarray(n, dtype=np.float64)
     small = scipy.special.gammaln(a + n) - scipy.special.gammaln(a)
     base = np.maximum(a, _LARGE)
@@ -46,19 +38,11 @@ def log_peak(x: Any) -> np.ndarray:
 
 
 def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
-    """Return x log(x / mean) - (x - mean), without cancellation where x is near the mean.
+    """Return x log(x / mean) - (x - mean) of numbers >= 0, without cancellation where x is near the mean.
 
-    Parameters
-    ----------
-    x, mean : array_like
-        Non-negative.
-    difference : array_like, optional
-        x - mean, where it is known to more digits than the two.
-
-    Notes
-    -----
-    Loader (2000), Fast and accurate computation of binomial probabilities: with it the logarithm of a mass is the sum
-    of terms of its own size, and not of terms as large as the counts.
+    ``difference`` is x - mean, where it is known to more digits than the two. Loader (2000), Fast and accurate
+    computation of binomial probabilities: with it the logarithm of a mass is the sum of terms of its own size, and not
+    of terms as large as the counts.
     """
     x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
     difference = x - mean if difference is None else np.asarray(difference, dtype=np.float64)
@@ -83,8 +67,6 @@ def log_negative_binomial(k: Any, a: Any, rate: Any, exposure: Any) -> np.ndarra
 def log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> np.ndarray:
     """Log mass at ``k`` of n trials whose probability is drawn from Beta(a, b).
 
-    Notes
-    -----
     Two negative binomial counts of one rate, given their sum, are beta-binomial, whatever the rate; at this one they
     are near their means.
     """
@@ -96,8 +78,6 @@ def log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> np.ndarray:
 def log_beta_ratio(a: Any, b: Any, successes: Any, failures: Any) -> np.ndarray:
     """Log of B(a + successes, b + failures) / B(a, b): the evidence of a Beta prior and ordered binary data.
 
-    Notes
-    -----
     The evidence of the counts, divided by the number of orders: both logarithms are negative, and do not cancel.
     """
     a, b, s, f = (np.asarray(value, dtype=np.float64) for value in (a, b, successes, failures))
@@ -114,11 +94,7 @@ def log_binomial(n: Any, k: Any) -> np.ndarray:
 
 
 def sum_or_nan(value: float, first: float, second: float, tolerance: float = 1e-9) -> float:
-    """Add to a value two numbers that may cancel.
-
-    Where they are each other's opposite nothing is lost; NaN where rounding alone could exceed ``tolerance`` relative
-    to max(1, |sum|).
-    """
+    """Add to a value two numbers that may cancel; NaN where rounding could exceed ``tolerance`` of max(1, |sum|)."""
     total = value + (first + second)
     lost = 0.0 if first == -second else 4 * np.finfo(np.float64).eps * max(abs(first), abs(second))
     return total if lost <= tolerance * max(1.0, abs(total)) else math.nan

@@ -212,8 +212,7 @@ def gaussian(name: str, solution: Solution) -> Posterior:
 def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: float, scale: float) -> Posterior:
     """Return a vector and a variance, jointly: variance ~ InvGamma(shape, scale), vector | variance ~ N.
 
-    The mean of the solution is that of the vector, and its covariance times the variance is the vector's given the
-    variance.
+    The vector has the solution's mean, and given the variance the solution's covariance times it.
     """
     inverse_gamma = frozen.invgamma(shape, scale=scale)
     student = frozen.t(2 * shape, solution.mean, math.sqrt(scale / shape) * solution.sd)

@@ -62,7 +62,10 @@ def ngrams(
     >>> ngrams("Banana")
     {'source': ['a', 'b', 'n'], 'target': ['n', 'a', 'a'], 'count': [2, 1, 2]}
     """
-    _check_options(order, unit)
+    if isinstance(order, float) or order not in range(1, _MAX_ORDER + 1):
+        raise InputError(f"order must be a whole number from 1 to {_MAX_ORDER}, got {shown(order)}")
+    if unit not in get_args(Unit):
+        raise InputError(f"unit must be one of {', '.join(get_args(Unit))}, got {shown(unit)}")
     documents = [_symbols(document, unit) for document in _documents(text)]
     _check_lengths(documents, order, unit)
     if classes is not None:
@@ -71,12 +74,8 @@ def ngrams(
     runs: Counter[tuple[str, ...]] = Counter()
     for symbols in documents:
         runs.update(zip(*(symbols[k:] for k in range(order + 1)), strict=False))  # shorter by one each
-    sources = [between.join(run[:-1]) for run in sorted(runs)]
-    return {
-        "source": sources,
-        "target": [run[-1] for run in sorted(runs)],
-        "count": [runs[run] for run in sorted(runs)],
-    }
+    rows = [(between.join(run[:-1]), run[-1], runs[run]) for run in sorted(runs)]
+    return {name: [row[k] for row in rows] for k, name in enumerate(("source", "target", "count"))}
 
 
 def vowel_or_consonant(letter: str) -> str:
@@ -96,13 +95,6 @@ def vowel_or_consonant(letter: str) -> str:
     return "vowel" if base in "aeiou" else "consonant"
 
 
-def _check_options(order: Any, unit: Any) -> None:
-    if isinstance(order, float) or order not in range(1, _MAX_ORDER + 1):
-        raise InputError(f"order must be a whole number from 1 to {_MAX_ORDER}, got {shown(order)}")
-    if unit not in get_args(Unit):
-        raise InputError(f"unit must be one of {', '.join(get_args(Unit))}, got {shown(unit)}")
-
-
 def _documents(text: str | Sequence[str]) -> list[str]:
     documents = [text] if isinstance(text, str) else text
     if not isinstance(documents, list | tuple) or not all(isinstance(document, str) for document in documents):
@@ -119,12 +111,9 @@ def _symbols(document: str, unit: Unit) -> Sequence[str]:
     folded = unicodedata.normalize("NFC", composed.casefold())
     if unit == "letter":
         return [character for character in folded if character.isalpha()]
-    words = "".join(character if _in_word(character) else " " for character in folded.replace("\u2019", "'"))
-    return [word for word in (run.strip("'") for run in words.split()) if word]
-
-
-def _in_word(character: str) -> bool:
-    return character.isalpha() or character == "'" or unicodedata.category(character).startswith("M")
+    marks = {c for c in folded if not c.isalpha() and not unicodedata.category(c).startswith("M")} - {"'", "\u2019"}
+    words = folded.translate({ord(mark): " " for mark in marks} | {0x2019: "'"}).split()
+    return [word for word in (run.strip("'") for run in words) if word]
 
 
 def _check_lengths(documents: Sequence[Sequence[str]], order: int, unit: Unit) -> None:

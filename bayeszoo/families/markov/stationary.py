@@ -58,11 +58,10 @@ def stationary(transition: Any) -> np.ndarray:
     Raises
     ------
     InputError
-        When a matrix is not square, an entry is negative, or a row does not sum to one within 1e-8: nothing is
-        renormalized.
+        When a matrix is not square, an entry is negative, or a row does not sum to one within 1e-8.
     NumericalError
-        When a chain has several closed classes, and so no unique stationary distribution; or when probabilities are
-        so small that products of them underflow.
+        When a chain has several closed classes, and so no unique stationary distribution; or when products of
+        probabilities underflow.
 
     Examples
     --------
@@ -153,7 +152,7 @@ def _closed_class(pattern: np.ndarray, alike: np.ndarray, draws: Sequence[int]) 
 
 
 def _first(items: list[Any], most: int) -> str:
-    return ", ".join(map(str, items[:most])) + (", ..." if len(items) > most else "")
+    return ", ".join(map(str, [*items[:most], *["..."] * (len(items) > most)]))
 
 
 def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance: float = 1e-12) -> pd.DataFrame:
@@ -262,6 +261,7 @@ def _edge_table(edges: Any) -> Table:
 
 
 def _unzipped(edges: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the columns of a sequence of tuples, all of two or all of three."""
     width = len(edges[0]) if edges and isinstance(edges[0], list | tuple) else 2
     for number, edge in enumerate(edges):
         if not isinstance(edge, list | tuple) or len(edge) != width or width not in (2, 3):

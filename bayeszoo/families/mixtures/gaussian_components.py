@@ -31,18 +31,10 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class ComponentMoments:
-    """Expected counts, means and scatters of K components. Moments of other rows, ``+``, pool as `Moments` do.
+    """Expected counts (K,), means (K, D) and scatters of K components; ``+`` pools those of other rows as `Moments` do.
 
-    Attributes
-    ----------
-    n : ndarray of shape (K,)
-        Expected number of rows.
-    mean : ndarray of shape (K, D)
-        Their weighted means; of an empty component any point.
-    scatter : ndarray of shape (K, D, D), (K, D) or (K,)
-        Weighted scatter about the mean: a matrix, its diagonal, or the trace.
-    structure : Structure
-        How scatters are written.
+    The mean of an empty component is any point. A weighted scatter about the mean is written as the structure says: a
+    matrix (K, D, D), its diagonal (K, D) or the trace (K,).
     """
 
     n: np.ndarray
@@ -62,13 +54,9 @@ class ComponentMoments:
 class Hyper:
     """Parameters of the distributions of K components: Sigma ~ InvWishart(nu, psi), mu | Sigma ~ N(m, Sigma / kappa).
 
-    Attributes
-    ----------
-    m, kappa : ndarray of shape (K, D), (K,)
-        Centre of each mean, and how many rows it is worth.
-    nu, psi : ndarray of shape (K,), (K, D, D)
-        Degrees of freedom and scale matrix. Diagonal: psi (K, D), each variance ~ InvGamma(nu / 2, psi / 2).
-        Spherical: psi (K,), likewise. Tied: shapes (), (D, D).
+    m (K, D) is the centre of each mean, kappa (K,) how many rows it is worth; nu (K,) and psi (K, D, D) are degrees of
+    freedom and scale matrix. Diagonal: psi (K, D), each variance ~ InvGamma(nu / 2, psi / 2). Spherical: psi (K,),
+    likewise. Tied: shapes (), (D, D).
     """
 
     m: np.ndarray
@@ -83,25 +71,12 @@ def along(values: Any, like: np.ndarray) -> np.ndarray:
 
 
 class GaussianComponents:
-    """The prior of the means and covariances of Gaussian components, and what follows from it.
+    """The prior of the means and covariances of K Gaussian components, and what follows from it.
 
     Means have shape (..., K, D). Covariances have shape (..., K, D, D) if full, (..., D, D) if tied, (..., K, D) if
-    diagonal (variances), (..., K) if spherical; leading axes are draws.
-
-    Parameters
-    ----------
-    kind : str
-        ``"full"``, ``"tied"``, ``"diagonal"`` or ``"spherical"``.
-    count : int
-        K.
-    m : ndarray of shape (D,)
-        Prior mean of each mean.
-    kappa : float
-        How many rows it is worth, > 0.
-    nu : float
-        Degrees of freedom, > 0; of matrices > D - 1.
-    psi : ndarray of shape (D, D)
-        Scale matrix. Diagonal covariances use its diagonal, spherical ones the mean of that.
+    diagonal (variances), (..., K) if spherical; leading axes are draws. Each mean ~ N(m, covariance / kappa) and each
+    covariance ~ InvWishart(nu, psi), nu > D - 1 of matrices; of psi (D, D) diagonal covariances use the diagonal,
+    spherical ones the mean of that.
     """
 
     def __init__(self, kind: str, count: int, m: np.ndarray, kappa: float, nu: float, psi: np.ndarray) -> None:

@@ -29,16 +29,10 @@ _COLLAPSED = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Expected statistics of rows that have precisions of their own; ``+`` pools those of one E-step.
+    """Expected statistics of so many rows that have precisions of their own; ``+`` pools those of one E-step.
 
-    Attributes
-    ----------
-    rows : float
-        How many.
-    squares : float
-        Sum of the squared distances from the centre of the E-step, without weights.
-    moments : Moments
-        Of the rows, each counting E[theta_n] times: ``moments.n`` is the sum of the weights.
+    ``squares`` is the sum of the squared distances from the centre of the E-step, without weights. In ``moments`` each
+    row counts E[theta_n] times.
     """
 
     rows: float
@@ -62,11 +56,8 @@ class Weighted:
     def maximum(self) -> dict[str, float]:
         """Return mu and lam that maximize the expected log density of the rows.
 
-        Raises
-        ------
-        NumericalError
-            When the weights leave no scatter: the density of the rows grows without bound as sigma goes to 0 where
-            rows are equal, if these are more than nu / (nu + 1) of all.
+        It grows without bound as sigma goes to 0 where equal rows are more than nu / (nu + 1) of all: the weights then
+        leave no scatter.
         """
         if self.moments.scatter <= _COLLAPSED * self.squares:
             raise NumericalError("no maximum-likelihood estimate: the density is unbounded at equal observations")
@@ -75,15 +66,7 @@ class Weighted:
 
 @dataclass(frozen=True)
 class MeanPrecision:
-    """A normal-gamma distribution: lam ~ Gamma(shape, rate), mu | lam ~ N(mean, 1 / (kappa lam)).
-
-    Attributes
-    ----------
-    mean, kappa : float
-        Centre of mu, and how many rows it is known from, > 0.
-    shape, rate : float
-        Of the precision lam, > 0.
-    """
+    """A normal-gamma distribution: lam ~ Gamma(shape, rate), mu | lam ~ N(mean, 1 / (kappa lam))."""
 
     mean: float
     kappa: float

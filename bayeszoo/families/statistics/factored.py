@@ -97,17 +97,8 @@ class FactoredMoments(Stats):
     def equations(self, intercept: bool, origin: float) -> tuple[np.ndarray, np.ndarray]:
         """Return as few rows as possible with the same squared error as the data, whatever the coefficients.
 
-        Parameters
-        ----------
-        intercept : bool
-            Whether the first column is of ones.
-        origin : float
-            What is taken off the outcome.
-
-        Returns
-        -------
-        design : ndarray of shape (R + 1, K) or (R + 1, K + 1)
-        outcome : ndarray of shape (R + 1,)
+        They are a design (R + 1, K), with a first column of ones for an intercept, and outcomes (R + 1,) less
+        ``origin``.
         """
         means = (self.mean - np.append(np.zeros(len(self.units)), origin)) + self.rest
         rows = np.vstack([np.sqrt(self.n) * means, self.root])
@@ -129,17 +120,11 @@ def triangular(rows: np.ndarray) -> np.ndarray:
 
 
 def downdated(root: np.ndarray, removed: np.ndarray) -> np.ndarray:
-    """Return a factor of ``root.T @ root - removed.T @ removed`` without forming either product.
+    """Return a factor of ``root.T @ root - removed.T @ removed``, (R, K) and (M, K), without forming either product.
 
-    Parameters
-    ----------
-    root, removed : ndarray of shape (R, K), (M, K)
-        The rows of ``removed`` are among those that ``root`` was made from.
-
-    Notes
-    -----
-    With removed = Q root the difference is root' (I - Q'Q) root, and I - Q'Q has a root that is known from the singular
-    values of Q (Golub and Van Loan 2013, section 6.5.4).
+    The rows of ``removed`` are among those that ``root`` was made from. With removed = Q root the difference is
+    root' (I - Q'Q) root, and I - Q'Q has a root that is known from the singular values of Q (Golub and Van Loan 2013,
+    section 6.5.4).
     """
     size = np.sqrt(np.sum(np.square(root), axis=0))
     size = np.where(size > 0, size, 1.0)

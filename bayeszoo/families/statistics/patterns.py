@@ -7,9 +7,9 @@ missing is taken to be missing at random (Little and Rubin 2002, section 11.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -46,20 +46,12 @@ class Patterns(Stats):
 
     @classmethod
     def of(cls, Y: np.ndarray) -> Self:
-        """Return the statistics of rows of shape (N, D), NaN where a number is missing.
-
-        Raises
-        ------
-        InputError
-            When the patterns are so many that their scatter matrices would not fit into memory.
-        """
+        """Return the statistics of rows of shape (N, D), NaN where a number is missing."""
         Y = np.asarray(Y, dtype=np.float64)
         observed, which = distinct(~np.isnan(Y))
         if len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:
-            raise InputError(
-                f"{len(observed)} patterns of missing values in {Y.shape[1]} columns are too many to keep the scatter"
-                " of each"
-            )
+            patterns = f"{len(observed)} patterns of missing values in {Y.shape[1]} columns"
+            raise InputError(f"{patterns} are too many to keep the scatter of each")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(observed) + 1))
         rows = (Y[order[ends[p] : ends[p + 1]]] if len(observed) > 1 else Y for p in range(len(observed)))
@@ -174,14 +166,6 @@ def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
     mean[seen] = found.mean
     scatter[np.ix_(seen, seen)] = found.scatter
     return Moments(found.n, mean, scatter)
-
-
-def pooled(parts: Iterable[Patterns]) -> Patterns:
-    """Pool the statistics of several parts of the data."""
-    total: Any = None
-    for part in parts:
-        total = part if total is None else total + part
-    return cast(Patterns, total)
 
 
 def as_patterns(data: Any) -> Patterns:
