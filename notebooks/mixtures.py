@@ -16,7 +16,7 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = 400  # of each of four chains: the fewest that the gate takes
+DRAWS = 1000  # of each of four chains
 
 Mixture = bz.find("gaussian_mixture")
 faithful = bz.example(Mixture, "faithful")
