@@ -86,12 +86,12 @@ class GaussianMean(Conjugate[Moments], PointEstimates[Moments], Observable):
         """Return mu ~ N(m, s^2): precisions add up, and m lies between m0 and the mean in their proportion."""
         weight = stats.n * self.s0**2 / (self.sigma**2 + stats.n * self.s0**2)
         sd = self.sigma * self.s0 / math.sqrt(self.sigma**2 + stats.n * self.s0**2)
-        return Posterior({"mu": scipy.stats.norm(self.m0 + weight * (stats.mean - self.m0), sd)})
+        return Posterior({"mu": scipy.stats.norm(self.m0 + weight * stats.less(self.m0), sd)})
 
     def log_evidence(self, stats: Moments) -> float:
         """Return the log density of the rows under N(m0, sigma^2 I + s0^2 11'), of the ordered observations."""
         spread = self.sigma**2 + stats.n * self.s0**2
-        distance = stats.n * (stats.mean - self.m0) ** 2 / (2 * spread)
+        distance = stats.n * stats.less(self.m0) ** 2 / (2 * spread)
         return float(gaussian_peak(stats, self.sigma) - math.log(spread / self.sigma**2) / 2 - distance)
 
     def predictive(self, stats: Moments, data: Values) -> Any:

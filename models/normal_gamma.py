@@ -89,13 +89,13 @@ class NormalGamma(Conjugate[Moments], PointEstimates[Moments], Observable):
 
     def updated(self, stats: Moments) -> NormalGamma:
         """Return the model whose prior is this posterior."""
-        kappa, shift = self.kappa0 + stats.n, stats.mean - self.mu0
+        kappa, shift = self.kappa0 + stats.n, stats.less(self.mu0)
         mean, rate = self.mu0 + shift * (stats.n / kappa), self.beta0 + self._growth(stats)
         return replace(self, mu0=mean, kappa0=kappa, alpha0=self.alpha0 + stats.n / 2, beta0=rate)
 
     def _growth(self, stats: Moments) -> float:
         """Return what the data add to the rate: scatter, and the conflict of their mean with the prior's."""
-        conflict = self.kappa0 * stats.n / (self.kappa0 + stats.n) * (stats.mean - self.mu0) ** 2
+        conflict = self.kappa0 * stats.n / (self.kappa0 + stats.n) * stats.less(self.mu0) ** 2
         return float(stats.scatter + conflict) / 2
 
     def posterior(self, stats: Moments) -> Posterior:

@@ -106,13 +106,13 @@ class NormalInverseWishart(Conjugate[Moments], PointEstimates[Moments], Observab
 
     def updated(self, stats: Moments) -> NormalInverseWishart:
         """Return the model whose prior is this posterior."""
-        kappa, shift = self.kappa0 + stats.n, stats.mean - self.entries("mu0", self._size)
+        kappa, shift = self.kappa0 + stats.n, stats.less(self.entries("mu0", self._size))
         mean = stats.mean - shift * (self.kappa0 / kappa)
         psi = plain(np.array(self.Psi0) + self._growth(stats))
         return replace(self, mu0=plain(mean), kappa0=kappa, nu0=self.nu0 + stats.n, Psi0=psi)
 
     def _growth(self, stats: Moments) -> np.ndarray:
-        weight, shift = self.kappa0 / (self.kappa0 + stats.n), stats.mean - self.entries("mu0", self._size)
+        weight, shift = self.kappa0 / (self.kappa0 + stats.n), stats.less(self.entries("mu0", self._size))
         return np.asarray(stats.scatter + weight * stats.n * np.outer(shift, shift))
 
     def posterior(self, stats: Moments) -> Posterior:

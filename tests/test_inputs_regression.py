@@ -275,17 +275,17 @@ Y8 = [1.0, 2.0, 4.0, 3.0, 9.0, 1.0, 0.0, 2.0]
 NOTED = {
     "constant": (
         {"x1": NOISE, "x2": [3] * 8},
-        ["column 'x2' is constant (3): its coefficient is not told apart from the intercept"],
+        ["column 'x2' is constant (3): its coefficient is not told apart from an intercept"],
     ),
     "constant zeros": (
         {"x1": NOISE, "x2": [0.0, -0.0] * 4},
-        ["column 'x2' is constant (0): its coefficient is not told apart from the intercept"],
+        ["column 'x2' is constant (0): its coefficient is not told apart from an intercept"],
     ),
     "two constants": (
         {"x1": [0.1] * 8, "x2": [0.1] * 8},  # not told to be identical, too
         [
-            "column 'x1' is constant (0.1): its coefficient is not told apart from the intercept",
-            "column 'x2' is constant (0.1): its coefficient is not told apart from the intercept",
+            "column 'x1' is constant (0.1): its coefficient is not told apart from an intercept",
+            "column 'x2' is constant (0.1): its coefficient is not told apart from an intercept",
         ],
     ),
     "identical": ({"x1": NOISE, "x2": OTHER, "x3": NOISE}, [f"columns 'x1' and 'x3' are identical: {SUM}"]),
@@ -383,7 +383,7 @@ def test_more_features_than_rows():
 def test_notes_are_of_the_rows_that_are_kept():
     assert notes({"y": [1, 2, None, 5], "a": [3, 3, 4, 3]}, missing="drop") == (
         "1 row with missing values dropped (row 3)",
-        "column 'a' is constant (3): its coefficient is not told apart from the intercept",
+        "column 'a' is constant (3): its coefficient is not told apart from an intercept",
     )
 
 
@@ -394,7 +394,7 @@ def test_at_most_five_notes_of_a_kind():
     found = notes({"y": y, **constants})
     assert len(found) == 6
     assert found[4:] == (
-        "column 'c4' is constant (4): its coefficient is not told apart from the intercept",
+        "column 'c4' is constant (4): its coefficient is not told apart from an intercept",
         "7 constant columns in all",
     )
     assert len(notes({"y": y, **{f"c{i}": np.full(30, i) for i in range(5)}})) == 5
@@ -781,7 +781,7 @@ def test_canonical_arrays_are_noted_as_tables_are():
     found = read(Line, {"y": [2, 2, 2, 2], "X": X, "feature": ["a", "b", "c"]})
     assert found.notes == (
         "column 'y' is constant (2): an intercept alone fits it without error",
-        "column 'b' is constant (3): its coefficient is not told apart from the intercept",
+        "column 'b' is constant (3): its coefficient is not told apart from an intercept",
         f"columns 'a' and 'c' are identical: {SUM}",
     )
     holes = {"y": [2, 1, 3, 0], "X": [[1], [None], [3], [5]], "feature": ["a"]}

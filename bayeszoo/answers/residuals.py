@@ -84,7 +84,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         ``mean_without`` and ``sd_without``, the same moments given all other rows (NaN where ``basis`` is in sample);
         ``standardized``, the outcome less the mean in standard deviations, without the row where that is known (NaN
         where the standard deviation is infinite); ``pit``; ``normal_score``, the standard normal quantile of the PIT
-        (infinite where the tail's probability is below the smallest number); ``theoretical``, the expected normal
+        (infinite where the tail's probability is below the smallest number); ``log_tail``, the log of the probability
+        of an outcome as far out or further, on its side, which is not randomized; ``theoretical``, the expected normal
         score of its rank, by Blom's plotting positions (rank - 3/8) / (n + 1/4); ``band_lower`` and ``band_upper``,
         which all normal scores lie between with probability 95%, and ``outside``; ``leverage``, of a linear model the
         derivative of the row's posterior mean by its own outcome, which is the diagonal of the hat matrix (NaN for
@@ -142,6 +143,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "standardized": np.where(shown, _standardized(y, used), np.nan),
         "pit": np.where(shown, np.exp(lower), np.nan),
         "normal_score": score,
+        "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
         **quantiles(score),
         "leverage": leverage(model, tree.attrs["method"], data),
         "k_hat": used.k_hat,

@@ -213,8 +213,11 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
 
 def _facts(tree: xr.DataTree) -> dict[str, Any]:
     """Return the facts of a fit that may be shown."""
-    withheld = () if tree.attrs["status"] == "ok" else FIGURES
-    return {name: value for name, value in Fit(tree).facts.items() if name not in withheld}
+    facts = dict(Fit(tree).facts)
+    if tree.attrs["status"] == "ok":
+        return facts
+    unnamed = {"maxima": [None] * len(facts["maxima"])} if "maxima" in facts else {}
+    return {name: value for name, value in facts.items() if name not in FIGURES} | unnamed
 
 
 def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:

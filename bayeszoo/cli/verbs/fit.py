@@ -86,14 +86,16 @@ def _model_and_data(
     reporter: Reporter,
 ) -> tuple[Model, Data | Accumulated]:
     """Read the data at once, or in chunks, of which the statistics are kept, and make the model for them."""
+    rows: Data | Accumulated
     if chunk_rows is None:
-        rows = table.read(model, path)
-        return prior.model(model, rows), rows
-    first, which = table.first_chunk(model, path, chunk_rows)
-    made_model = prior.model(model, first, which)
-    total = table.accumulate(made_model, path, chunk_rows, reporter)
+        rows, which = table.read(model, path), "the data"
+        made_model = prior.model(model, rows)
+    else:
+        first, which = table.first_chunk(model, path, chunk_rows)
+        made_model = prior.model(model, first, which)
+        rows = table.accumulate(made_model, path, chunk_rows, reporter)
     scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made_model) else ()
-    return made_model, replace(total, notes=(*total.notes, *scaled))
+    return made_model, replace(rows, notes=(*rows.notes, *scaled))
 
 
 def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:

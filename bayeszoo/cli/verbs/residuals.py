@@ -65,8 +65,8 @@ def residuals_command(
 
 
 def document(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, Any]:
-    """Return plain values: the rows with the largest absolute normal scores, of `residuals`, and `predictive_check`."""
-    order = frame["normal_score"].abs().sort_values(ascending=False, kind="stable", na_position="last").index
+    """Return plain values: the rows furthest out in their predictive distributions, and `predictive_check`."""
+    order = frame["log_tail"].sort_values(kind="stable", na_position="last").index
     worst = frame.loc[order[:rows]].reset_index().to_dict("records")
     facts = {str(name): value for name, value in frame.attrs.items()}
     return {**facts, "rows": len(frame), "worst": worst, "checks": checks.reset_index().to_dict("records")}
@@ -81,7 +81,7 @@ def _show(described: dict[str, Any]) -> None:
     console.print(f"{described['model']}, {described['method']}: residuals {basis}")
     used = [key for key in _WORST if any(not pd.isna(row[key]) for row in described["worst"])]
     cells = [[str(row["row"]), *(row[key] for key in used)] for row in described["worst"]]
-    title = f"The {len(cells)} rows with the largest normal scores, of {described['rows']}"
+    title = f"The {len(cells)} rows that lie furthest out, of {described['rows']}"
     terminal.show(terminal.table(["row", *(_HEADS.get(key, key) for key in used)], cells, title=title))
     for line in _lines(described):
         console.print(line)

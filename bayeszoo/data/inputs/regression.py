@@ -279,7 +279,7 @@ def _about_features(columns: list[Column], values: list[np.ndarray]) -> tuple[st
     """Say which coefficients the data cannot tell apart, as far as a look at single columns shows."""
     constant = [i for i, cells in enumerate(values) if _is_constant(cells)]
     alone = [
-        f"{columns[i]} is constant ({text_of(values[i][0])}): its coefficient is not told apart from the intercept"
+        f"{columns[i]} is constant ({text_of(values[i][0])}): its coefficient is not told apart from an intercept"
         for i in constant
     ]
     varying = sorted(set(range(len(columns))) - set(constant)) if len(values[0]) > 1 else []

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import InputError
+from bayeszoo.families.statistics.moments import two_sum
 from bayeszoo.model.base import Stats
 
 CHUNK = 65_536
@@ -52,7 +53,7 @@ class FactoredMoments(Stats):
         if not len(rows):
             return cls(0.0, np.zeros(size), np.zeros((0, size)), units, np.zeros(size))
         mean = rows.mean(axis=0)
-        mean, rest = _two(mean, (rows - mean).mean(axis=0))
+        mean, rest = two_sum(mean, (rows - mean).mean(axis=0))
         root = np.zeros((0, size))
         for at in range(0, len(rows), CHUNK):
             root = triangular(np.vstack([root, (rows[at : at + CHUNK] - mean) - rest]))
@@ -66,7 +67,7 @@ class FactoredMoments(Stats):
             return self if self.n else other
         shift = self._to(other)
         between = np.sqrt(self.n / n * other.n) * shift
-        mean, rest = _two(self.mean, self.rest + shift * (other.n / n))
+        mean, rest = two_sum(self.mean, self.rest + shift * (other.n / n))
         return replace(
             self,
             n=n,
@@ -83,7 +84,7 @@ class FactoredMoments(Stats):
         shift = self._to(other) * (self.n / n)  # of the rows taken away against those that remain
         between = np.sqrt(n / self.n * other.n) * shift
         root = downdated(self.root, np.vstack([other.root, between]))
-        mean, rest = _two(self.mean, self.rest - shift * (other.n / self.n))
+        mean, rest = two_sum(self.mean, self.rest - shift * (other.n / self.n))
         return replace(self, n=n, mean=mean, rest=rest, root=root)
 
     def _to(self, other: Self) -> np.ndarray:
@@ -105,13 +106,6 @@ class FactoredMoments(Stats):
         ones = np.zeros((len(rows), int(intercept)))
         ones[:1] = np.sqrt(self.n)
         return np.hstack([ones, rows[:, :-1]]), rows[:, -1]
-
-
-def _two(large: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of two arrays and what its rounding took (Knuth, TAOCP, section 4.2.2, theorem B)."""
-    total = large + small
-    added = total - large
-    return total, (large - (total - added)) + (small - added)
 
 
 def triangular(rows: np.ndarray) -> np.ndarray:

@@ -22,8 +22,9 @@ class Moments(Stats):
     ----------
     n : float
         How many rows.
-    mean : float or ndarray of shape (D,)
-        Their mean; 0 when there are none.
+    mean, rest : float or ndarray of shape (D,)
+        Their mean as the sum of two numbers, the second of which holds what rounding takes from the first; 0 when there
+        are none.
     scatter : float or ndarray of shape (D, D)
         Sum over rows of the outer product of the deviation from the mean with itself.
     """
@@ -31,35 +32,42 @@ class Moments(Stats):
     n: float = 0.0
     mean: Any = 0.0
     scatter: Any = 0.0
+    rest: Any = 0.0
 
     @classmethod
     def of(cls, y: np.ndarray) -> Self:
         """Return the moments of an array of shape (n,) or (n, D)."""
         if not len(y):
-            return cls(0.0, np.zeros(y.shape[1:])[()], np.zeros(y.shape[1:] * 2)[()])
+            nothing = np.zeros(y.shape[1:])[()]
+            return cls(0.0, nothing, np.zeros(y.shape[1:] * 2)[()], nothing)
         mean = y.mean(axis=0)
-        mean = mean + (y - mean).mean(axis=0)  # what the rounding of a sum of large numbers took
-        centred = y - mean
+        mean, rest = two_sum(mean, (y - mean).mean(axis=0))
+        centred = (y - mean) - rest
         # a sum in pairs is more exact than a dot product, and wakes no threads
         scatter = np.sum(np.square(centred)) if centred.ndim == 1 else centred.T @ centred
-        return cls(float(len(y)), mean, scatter)
+        return cls(float(len(y)), mean, scatter, rest)
 
     def __add__(self, other: Self) -> Self:
         n, coefficient = self.n + other.n, self.log_coefficient + other.log_coefficient
         if n == 0:
             return replace(self, log_coefficient=coefficient)
-        shift = other.mean - self.mean
+        shift = self._to(other)
         scatter = self.scatter + other.scatter + np.multiply.outer(shift, shift) * (self.n * other.n / n)
-        return type(self)(n, self.mean + shift * (other.n / n), scatter, log_coefficient=coefficient)
+        mean, rest = two_sum(self.mean, self.rest + shift * (other.n / n))
+        return type(self)(n, mean, scatter, rest, log_coefficient=coefficient)
 
     def __sub__(self, other: Self) -> Self:
         n, coefficient = self.n - other.n, self.log_coefficient - other.log_coefficient
         if n == 0:
-            return type(self)(0.0, 0 * self.mean, 0 * self.scatter, log_coefficient=coefficient)
-        shift = (other.mean - self.mean) * (self.n / n)  # of the data taken away against those that remain
+            return type(self)(0.0, 0 * self.mean, 0 * self.scatter, 0 * self.mean, log_coefficient=coefficient)
+        shift = self._to(other) * (self.n / n)  # of the data taken away against those that remain
         scatter = self.scatter - other.scatter - np.multiply.outer(shift, shift) * (n * other.n / self.n)
-        mean = self.mean - shift * (other.n / self.n)
-        return type(self)(n, mean, _not_negative(scatter), log_coefficient=coefficient)
+        mean, rest = two_sum(self.mean, self.rest - shift * (other.n / self.n))
+        return type(self)(n, mean, _not_negative(scatter), rest, log_coefficient=coefficient)
+
+    def _to(self, other: Self) -> Any:
+        """Return the mean of others less this one."""
+        return (other.mean - self.mean) + (other.rest - self.rest)
 
     def discounted(self, factor: float) -> Self:
         """Return the moments of rows that count ``factor`` times."""
@@ -67,9 +75,13 @@ class Moments(Stats):
             self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=factor * self.log_coefficient
         )
 
+    def less(self, point: Any) -> Any:
+        """Return the mean less ``point``, to the last digit where they are close."""
+        return (self.mean - np.asarray(point)) + self.rest
+
     def about(self, point: Any) -> Any:
         """Return the scatter about ``point`` instead of the mean."""
-        shift = self.mean - np.asarray(point)
+        shift = self.less(point)
         return self.scatter + self.n * np.multiply.outer(shift, shift)
 
     @property
@@ -80,6 +92,13 @@ class Moments(Stats):
         noise = self.n * np.square(1e-14 * self.mean)
         spread = np.where(variance > noise, variance, 0.0) / max(self.n - 1, 1)
         return np.where(spread > 0, np.sqrt(spread), 1.0)[()]
+
+
+def two_sum(large: Any, small: Any) -> tuple[Any, Any]:
+    """Return the sum of two numbers or arrays and what its rounding took (Knuth, TAOCP, section 4.2.2, theorem B)."""
+    total = large + small
+    added = total - large
+    return total, (large - (total - added)) + (small - added)
 
 
 def _not_negative(scatter: Any) -> Any:
