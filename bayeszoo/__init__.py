@@ -49,8 +49,7 @@ from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.page import report
 from bayeszoo.results.files import load, save
 from bayeszoo.results.groups import extend
-from bayeszoo.results.summary import summarize
-from bayeszoo.results.view import view
+from bayeszoo.results.summary import summarize, view
 
 __all__ = ["InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.

@@ -42,7 +42,7 @@ METHODS: dict[str, Method] = {
     "em": Method("em:run", "EM", "point estimate", "expectation-maximization, for either mode"),
     "vb": Method("vb:run", "Variational", "approximate", "variational Bayes by coordinate ascent, with its ELBO"),
     "online_vb": Method("online_vb:run", "Stochastic", "approximate", "variational Bayes by minibatches of rows"),
-    "laplace": Method("laplace:run", None, "approximate", "Gaussian at the mode, unconstrained space"),
+    "laplace": Method("mode:laplace", None, "approximate", "Gaussian at the mode, unconstrained space"),
     "advi": Method("advi:mean_field", None, "approximate", "best independent Gaussians, unconstrained space"),
     "fullrank_advi": Method("advi:full_rank", None, "approximate", "best Gaussian, unconstrained space"),
     "nuts": Method("nuts:run", None, "sampled", "No-U-Turn sampler"),
@@ -107,7 +107,9 @@ def fit(
     >>> float(tree["exact"]["theta"].sel(statistic="mean").round(4))
     0.5097
     """
-    run = _find(model, method)
+    if not isinstance(model, Model):
+        raise InputError(f"fit needs a model instance, got {type(model).__name__}", hint="write bz.find(name)()")
+    run = _function(type(model), method)
     if misplaced := sorted(options.keys() & model.inputs.options):
         raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
     effective = _with_defaults(run, method, options)
@@ -141,12 +143,6 @@ def check_method(model: type[Model], method: str) -> None:
     if method not in methods_for(model):
         needs = METHODS[method].needs
         raise InputError(f"{model.name} cannot be fitted with {method!r}: it lacks {needs}", hint="see `bayeszoo list`")
-
-
-def _find(model: Model, method: str) -> Callable[..., Outcome]:
-    if not isinstance(model, Model):
-        raise InputError(f"fit needs a model instance, got {type(model).__name__}", hint="write bz.find(name)()")
-    return _function(type(model), method)
 
 
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:

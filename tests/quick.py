@@ -1,4 +1,6 @@
-"""Which cases of a test `make test` runs. The others are slow: `make test-all` runs them too."""
+"""Which cases of a test `make test` runs (`make test-all` runs the slow ones too), and how bugs are seeded."""
+
+from dataclasses import make_dataclass
 
 import pytest
 
@@ -33,3 +35,30 @@ def one_bug_an_identity(bugs):
 def is_quick(case):
     """Say whether `make test` runs a case of `parametrize`."""
     return not getattr(case, "marks", ())
+
+
+def seed(bugs, base, identities, name, form=0, fields=(), **steps):
+    """Seed a bug: a class like ``base`` but for some steps or fields, on which each of the identities must fail.
+
+    ``form`` is that of the table on which it is seen.
+    """
+    if fields:
+        bug = make_dataclass(name, fields, bases=(base,), frozen=True)
+    else:
+        bug = type(name, (base,), {**steps, "__module__": __name__})
+    bugs += [(bug, identity, form) for identity in identities.split()]
+
+
+def right(model):
+    """Return what has the steps of a model as they are without the bug."""
+    return super(type(model), model)
+
+
+def base_of(bug):
+    """Return the model of the zoo that a bug is seeded in."""
+    return next(c for c in bug.__mro__[1:] if c.__module__.startswith("bayeszoo.models."))
+
+
+def named(value):
+    """Return the name of a class or a function in the id of a test."""
+    return value if isinstance(value, str) else getattr(value, "__name__", None)

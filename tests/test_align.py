@@ -270,7 +270,7 @@ def test_of_many_rows_the_same_ones_are_looked_at(monkeypatch):
     assert (found.permutations == inverse(permutations)).all()
     assert (align(poisson(), moved, data).responsibilities == found.responsibilities).all()
     assert match(poisson(), truth, found.responsibilities, data).tolist() == [0, 1, 2]
-    monkeypatch.setattr(module, "_CELLS", 30)
+    monkeypatch.setattr(module, "_SEEN", 30)
     assert align(poisson(), moved, data).responsibilities.shape == (10, 3)
 
 

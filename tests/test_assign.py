@@ -14,8 +14,8 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import at_most
-from bayeszoo.inference.labels import responsibilities
-from bayeszoo.inference.labels.responsibilities import in_chunks
+from bayeszoo.inference.labels import align
+from bayeszoo.inference.labels.align import in_chunks
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model import find as zoo
@@ -67,7 +67,7 @@ def tree_of(params, y=Y, kind="exact", checks=None, K=None):
 
 @pytest.mark.parametrize("chunk", [2**18, 1, 50])
 def test_probabilities_are_averages_over_draws(chunk, monkeypatch):
-    monkeypatch.setattr(responsibilities, "_CELLS", chunk)
+    monkeypatch.setattr(align, "CELLS", chunk)
     params = draws_of(np.random.default_rng(1))
     found = assignments(poisson(), params, {"y": Y})
     each = by_hand(params, Y)
@@ -104,7 +104,7 @@ def test_of_many_rows_batches_of_draws_are_held(held, monkeypatch):
     params = draws_of(np.random.default_rng(3))
     all_held = assignments(poisson(), params, {"y": Y})
     monkeypatch.setattr(module, "_HELD", held)
-    monkeypatch.setattr(responsibilities, "_CELLS", 70)  # chunks that end within batches
+    monkeypatch.setattr(align, "CELLS", 70)  # chunks that end within batches
     found = assignments(poisson(), params, {"y": Y})
     assert found.probability == pytest.approx(all_held.probability, abs=1e-13)
     if held == 1:
@@ -175,7 +175,7 @@ def test_a_latent_number_has_a_mean_and_its_error(monkeypatch):
     assert found.mean == pytest.approx(a.mean() + np.array([0, 5]), rel=1e-13)
     assert found.sd_of_means == pytest.approx(np.full(2, a.std(ddof=1)), rel=1e-6)
     assert found.mcse == pytest.approx(np.full(2, a.std() / math.sqrt(2000)), rel=0.2)
-    monkeypatch.setattr(responsibilities, "_CELLS", 14)
+    monkeypatch.setattr(align, "CELLS", 14)
     in_parts = assignments(Standing(), {"a": a}, {"y": np.array([0.0, 5.0])})
     assert in_parts.sd_of_means == pytest.approx(found.sd_of_means, rel=1e-9)
     point = assignments(Standing(), {"a": a[:1, :1]}, {"y": np.array([0.0, 5.0])})
@@ -190,7 +190,7 @@ def test_numbers_that_are_not_finite_are_an_error():
 
 
 def test_chunks_go_through_all_draws_once(monkeypatch):
-    monkeypatch.setattr(responsibilities, "_CELLS", 20)
+    monkeypatch.setattr(align, "CELLS", 20)
     seen = list(in_chunks(Standing(), {"a": np.arange(23.0)}, {"y": np.zeros(3)}))
     assert [(some.start, some.stop) for some, _ in seen] == [(0, 6), (6, 12), (12, 18), (18, 23)]
     assert np.concatenate([values[:, 0] for _, values in seen]).tolist() == list(range(23))

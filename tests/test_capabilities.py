@@ -304,3 +304,10 @@ def test_a_model_without_a_required_step_is_not_made():
     kind = type("Halfway", (plug_in(EM),), {"m_step": EM.m_step})
     with pytest.raises(TypeError, match=r"abstract method '?m_step"):
         kind()
+
+
+def test_a_model_that_is_no_dataclass_is_refused_in_a_line():
+    with pytest.raises(
+        bz.InputError, match=r"PlugEM is no dataclass; write @dataclass\(frozen=True\) above the class$"
+    ):
+        type("PlugEM", (Model,), {"simulate": Mean.simulate, "declare": Mean.declare})()

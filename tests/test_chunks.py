@@ -4,6 +4,7 @@ import json
 import runpy
 import sys
 import tracemalloc
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -475,6 +476,7 @@ def test_statistics_of_another_design_are_refused(files, fields):
         bz.fit(bz.find("normal_gamma")(), total(files, Ridge(), 300), "exact")
 
 
+@dataclass(frozen=True)
 class Opaque(Model):
     inputs = Real("y")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayeszoo.contract.cases import cases_of
+from bayeszoo.contract.case import cases_of
 from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.read import example

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayeszoo.contract.cases import case_of
+from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import applicable, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo

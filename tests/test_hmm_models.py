@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
-from bayeszoo.contract.cases import case_of
+from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError

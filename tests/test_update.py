@@ -181,6 +181,7 @@ def test_a_bad_batch_is_refused_when_its_turn_comes():
         next(models)
 
 
+@dataclass(frozen=True)
 class Opaque(Model):
     inputs = Real("y")
 

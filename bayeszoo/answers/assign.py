@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
-from bayeszoo.inference.labels.responsibilities import flat, in_chunks
+from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Latent, Symmetric
 from bayeszoo.results.stored import Fit

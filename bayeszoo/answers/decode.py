@@ -17,7 +17,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm import model as hmm_model
 from bayeszoo.families.hmm import passes as hidden_markov
 from bayeszoo.foundation.streams import stream
-from bayeszoo.inference.labels.responsibilities import flat
+from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld

@@ -1,25 +1,29 @@
-"""A model and the data set on which its identities are checked, with what several of them need."""
+"""The data, and the fields, on which a model's identities are checked, with what several of them need."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from pytensor.graph.traversal import applys_between
 
-from bayeszoo.data.read import Data
-from bayeszoo.errors import NumericalError
+from bayeszoo.data.read import Data, example, read
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import prior
+from bayeszoo.model.fields import moved
 
 if TYPE_CHECKING:
     import pymc as pm
 
 
+MOST_COST = 5_000
+"""Cost of a step above which the identities are checked on an excerpt of the data."""
 POINTS = 25
 """Points from the prior, and as many from the posterior, at which densities are compared."""
 
@@ -145,3 +149,46 @@ class Case:
     def log_evidence(self) -> float:
         """The model's own log evidence."""
         return float(self.model.log_evidence(self.stats))
+
+
+def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case:
+    """Pair a model with the data that its identities are checked on; a class is moved off its defaults."""
+    if data is None:
+        made = off_default(model) if isinstance(model, type) else model
+        return Case(made, read(made, made.simulate(np.random.default_rng(seed), 20)[1]), seed)
+    data, kind = read(model, data), model() if isinstance(model, type) else model
+    if kind.cost(data) > MOST_COST:  # so much that every number of the declaration can be differentiated
+        data = replace(read(model, kind.excerpt(data)), source=data.source)
+    return Case(off_default(model, data) if isinstance(model, type) else model, data, seed)
+
+
+def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> list[Case]:
+    """Return every case that the identities are checked on."""
+    first = case_of(model, data, seed)
+    if data is not None:
+        return [first]
+    others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
+    real = [example(model, item.name) for item in model.examples]
+    return [first, *others, *(case_of(model, one, seed) for one in real if suits(model, one))]
+
+
+def suits(model: Model | type[Model], data: Data) -> bool:
+    """Say whether the data have as many labels as an instance has hyperparameters; a class is made to suit them."""
+    if isinstance(model, type):
+        return True
+    try:
+        return not isinstance(model, Sufficient) or model.statistics(data) is not None
+    except InputError:
+        return False
+
+
+def off_default(model: type[Model], data: Data | None = None) -> Model:
+    """Make a model whose fields all differ from their defaults (of ``data``, the weak ones) and from each other."""
+    base = model() if data is None else model.weak(data)
+    arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
+    return cast(Model, moved(base, base.sizes(arrays)))
+
+
+def real_data(model: Any) -> Data | None:
+    """Return the first example of a model, unless it does not suit the model's fields."""
+    return example(model) if model.examples and suits(model, example(model)) else None

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayeszoo.contract.cases import cases_of
-from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.inputs import Inputs, Series
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
@@ -33,24 +31,8 @@ class Identity(NamedTuple):
     """Whether it needs the closed form, which some data may not have."""
 
 
-def _countable(inputs: Inputs) -> bool:
-    return type(inputs).possible is not Inputs.possible
-
-
 def _measured(inputs: Inputs) -> bool:
     return hasattr(inputs, "in_units")
-
-
-def _labelled(inputs: Inputs) -> bool:
-    return bool(inputs.coords)
-
-
-def _regression(inputs: Inputs) -> bool:
-    return hasattr(inputs, "rescaled")
-
-
-def _unordered(inputs: Inputs) -> bool:
-    return not isinstance(inputs, Series)
 
 
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
@@ -61,13 +43,13 @@ IDENTITIES = (
     Identity("candidate_identity"),
     Identity("compressed_density", closed=False),
     Identity("chain_rule", ("Predictive",)),
-    Identity("normalization", when=_countable, data_free=True),
+    Identity("normalization", when=lambda inputs: type(inputs).possible is not Inputs.possible, data_free=True),
     Identity("gradient", closed=False),
     Identity("jacobian", closed=False),
     Identity("row_order"),
-    Identity("label_order", when=_labelled),
+    Identity("label_order", when=lambda inputs: bool(inputs.coords)),
     Identity("units", when=_measured),
-    Identity("feature_units", when=_regression),
+    Identity("feature_units", when=lambda inputs: hasattr(inputs, "rescaled")),
     Identity("weak_defaults", (), closed=False),
     Identity("weak_units", (), when=_measured, closed=False),
     Identity("names_of_axes", closed=False),
@@ -93,7 +75,7 @@ IDENTITIES = (
     Identity("bound", MIXTURE, closed=False),
     Identity("one_component", MIXTURE, closed=False),
     Identity("enumerated_candidate", MIXTURE, closed=False),
-    Identity("enumerated_row_order", MIXTURE, when=_unordered, closed=False),
+    Identity("enumerated_row_order", MIXTURE, when=lambda inputs: not isinstance(inputs, Series), closed=False),
     Identity("enumerated_units", MIXTURE, when=_measured, closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
 )
@@ -128,6 +110,9 @@ def check(
     list of Check
         Name, whether it passed, the figure found and its limit. A check that raises has not passed.
     """
+    from bayeszoo.contract.case import cases_of  # which imports PyMC
+    from bayeszoo.contract.sampler import sampler_checks
+
     say = (reporter or Reporter()).say
     cases = cases_of(model, data, seed)
     first: Model = cases[0].model

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.contract.cases import case_of, real_data
+from bayeszoo.contract.case import case_of, real_data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
@@ -30,9 +30,9 @@ def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
         return []
     posterior = case.model.posterior(case.stats)
     tree = fit(case.model, case.data, "nuts", seed=seed, groups=())
-    draws = {str(name): v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
+    draws = Fit(tree).draws()
     exact = posterior.rvs((4, 1000), case.rng)
-    failed = [name for name, check in Fit(tree).checks.items() if not check["passed"]]
+    failed = Fit(tree).failed
     return [
         at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
         at_most("NUTS: largest |z|", largest_z(draws, posterior), MAX_Z),

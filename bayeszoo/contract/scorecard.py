@@ -49,7 +49,7 @@ class Scorecard:
 
 def make(kind: type[Model], seed: int = 0, reporter: Reporter | None = None) -> Scorecard:
     """Check a model, by every identity and by its sampler, on simulated and on its real data."""
-    from bayeszoo.contract.cases import cases_of
+    from bayeszoo.contract.case import cases_of
     from bayeszoo.contract.check import applicable, check
 
     found = tuple(check(kind, seed=seed, reporter=reporter))
@@ -99,10 +99,6 @@ def _written(value: float | None) -> float | str | None:
     return value if value is None or math.isfinite(value) else str(value)
 
 
-def _read(value: float | str | None) -> float | None:
-    return None if value is None else float(value)
-
-
 def load(name: str) -> Scorecard:
     """Read the stored card of a model, or raise `InputError` where it has none."""
     path = folder_of(zoo.find(name)) / f"{name}.json"
@@ -110,7 +106,7 @@ def load(name: str) -> Scorecard:
         held = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{name} has no stored scorecard", hint=f"`bayeszoo check {name}` makes one now") from None
-    checks = tuple(Check(**one | {"value": _read(one["value"])}) for one in held.pop("checks"))
+    checks = tuple(Check(**one | {"value": one["value"] and float(one["value"])}) for one in held.pop("checks"))
     return Scorecard(**held | {"cases": tuple(held["cases"]), "checks": checks, "made_by": tuple(held["made_by"])})
 
 

@@ -113,6 +113,11 @@ def passed(checks: Iterable[Check]) -> bool:
     return bool(checks) and all(check.passed for check in checks)
 
 
+def longer_may_help(checks: Iterable[Check]) -> bool:
+    """Say whether a longer run may repair what did not pass."""
+    return all(check.passed for check in checks if check.name in STRUCTURAL)
+
+
 def failures(checks: Iterable[Check]) -> str:
     """Say in one line what did not pass."""
     return "; ".join(str(check) for check in checks if not check.passed)

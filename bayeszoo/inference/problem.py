@@ -15,11 +15,12 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import CAPABILITIES, Sufficient
+from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Sufficient
 
 if TYPE_CHECKING:
     import pymc as pm
 
+    from bayeszoo.distributions.posterior import Posterior
     from bayeszoo.inference.engine.density import Density
 
 
@@ -57,6 +58,11 @@ class Problem:
     def sample(self) -> Any:
         """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
         return self.stats if isinstance(self.model, Sufficient) else self.data
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The closed-form posterior; `NumericalError` where it has none of these data."""
+        return self.model_as(ClosedForm).posterior(self.stats)
 
     @cached_property
     def declared(self) -> pm.Model:

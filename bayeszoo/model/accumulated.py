@@ -71,10 +71,7 @@ class Accumulated:
             raise InputError(f"the statistics are those of {self.model}, not of {model}", hint="accumulate them again")
 
     def _same_statistics(self, model: Model, probe: Data) -> bool:
-        mine, other = (
-            arrays_of(_sufficient(model).statistics(probe)),
-            arrays_of(_sufficient(self.model).statistics(probe)),
-        )
+        mine, other = (arrays_of(_sufficient(one).statistics(probe)) for one in (model, self.model))
         return mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
 
 
@@ -113,12 +110,9 @@ def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
 def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
     kind = type(_sufficient(model).statistics(like))
-    return kind(**{name: array if array.ndim else _number(array) for name, array in arrays.items()})
-
-
-def _number(array: np.ndarray) -> int | float:
-    """Return a float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end."""
-    return int(array) if array.dtype.kind in "biu" else np.float64(array)
+    # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
+    single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
+    return kind(**{**arrays, **single})
 
 
 def digest_of(stats: Any) -> str:

@@ -86,6 +86,9 @@ class Model(ABC):
         cls.name = "_".join(word.lower() for word in words)
         cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
 
+    def __init__(self) -> None:  # which `dataclass` replaces
+        raise InputError(f"{type(self).__name__} is no dataclass", hint="write @dataclass(frozen=True) above the class")
+
     def __post_init__(self) -> None:
         for name, hyperparameter in hyperparameters(self).items():
             object.__setattr__(self, name, hyperparameter.cast(getattr(self, name)))

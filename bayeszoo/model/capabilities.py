@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -361,27 +362,15 @@ def _gives(step: str) -> Callable[[type[Model]], bool]:
     return lambda model: any(step in vars(base) for base in model.__mro__ if base is not Model)
 
 
-def _has(capability: type[Model]) -> Callable[[type[Model]], bool]:
-    return lambda model: issubclass(model, capability)
+def _named(*kinds: type[Model]) -> dict[str, Callable[[type[Model]], bool]]:
+    return {kind.__name__: partial(lambda kind, model: issubclass(model, kind), kind) for kind in kinds}
 
 
 CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
-    "Sufficient": _has(Sufficient),
-    "ClosedForm": _has(ClosedForm),
-    "Predictive": _has(Predictive),
-    "Conjugate": _has(Conjugate),
-    "PointEstimates": _has(PointEstimates),
-    "Observable": _has(Observable),
+    **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable),
     "Derived": _gives("derived"),
     "Compiled": _gives("compiled"),
-    "EM": _has(EM),
-    "Variational": _has(Variational),
-    "Stochastic": _has(Stochastic),
-    "Latent": _has(Latent),
-    "Enumerable": _has(Enumerable),
-    "Collapsed": _has(Collapsed),
-    "FoldIn": _has(FoldIn),
-    "Symmetric": _has(Symmetric),
+    **_named(EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Symmetric),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 

@@ -171,11 +171,14 @@ def _checked(model: HasInputs, tables: Iterator[Table], missing: str, options: M
     for table in tables:
         chunk = _parsed(inputs, table, missing, options)
         refuse_other_labels(model, chunk.data)
-        like = none_of(inputs, chunk.data) if like is None else like
-        if not chunk.is_whole:
-            _refuse_other_arrays(inputs, like, chunk)
-        totals.update(_sums(inputs, chunk.data))
-        _refuse_large(totals)
+        here = none_of(inputs, chunk.data)
+        like = like or here
+        if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs
+            raise InputError(f"{chunk.where} have other labels, columns or types than those before them")
+        counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
+        totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
+        if large := [name for name, total in totals.items() if total > LARGEST_COUNT]:
+            raise InputError(f"{shown(large[0])} has a sum above 2**53")
         observations += int(inputs.observations(chunk.data)[1].sum())
         yield chunk
     if not observations:
@@ -246,25 +249,6 @@ def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[s
         raise InputError("only all rows together show which contexts occur", hint="use --order 1")
 
 
-def _refuse_other_arrays(inputs: Inputs, like: Data, chunk: _Chunk) -> None:
-    """Refuse labels or types that change from chunk to chunk, as those of somebody else's inputs might."""
-    here = none_of(inputs, chunk.data)
-    if here != like or here.columns != like.columns:
-        raise InputError(f"{chunk.where} have other labels, columns or types than those before them")
-
-
-def _sums(inputs: Inputs, data: Data) -> dict[str, int]:
-    """Add up the arrays of counts; each has a sum below 2**53."""
-    counts = {name: values for name, values in data.items() if name not in inputs.coded and values.dtype.kind == "i"}
-    return {name: int(values.sum()) for name, values in counts.items()}
-
-
-def _refuse_large(totals: Mapping[str, int]) -> None:
-    for name, total in totals.items():
-        if total > LARGEST_COUNT:
-            raise InputError(f"{shown(name)} has a sum above 2**53")
-
-
 # Adding up
 
 
@@ -282,18 +266,13 @@ def _added_up(model: Sufficient[Any], chunks: Iterator[_Chunk], reporter: Report
         reporter.say(f"{chunk.data.source}: {chunk.last} rows read, {digest.rows} kept")
     arrays_of(stats)  # refuses what cannot be stored
     none = cast(Data, like)  # a file without observations has been refused
-    said = (*notes.of_all(), *_not_looked_for(inputs, notes.chunks), *_kept(digest.rows, notes.chunks))
-    return Accumulated(model, stats, none, digest.rows, digest.hexdigest(), none.source, none.columns, said, probe)
-
-
-def _kept(rows: int, chunks: int) -> tuple[str, ...]:
-    return (f"{rows} rows in {chunks} chunk{'s' * (chunks > 1)}: their statistics were kept, the rows were not",)
-
-
-def _not_looked_for(inputs: Inputs, chunks: int) -> tuple[str, ...]:
-    if chunks == 1 or not isinstance(inputs, Regression):
-        return ()
-    return ("constant, identical or too many columns were not looked for, as the file was read in chunks",)
+    said = list(notes.of_all())
+    if notes.chunks > 1 and isinstance(inputs, Regression):
+        said.append("constant, identical or too many columns were not looked for, as the file was read in chunks")
+    chunked = f"{digest.rows} rows in {notes.chunks} chunk{'s' * (notes.chunks > 1)}"
+    said.append(f"{chunked}: their statistics were kept, the rows were not")
+    about = (none.source, none.columns, tuple(said), probe)
+    return Accumulated(model, stats, none, digest.rows, digest.hexdigest(), *about)
 
 
 class Digest:

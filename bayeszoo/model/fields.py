@@ -7,7 +7,7 @@ hashable). Everything is cast to float64 once, here: PyTensor would read Python'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
@@ -21,36 +21,21 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """What is known of a field.
+    """What is known of a field."""
 
-    Parameters
-    ----------
-    label : str
-        Names it in messages.
-    positive : bool
-        Whether its entries must be > 0.
-    axes : tuple of str
-        The axes of the data along which it has entries; one number may stand for all of them.
-    matrix : bool
-        Whether it is a symmetric positive definite matrix along ``axes``.
-    multiple : bool
-        Whether a number may stand for that multiple of the identity matrix.
-    units : int
-        The power of the outcome's unit that it is measured in: 1 for a standard deviation, 2 for a variance.
-    location : bool
-        Whether it moves with the outcome's zero.
-    """
-
-    label: str
-    positive: bool = False
-    axes: tuple[str, ...] = ()
-    matrix: bool = False
-    multiple: bool = False
-    units: int = 0
-    location: bool = False
+    label: str  # names it in messages
+    positive: bool = False  # whether its entries must be > 0
+    axes: tuple[str, ...] = ()  # the data's axes along which it has entries; one number may stand for all
+    matrix: bool = False  # whether it is a symmetric positive definite matrix along ``axes``
+    multiple: bool = False  # whether a number may stand for that multiple of the identity matrix
+    units: int = 0  # the power of the outcome's unit in it: 1 for a standard deviation, 2 for a variance
+    whole: bool = False  # whether it counts, as components, from 1: it is not of the prior, and never moved
+    location: bool = False  # whether it moves with the outcome's zero
 
     def cast(self, value: Any) -> Any:
         """Return the value as float64, or as a tuple of them, or raise `InputError` with a line that names it."""
+        if self.whole:
+            return _whole(value, self.label)
         if self.matrix:
             number = self.multiple and not isinstance(value, list | tuple | np.ndarray)
             return _number(value, self.label, True) if number else _covariance(value, self.label)
@@ -119,34 +104,9 @@ def covariance(default: Any, label: str, *, axes: tuple[str, str], units: int = 
     return _declared(default, Hyperparameter(label, axes=axes, matrix=True, multiple=multiple, units=units))
 
 
-@dataclass(frozen=True)
-class Whole(Hyperparameter):
-    """A whole number >= 1, such as how many components there are; it is not of the prior, and never moved."""
-
-    def cast(self, value: Any) -> Any:
-        """Return it as an `int`, or raise `InputError`."""
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-            raise InputError(f"{self.label} must be a whole number, got {value!r}")
-        if value < 1:
-            raise InputError(f"{self.label} must be at least 1, got {value}")
-        return int(value)
-
-    def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
-        """Return it as it is."""
-        return value
-
-    def in_units(self, value: Any, factor: float, shift: float) -> Any:
-        """Return it as it is."""
-        return value
-
-    def relabelled(self, value: Any, axis: str, permutation: np.ndarray) -> Any:
-        """Return it as it is."""
-        return value
-
-
 def whole(default: int, label: str) -> Any:
     """Declare a field that must be a whole number >= 1."""
-    return _declared(default, Whole(label))
+    return _declared(default, Hyperparameter(label, whole=True))
 
 
 def _declared(default: Any, what: Hyperparameter, kw_only: bool = False) -> Any:
@@ -172,22 +132,33 @@ def text(value: Any, most: int = 6) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
 
 
+def _mapped(model: Any, change: Callable[[int, Hyperparameter, Any], Any]) -> Any:
+    """Return the model with its prior's fields changed, by the number of the field, its declaration and its value."""
+    known = enumerate(hyperparameters(model).items())
+    return replace(model, **{name: change(i, h, getattr(model, name)) for i, (name, h) in known if not h.whole})
+
+
 def in_units(model: Any, factor: float, shift: float) -> Any:
     """Return the model for outcomes ``factor * y + shift``: its prior in the new units."""
-    known = hyperparameters(model)
-    return replace(model, **{name: h.in_units(getattr(model, name), factor, shift) for name, h in known.items()})
+    return _mapped(model, lambda _, known, value: known.in_units(value, factor, shift))
 
 
 def relabelled(model: Any, axis: str, permutation: np.ndarray) -> Any:
     """Return the model for data whose labels along ``axis`` are in another order."""
-    known = hyperparameters(model)
-    return replace(model, **{name: h.relabelled(getattr(model, name), axis, permutation) for name, h in known.items()})
+    return _mapped(model, lambda _, known, value: known.relabelled(value, axis, permutation))
 
 
 def moved(model: Any, sizes: Mapping[str, int]) -> Any:
-    """Return the model with every hyperparameter moved; ``sizes`` are those of the data's axes."""
-    known = enumerate(hyperparameters(model).items())
-    return replace(model, **{name: h.moved(getattr(model, name), i, sizes) for i, (name, h) in known})
+    """Return the model with every field of its prior moved; ``sizes`` are those of the data's axes."""
+    return _mapped(model, lambda i, known, value: known.moved(value, i, sizes))
+
+
+def _whole(value: object, label: str) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InputError(f"{label} must be a whole number, got {value!r}")
+    if value < 1:
+        raise InputError(f"{label} must be at least 1, got {value}")
+    return int(value)
 
 
 def _number(value: object, label: str, must_be_positive: bool) -> np.float64:

@@ -78,6 +78,8 @@ def _only_model(name: str) -> type[Model]:
 def _checked(candidate: object, name: str) -> type[Model]:
     if not (inspect.isclass(candidate) and issubclass(candidate, Model)):
         raise InputError(f"the plug-in {name!r} is not a bayeszoo Model")
+    if missing := sorted(candidate.__abstractmethods__):
+        raise InputError(f"{candidate.__name__} lacks {', '.join(missing)}", hint="see CONTRACT.md")
     if candidate.name != name:
         raise InputError(f"{candidate.__name__} is called {candidate.name!r}, but is offered as {name!r}")
     return candidate

@@ -12,7 +12,7 @@ import numpy as np
 from bayeszoo.answers.decode import Decodable, decodable, decode, require_states
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
-from bayeszoo.inference.labels.responsibilities import flat, in_chunks
+from bayeszoo.inference.labels.align import flat, in_chunks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
@@ -21,9 +21,9 @@ from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.capabilities import ClosedForm, Symmetric
 from bayeszoo.results.files import FORMAT
-from bayeszoo.results.stored import Fit, closed_form, dumps
+from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,9 +40,8 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     groups = {} if found is None else _of_labels(model, outcome.draws, problem.given, found)
     outcome = outcome if found is None else _relabelled(outcome, found)
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
-    axes = dims
-    if found is not None:
-        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(cast(Any, model).exchangeable()),))}
+    axis = model.exchangeable() if isinstance(model, Symmetric) else None
+    axes = {**dims, "permutation": (str(axis),), "sign": (str(axis),)}
     groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in groups.items()}
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
@@ -51,16 +50,19 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         **_data_groups(model, problem.given),
         **groups,
     }
-    marginals = closed_form(model, problem.stats)
-    if isinstance(model, ClosedForm) and marginals is not None:
-        with suppress(NumericalError):  # of some data there is a posterior and no evidence
+    marginals: dict[str, Any] | None = None
+    if isinstance(model, ClosedForm):
+        with suppress(NumericalError):  # of some data there is no posterior, or a posterior and no evidence
+            marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
             groups["exact"] = _exact(model, marginals, problem.stats, dims, coords)
     try:
         groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
     except NumericalError as error:  # it need not exist at every point
         outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
-    checks = [*outcome.checks, *_hazards(problem, how["kind"]), *_checks_of_derived(tree, how["kind"])]
+    # what a model knows of its posterior that chains may not see
+    hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
+    checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"])]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     Fit(tree).remember(model=model, given=problem.given, stats=problem.stats, posterior=marginals)
     return tree
@@ -80,11 +82,6 @@ def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
     if found.stability is not None:
         facts |= {"label_stability": found.stability.tolist(), "components_withheld": found.withheld}
     return replace(outcome, draws=found.draws, facts=facts)
-
-
-def _hazards(problem: Problem, kind: str) -> list[Check]:
-    """Check what a model knows of its posterior that chains may not see."""
-    return problem.model.hazards(problem.stats) if kind in ("sampled", "approximate") else []
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
@@ -175,7 +172,7 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": [*given.notes, *_remarks(problem)],
+        "notes": [*given.notes, *problem.model.remarks(problem.stats, problem.like)],
         "columns": dict(given.columns),
         "reading": dict(given.reading),
     }
@@ -185,11 +182,6 @@ def _provenance(
     else:
         nested["data_names"] = list(given)
     return {**plain, **{name: dumps(value) for name, value in nested.items()}}
-
-
-def _remarks(problem: Problem) -> tuple[str, ...]:
-    """Return what a model has to say of these data."""
-    return problem.model.remarks(problem.stats, problem.like)
 
 
 def _versions() -> dict[str, str]:

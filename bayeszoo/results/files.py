@@ -5,11 +5,11 @@ A fit is netCDF-4 (HDF5) through h5netcdf. No pickle is read or written.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,50 +70,29 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     path = probe(path, overwrite)
     tree = tree.copy()
     tree.attrs[DIGEST] = json.dumps(digests(tree))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        _write(tree, temporary)
-        _same(tree, temporary)
+    content = tree.to_netcdf(engine=ENGINE)  # in memory: HDF5 crashes the process when the disk is full
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
+        temporary = Path(folder, path.name)
+        try:
+            temporary.write_bytes(content)
+        except OSError as error:
+            raise OSError(error.errno, f"writing failed: {error.strerror}", str(path.parent)) from None
+        _sync(temporary)
+        if not xr.load_datatree(temporary, engine=ENGINE).identical(tree):
+            raise OSError(f"{path.parent}: what was read back is not what was written")
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     _sync(path.parent)
     return path
 
 
-def _write(tree: xr.DataTree, path: Path) -> None:
-    content = tree.to_netcdf(engine=ENGINE)  # in memory: HDF5 crashes the process when the disk is full
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise OSError(error.errno, f"writing failed: {error.strerror}", str(path.parent)) from None
-    path.chmod(0o666 & ~_umask())  # mkstemp makes it private
-    _sync(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def _sync(path: Path) -> None:
     """Flush a file or a folder to disk; not every system lets a folder be opened."""
-    with contextlib.suppress(PermissionError):
+    with suppress(PermissionError):
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _same(tree: xr.DataTree, path: Path) -> None:
-    """Reopen what was written and compare it with what should have been."""
-    if not xr.load_datatree(path, engine=ENGINE).identical(tree):
-        raise OSError(f"{path.parent}: what was read back is not what was written")
 
 
 def load(path: str | Path) -> xr.DataTree:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -94,10 +95,8 @@ def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
         except Exception as error:  # the `likelihood` of a user's model is at fault: the draws must not be lost for it
             notes.append(f"{name} is left out: {fit.model.name} raised {type(error).__name__}: {error}")
     if left_out:
-        listed = ", ".join(left_out)
-        notes.append(
-            f"left out, as they would hold more than {MOST_NUMBERS} numbers: {listed}; bz.extend(tree, [...]) adds them"
-        )
+        beyond = f"left out, as they would hold more than {MOST_NUMBERS} numbers: {', '.join(left_out)}"
+        notes.append(f"{beyond}; bz.extend(tree, [...]) adds them")
     if notes:
         tree.attrs["notes"] = dumps([*fit.notes, *notes])
     return tree
@@ -165,18 +164,12 @@ def _log_likelihood(fit: Fit) -> xr.Dataset:
     return _of_rows(fit, values)
 
 
-def _posterior_predictive(fit: Fit) -> xr.Dataset:
-    return _replicated(fit, _draws(fit), _rng(fit, "posterior_predictive"))
-
-
-def _prior_predictive(fit: Fit) -> xr.Dataset:
-    _observable(fit)
-    extend(fit.tree, ["prior"])
-    return _replicated(fit, fit.draws("prior"), _rng(fit, "prior_predictive"))
-
-
-def _replicated(fit: Fit, draws: Values, rng: np.random.Generator) -> xr.Dataset:
-    model, outcome = _observable(fit), _outcome(fit)
+def _predictive(fit: Fit, group: str) -> xr.Dataset:
+    """Replicate the data once for each draw of ``posterior`` or ``prior``."""
+    model, outcome, rng = _observable(fit), _outcome(fit), _rng(fit, group)
+    if group == "prior_predictive":
+        extend(fit.tree, ["prior"])
+    draws = fit.draws("prior") if group == "prior_predictive" else _draws(fit)
     return _of_rows(fit, _by_chain(draws, lambda params: replicates(model, params, fit.data, outcome, rng)))
 
 
@@ -206,11 +199,10 @@ def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator
     """Draw (draws, ...) from the prior, in closed form or by its declaration; raise `NoGroup` when it is improper."""
     try:
         with np.errstate(all="ignore"):  # of an improper prior, which is refused below
-            drawn = (
-                prior(model, data).rvs(draws, rng)
-                if isinstance(model, ClosedForm)
-                else _declared(model, data, draws, rng)
-            )
+            if isinstance(model, ClosedForm):
+                drawn = prior(model, data).rvs(draws, rng)
+            else:
+                drawn = _declared(model, data, draws, rng)
     except (NotImplementedError, NumericalError) as error:
         raise NoGroup(f"there are no draws from an improper prior: {error}") from error
     if not all(np.isfinite(values).all() for values in drawn.values()):
@@ -262,8 +254,8 @@ def _rng(fit: Fit, name: str) -> np.random.Generator:
 
 _MAKERS: dict[str, Callable[[Fit], Any]] = {
     "log_likelihood": _log_likelihood,
-    "posterior_predictive": _posterior_predictive,
+    "posterior_predictive": partial(_predictive, group="posterior_predictive"),
     "prior": _prior,
-    "prior_predictive": _prior_predictive,
+    "prior_predictive": partial(_predictive, group="prior_predictive"),
     "log_prior": _log_prior,
 }

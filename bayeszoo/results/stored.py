@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 else:
     xr = lazy_loader.load("xarray")
 
+
+class _Attribute[T]:
+    """An attribute of a fit that is stored as JSON, or as it is."""
+
+    def __init__(self, is_json: bool = True) -> None:
+        self._is_json = is_json
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, fit: Fit, owner: type | None = None) -> T:
+        return cast(T, fit.parsed(self._name) if self._is_json else fit.tree.attrs[self._name])
+
+
 _MEMORIES: dict[int, dict[str, tuple[Hashable, Any]]] = {}
 """What is known of each living tree, by its `id`: under a name, what the value was computed from, and the value."""
 
@@ -67,7 +81,7 @@ class Fit:
         """Return what was computed under a name from a variable of the tree, or compute it."""
         return self._kept(name, _Identity(of), compute)
 
-    def _parsed(self, name: str) -> Any:
+    def parsed(self, name: str) -> Any:
         """Return an attribute that is stored as JSON; a mapping is read-only, as all views share it."""
         text = self.tree.attrs[name]
         value = self._kept(name, text, lambda: json.loads(text))
@@ -75,45 +89,17 @@ class Fit:
 
     # Attributes
 
-    @property
-    def status(self) -> str:
-        """The verdict of the gate: "ok", "not converged" or "interrupted"."""
-        return str(self.tree.attrs["status"])
-
-    @property
-    def kind(self) -> str:
-        """What the method gives: "exact", "sampled", "approximate" or "point estimate"."""
-        return str(self.tree.attrs["kind"])
-
-    @property
-    def method(self) -> str:
-        """The method's name."""
-        return str(self.tree.attrs["method"])
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        """The model's fields, as plain values."""
-        return cast(Mapping[str, Any], self._parsed("fields"))
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The options of the method."""
-        return cast(Mapping[str, Any], self._parsed("options"))
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """The versions of Python and of the packages that the fit was made with."""
-        return cast(Mapping[str, str], self._parsed("versions"))
-
-    @property
-    def seconds(self) -> Mapping[str, float]:
-        """Seconds by phase."""
-        return cast(Mapping[str, float], self._parsed("seconds"))
-
-    @property
-    def gate(self) -> Mapping[str, Any]:
-        """What the gate looked at: ``{"passed": ..., "checks": ...}``."""
-        return cast(Mapping[str, Any], self._parsed("gate"))
+    status = _Attribute[str](is_json=False)  # the verdict of the gate: "ok", "not converged" or "interrupted"
+    kind = _Attribute[str](is_json=False)  # "exact", "sampled", "approximate" or "point estimate"
+    method = _Attribute[str](is_json=False)
+    fields = _Attribute[Mapping[str, Any]]()  # the model's, as plain values
+    options = _Attribute[Mapping[str, Any]]()  # of the method
+    versions = _Attribute[Mapping[str, str]]()  # of Python and of the packages that the fit was made with
+    seconds = _Attribute[Mapping[str, float]]()  # by phase
+    gate = _Attribute[Mapping[str, Any]]()  # what the gate looked at: ``{"passed": ..., "checks": ...}``
+    facts = _Attribute[Mapping[str, Any]]()  # about the fit as a whole: ``log_evidence``, ``elbo``, ``k_hat``, ...
+    notes = _Attribute[list[str]]()  # everything that was done to the data or is remarkable about them
+    columns = _Attribute[Mapping[str, str]]()  # the user's column for each role
 
     @property
     def checks(self) -> Mapping[str, dict[str, Any]]:
@@ -126,24 +112,9 @@ class Fit:
         return [name for name, check in self.checks.items() if not check["passed"]]
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """Numbers and sentences about the fit as a whole: ``log_evidence``, ``elbo``, ``k_hat``, ..."""
-        return cast(Mapping[str, Any], self._parsed("facts"))
-
-    @property
-    def notes(self) -> list[str]:
-        """Everything that was done to the data or is remarkable about them."""
-        return cast(list[str], self._parsed("notes"))
-
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """The user's column for each role."""
-        return cast(Mapping[str, str], self._parsed("columns"))
-
-    @property
     def reading(self) -> Mapping[str, Any] | None:
         """What the data were read with, as `Data.reading`; None of a fit saved before this was kept."""
-        return cast(Mapping[str, Any], self._parsed("reading")) if "reading" in self.tree.attrs else None
+        return cast(Mapping[str, Any], self.parsed("reading")) if "reading" in self.tree.attrs else None
 
     def fact(self, name: str) -> float | None:
         """Return one fact as a number, or None where the method does not give it."""
@@ -185,11 +156,14 @@ class Fit:
     @property
     def posterior(self) -> Mapping[str, Any] | None:
         """The closed-form posterior by parameter, with those of derived quantities; None where there is none."""
-        origin = self._arrays_now()
-        if not isinstance(self.model, ClosedForm):
-            return None
-        kept = self._kept("posterior", origin, lambda: closed_form(self.model, self.stats))
+        kept = self._kept("posterior", self._arrays_now(), self._closed_form)
         return cast(Mapping[str, Any] | None, kept)
+
+    def _closed_form(self) -> dict[str, Any] | None:
+        if isinstance(self.model, ClosedForm):
+            with suppress(NumericalError):
+                return {**self.model.posterior(self.stats), **self.model.derived_marginals(self.stats)}
+        return None
 
     def _arrays_now(self) -> Hashable:
         """Return what the data are read from: the attributes, and which arrays the groups now hold."""
@@ -227,13 +201,13 @@ class Fit:
         groups = [self.tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in self]
         arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
         arrays |= {str(name): v.to_numpy().astype(str) for group in groups for name, v in group.coords.items()}
-        names = self._parsed("data_names") if "data_names" in self.tree.attrs else list(arrays)
+        names = self.parsed("data_names") if "data_names" in self.tree.attrs else list(arrays)
         return {name: arrays[name] for name in names if name in arrays}
 
     def _accumulated(self) -> Accumulated:
         attrs, group = self.tree.attrs, self.tree["statistics"].to_dataset()
         about: dict[str, Any] = {"source": attrs["data_source"], "columns": self.columns, "notes": tuple(self.notes)}
-        like = none_of_the_rows(self._parsed("data_arrays"), **about)
+        like = none_of_the_rows(self.parsed("data_arrays"), **about)
         stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
         if digest_of(stats) != attrs["statistics_digest"]:
             raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
@@ -256,15 +230,6 @@ class Fit:
     def pooled(self, group: str = "posterior") -> dict[str, np.ndarray]:
         """Return the draws of all chains, one chain after the other, shape (draws, ...)."""
         return {name: values.reshape(-1, *values.shape[2:]) for name, values in self.draws(group).items()}
-
-
-def closed_form(model: Model, stats: Any) -> dict[str, Any] | None:
-    """Return the closed-form posterior and derived marginals, or None where there are none for these data."""
-    if not isinstance(model, ClosedForm):
-        return None
-    with suppress(NumericalError):
-        return {**model.posterior(stats), **model.derived_marginals(stats)}
-    return None
 
 
 class _Identity:

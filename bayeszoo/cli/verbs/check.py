@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.contract import scorecard
-from bayeszoo.contract.cases import off_default
+from bayeszoo.contract.case import off_default
 from bayeszoo.contract.check import check
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy

@@ -55,40 +55,24 @@ class Gaussian:
         return np.sqrt(np.sum(np.square(self.scale), axis=1))
 
 
-@dataclass(frozen=True)
-class Quality:
-    """How well q covers the posterior.
-
-    Attributes
-    ----------
-    elbo, elbo_se : float
-        Evidence lower bound with every constant, of the ordered data, and its Monte Carlo standard error.
-    k_hat : float
-        Pareto shape of the importance weights p(y, x) / q(x); -inf when they are all equal, which is a perfect fit.
-    draws : int
-        How many draws these figures are from.
-    """
-
-    elbo: float
-    elbo_se: float
-    k_hat: float
-    draws: int
-
-
 def log_weights(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
     """Return log p(y, x) - log q(x) at draws x of q."""
     z = rng.standard_normal((draws, len(q.mean)))
     return np.array([joint(x)[0] for x in q.at(z)]) - q.log_density_at(z)
 
 
-def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> Quality:
-    """Estimate the ELBO and k-hat of q, with more draws as long as k-hat is above its limit."""
-    found = log_weights(q, joint, rng)
-    k_hats = [pareto_k(found)]
-    while not _believed(k_hats) and len(found) < MAX_DRAWS:
-        found = np.concatenate([found, log_weights(q, joint, rng, 3 * len(found))])
-        k_hats.append(pareto_k(found))
-    return Quality(float(found.mean()), float(found.std() / math.sqrt(len(found))), k_hats[-1], len(found))
+def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
+    """Return the ELBO of the ordered data, its Monte Carlo error, and k-hat, from more draws while it is too high.
+
+    The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal.
+    """
+    weights = log_weights(q, joint, rng)
+    k_hats = [pareto_k(weights)]
+    while not _believed(k_hats) and len(weights) < MAX_DRAWS:
+        weights = np.concatenate([weights, log_weights(q, joint, rng, 3 * len(weights))])
+        k_hats.append(pareto_k(weights))
+    elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
+    return {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
 
 
 def _believed(k_hats: list[float]) -> bool:
@@ -96,59 +80,29 @@ def _believed(k_hats: list[float]) -> bool:
     return k_hats[-1] <= GOOD_K_HAT or (len(k_hats) > 1 and max(k_hats[-2:]) <= MAX_K_HAT)
 
 
-@dataclass(frozen=True)
-class Approximation:
-    """A fitted Gaussian and how it was found.
+def outcome(
+    problem: Problem,
+    q: Gaussian,
+    sampler: str,
+    checks: list[Check],
+    facts: Mapping[str, Any],
+    trace: Mapping[str, np.ndarray],
+    shape: tuple[int, int],
+) -> Outcome:
+    """Draw chains and draws from q, as parameters of the model, and say beside the facts of the search how good q is.
 
-    Attributes
-    ----------
-    q : Gaussian
-        The approximation.
-    sampler : str
-        The engine that found it.
-    checks : list of Check
-        Whether it was found.
-    facts : mapping
-        Figures of the search.
-    trace : mapping of str to ndarray
-        The search by iteration.
+    Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
     """
-
-    q: Gaussian
-    sampler: str
-    checks: list[Check]
-    facts: Mapping[str, Any]
-    trace: Mapping[str, np.ndarray]
-
-    def outcome(self, problem: Problem, shape: tuple[int, int]) -> Outcome:
-        """Draw from q, map the draws to the model's parameters, and add how good q is.
-
-        Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
-        """
-        density = problem.density
-        quality = assess(self.q, density.joint, problem.rng)
-        found = {"elbo": quality.elbo, "elbo_se": quality.elbo_se, "k_hat": quality.k_hat, "k_hat_draws": quality.draws}
-        facts = _without_evidence({**found, **self.facts}, problem)
-        return Outcome(
-            density.constrain(self.q.at(problem.rng.standard_normal((*shape, density.size)))),
-            self.sampler,
-            [*self.checks, at_most("k_hat", quality.k_hat, MAX_K_HAT)],
-            facts,
-            optimization=self.trace,
-            dims=density.dims,
-            coords=density.coords,
-        )
-
-
-def _without_evidence(facts: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """Return the facts; where the model has no evidence, without it and its bound, and with the reason."""
     from bayeszoo.inference.engine.density import no_evidence
 
-    undefined = no_evidence(problem.declared)
-    if undefined is None:
-        return facts
-    problem.reporter.say(undefined)
-    return {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}
+    density = problem.density
+    facts = {**assess(q, density.joint, problem.rng), **facts}
+    checks = [*checks, at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
+    if undefined := no_evidence(problem.declared):
+        problem.reporter.say(undefined)
+        facts = {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}
+    draws = density.constrain(q.at(problem.rng.standard_normal((*shape, density.size))))
+    return Outcome(draws, sampler, checks, facts, optimization=trace, dims=density.dims, coords=density.coords)
 
 
 def gaussian(mode: Mode) -> Gaussian:

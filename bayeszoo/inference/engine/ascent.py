@@ -175,16 +175,13 @@ def climb(state: Any, evaluate: Evaluate, update: Update, effort: Effort | None 
     while math.isfinite(height) and len(trace) <= effort.steps and not effort.is_level(trace):
         state = update(expectation.stats)
         height, expectation = evaluate(state)
-        _require_no_fall(trace[-1], height, len(trace))
+        if height < trace[-1] - MAX_FALL * max(1.0, abs(trace[-1])):
+            fall = f"from {trace[-1]:.12g} to {height:.12g} at step {len(trace)}"
+            raise AscentError(f"the objective fell {fall}: the steps are wrong")
         trace.append(height)
     if not math.isfinite(height):
         raise NumericalError(f"the objective is not finite ({height}) after {len(trace) - 1} steps")
     return Climb(state, height, expectation, np.array(trace), _gain_left(trace), may_stop=effort.is_coarse)
-
-
-def _require_no_fall(before: float, after: float, step: int) -> None:
-    if after < before - MAX_FALL * max(1.0, abs(before)):
-        raise AscentError(f"the objective fell from {before:.12g} to {after:.12g} at step {step}: the steps are wrong")
 
 
 class AscentError(NumericalError):
@@ -232,7 +229,7 @@ def search(
     collapsed, reason, effort = 0, "", effort or Effort()
     while len(climbs) + collapsed < max(restarts, MOST_RESTARTS):
         done = len(climbs) + collapsed
-        if (done >= restarts and (effort.is_coarse or _is_settled(climbs))) or _is_spent(climbs, restarts, effort):
+        if _is_enough(climbs, done, restarts, effort):
             break
         reporter.progress("restarts", done, max(restarts, done))
         try:
@@ -242,27 +239,21 @@ def search(
         except NumericalError as error:
             collapsed, reason = collapsed + 1, str(error)
             continue
-        climbs.append(_marked(found, suspect(found.state)))
+        climbs.append(replace(found, degenerate=suspect(found.state)))
     ordered = sorted(climbs, key=lambda one: (one.is_sound, one.objective), reverse=True)
     if not any(one.is_sound for one in climbs):
         raise NumericalError(_why_none(ordered, reason, done + 1))
     return Search(ordered, collapsed, fingerprint, effort)
 
 
-def _is_spent(climbs: list[Climb], restarts: int, effort: Effort) -> bool:
-    """Say whether the budget has been used up, of two climbs at least and of all that were asked for by number."""
+def _is_enough(climbs: list[Climb], done: int, restarts: int, effort: Effort) -> bool:
+    """Say whether two climbs have reached the best, or the budget has been used up."""
+    heights = sorted((one.objective for one in climbs if one.is_sound), reverse=True)
+    is_settled = len(heights) > 1 and heights[0] - heights[1] <= SAME
+    if done >= restarts and (effort.is_coarse or is_settled):
+        return True
     least = restarts if restarts > RESTARTS else 2
     return len(climbs) >= least and sum(len(one.trace) for one in climbs) >= effort.budget
-
-
-def _is_settled(climbs: list[Climb]) -> bool:
-    """Say whether two climbs have reached the best."""
-    heights = sorted((one.objective for one in climbs if one.is_sound), reverse=True)
-    return len(heights) > 1 and heights[0] - heights[1] <= SAME
-
-
-def _marked(found: Climb, reason: str) -> Climb:
-    return replace(found, degenerate=reason)
 
 
 def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:

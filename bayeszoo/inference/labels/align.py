@@ -8,6 +8,7 @@ is minimized over the permutation of each draw).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,15 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Series
-from bayeszoo.errors import InputError
-from bayeszoo.inference.labels.responsibilities import flat, in_chunks
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import rows_have_parameters
+from bayeszoo.model.capabilities import Latent, rows_have_parameters
 
 MAX_ROWS = 1000
 """Rows that are looked at; of more, as many are chosen."""
-_CELLS = 5000
+CELLS = 2**18
+"""Rows times draws that a model is asked for at a time."""
+_SEEN = 5000
 """Responsibilities of one draw that are looked at: of many components, fewer rows."""
 _SMOOTH = 1e-6
 """Share of the uniform distribution in each responsibility, so that no row is infinitely far from another draw's."""
@@ -105,13 +107,31 @@ def _permuted(model: Any, name: str, values: Any, axis: str, permutations: np.nd
     return made
 
 
+def in_chunks(model: Latent, params: Values, data: Values) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield which draws, and their latent variables (draws, rows, K), some at a time; params are (draw, ...)."""
+    total = len(next(iter(params.values())))
+    size = max(CELLS // max(model.inputs.size(data), 1), 1)
+    for first in range(0, total, size):
+        some = slice(first, min(first + size, total))
+        values = np.asarray(model.assign({name: draws[some] for name, draws in params.items()}, data))
+        impossible = np.isnan(values).all(axis=-1, keepdims=True) if values.ndim == 3 else False
+        if not (np.isfinite(values) | impossible).all():
+            raise NumericalError(f"{model.name}.assign gives numbers that are not finite")
+        yield some, values
+
+
+def flat(params: Values) -> dict[str, np.ndarray]:
+    """Put the draws of all chains one after the other."""
+    return {name: np.reshape(values, (-1, *np.shape(values)[2:])) for name, values in params.items()}
+
+
 # Stephens' algorithm, on responsibilities of shape (draws, K, rows)
 
 
 def _responsibilities(model: Any, params: Values, data: Values) -> np.ndarray:
     """Return the responsibilities of the rows that are looked at, shape (draws, K, rows)."""
     draws, inputs = flat(params), model.inputs
-    rows, total = max(min(MAX_ROWS, _CELLS // model.K), 1), inputs.size(data)
+    rows, total = max(min(MAX_ROWS, _SEEN // model.K), 1), inputs.size(data)
     chosen = np.arange(total)
     if total > rows:  # at random, as evenly spaced rows may all be of one component
         chosen = np.sort(np.random.default_rng(0).choice(total, rows, replace=False, shuffle=False))
@@ -154,13 +174,9 @@ def _nearest(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, float]:
 def _costs(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return what it costs to call component j of a draw k, shape (draws, k, j)."""
     T, K, rows = p.shape
-    log_q = np.log(_smoothed(q))
+    log_q = np.log((1 - _SMOOTH) * q + _SMOOTH / len(q))
     own = (p.reshape(T * K, rows) @ log_q.T).reshape(T, K, K).swapaxes(1, 2)
     return -(1 - _SMOOTH) * own - _SMOOTH / K * log_q.sum(axis=1)[:, None]
-
-
-def _smoothed(q: np.ndarray) -> np.ndarray:
-    return (1 - _SMOOTH) * q + _SMOOTH / len(q)
 
 
 def _mean(p: np.ndarray, permutations: np.ndarray) -> np.ndarray:

@@ -68,17 +68,7 @@ def nearest(loadings: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np
 
 
 def turned(model: Any, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
-    """Put the factors of each draw in another order, then give them other signs.
-
-    Parameters
-    ----------
-    model : Model
-        Must be `Symmetric`, with `signed`: the parameters that change sign, whose last axis is that of the factors.
-    params : mapping of str to ndarray
-        Of shape (*leading, *parameter shape).
-    permutations, signs : ndarray of shape (*leading, q)
-        As of `FactorAlignment`.
-    """
+    """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
     return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}
 

@@ -20,20 +20,15 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient, maximize, require_few
-from bayeszoo.inference.engine.approximation import Approximation, Gaussian, gaussian, log_weights
+from bayeszoo.inference.engine.approximation import Gaussian, gaussian, log_weights, outcome
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import starts
 
-MAX_MEAN_CHANGE = 0.05
-MAX_LOG_SD_CHANGE = 0.025
-"""Two successive fits agree when means move less than this many sd, and sds less than this in logarithm."""
-MAX_DIVERGENCE = 0.05
-"""Nats between two successive fits, which sees correlations that means and sds do not."""
+LIMITS = {"change of means in sd": 0.05, "change of log sds": 0.025, "divergence of the last two fits": 0.05}
+"""Two successive fits agree below these; the divergence, in nats, sees correlations that means and sds do not."""
 MAX_ELBO_GAP = 0.1
 """Nats by which a fit from a distant start may differ."""
 MAX_LOG2_DRAWS = 13
-_LIMITS = (MAX_MEAN_CHANGE, MAX_LOG_SD_CHANGE, MAX_DIVERGENCE)
-
 
 MAX_LOG_SCALE = 300.0
 """Log of the largest scale, in those of the Laplace approximation, that the search looks at."""
@@ -92,7 +87,7 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
         family = Family(_first_guess(joint, starts(problem)[0].x, full), full)
         q, trace, checks = _converge(family, joint, problem)
         facts = {"optimizer": "fixed Sobol draws and L-BFGS", "fixed_draws": int(trace["fixed_draws"][-1])}
-        return Approximation(q, "deterministic ADVI", checks, facts, trace).outcome(problem, shape)
+        return outcome(problem, q, "deterministic ADVI", checks, facts, trace, shape)
 
 
 def _first_guess(joint: Gradient, start: np.ndarray, full: bool) -> Gaussian:
@@ -117,24 +112,14 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
         moved = _change(family.member(before), family.member(eta))
         rows.append((2**log2_draws, *moved))
         problem.reporter.say(f"ADVI with {2**log2_draws} draws: means moved {moved[0]:.3f} sd, log sds {moved[1]:.3f}")
-        if all(found <= limit for found, limit in zip(moved, _LIMITS, strict=True)):
+        if all(found <= limit for found, limit in zip(moved, LIMITS.values(), strict=True)):
             break
     q = family.member(eta)
     rival = family.member(_fit(family, joint, _fixed_draws(log2_draws, family.size, rng), family.start(rng)))
     trace = dict(zip(("fixed_draws", "mean_change", "log_sd_change", "divergence"), np.array(rows).T, strict=True))
-    return (
-        q,
-        trace,
-        [*_agreement(rows[-1]), at_most("ELBO gap of a second start", _elbo_gap(q, rival, joint, rng), MAX_ELBO_GAP)],
-    )
-
-
-def _agreement(row: tuple[float, ...]) -> list[Check]:
-    return [
-        at_most("change of means in sd", row[1], MAX_MEAN_CHANGE),
-        at_most("change of log sds", row[2], MAX_LOG_SD_CHANGE),
-        at_most("divergence of the last two fits", row[3], MAX_DIVERGENCE),
-    ]
+    agreement = [at_most(name, value, LIMITS[name]) for name, value in zip(LIMITS, rows[-1][1:], strict=True)]
+    gap = at_most("ELBO gap of a second start", _elbo_gap(q, rival, joint, rng), MAX_ELBO_GAP)
+    return q, trace, [*agreement, gap]
 
 
 def _elbo_gap(q: Gaussian, rival: Gaussian, joint: Gradient, rng: np.random.Generator) -> float:

@@ -32,15 +32,9 @@ _CELLS = 2**18
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
-    """Draw independently from the posterior, summed over every assignment of the rows, and compute the evidence.
+    """Draw independently from the posterior, summed over every assignment of few rows, and compute the evidence.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its model must be `Enumerable`; of so few rows that there are at most 2 000 000 assignments.
-    draws, chains : int
-        The draws are independent; chains only give them ArviZ's shape. Their labels are as the posterior has them:
-        where components are exchangeable, each draw has an order of its own.
+    Where components are exchangeable, each draw has an order of its own.
     """
     require_few(problem.model, problem.data)
     with problem.clock.phase("run"):
@@ -103,21 +97,11 @@ def most_rows(K: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Enumeration:
-    """The posterior of the assignments of few rows.
-
-    Attributes
-    ----------
-    model : Model
-        The prior.
-    data : mapping of str to ndarray
-        The rows.
-    log_joint : ndarray of shape (K ** rows,)
-        log p(y, z) of each assignment, in the order of `assignments`, of the ordered rows and with every constant.
-    """
+    """The posterior of the assignments of few rows."""
 
     model: Enumerable
     data: Values
-    log_joint: np.ndarray
+    log_joint: np.ndarray  # shape (K ** rows,): log p(y, z) of each assignment, in the order of `assignments`
 
     @classmethod
     def of(cls, model: Model, data: Values, reporter: Reporter | None = None) -> Enumeration:

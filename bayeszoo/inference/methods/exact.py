@@ -9,28 +9,18 @@ from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import ClosedForm
 
-MAX_QUANTILE_ERROR = 1e-6
-
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
-    """Draw independently from the closed-form posterior and compute the evidence.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its model must be `ClosedForm`.
-    draws, chains : int
-        The draws are independent; chains only give them ArviZ's shape.
-    """
+    """Draw independently from the closed-form posterior and compute the evidence."""
     model = problem.model_as(ClosedForm)
     with problem.clock.phase("run"):
-        sample = model.posterior(problem.stats).rvs((chains, draws), problem.rng)
+        sample = problem.posterior.rvs((chains, draws), problem.rng)
         log_evidence = model.log_evidence(problem.stats)
-        inversion = _inversion_error(model.posterior(problem.stats))
+        inversion = _inversion_error(problem.posterior)
     broken = sum(int(np.sum(~np.isfinite(values))) for values in (np.asarray(log_evidence), *sample.values()))
     checks = [
         at_most("numbers not finite", broken, 0),
-        at_most("largest error of a quantile in probability", inversion, MAX_QUANTILE_ERROR),
+        at_most("largest error of a quantile in probability", inversion, 1e-6),
     ]
     return Outcome(sample, "closed form", checks, {**model.figures(problem.stats), "log_evidence": log_evidence})
 

@@ -1,7 +1,8 @@
-"""Point estimates: the MAP and the MLE, in closed form where the model has one, else by L-BFGS and Newton.
+"""Point estimates, in closed form where the model has one, else by L-BFGS and Newton; and the Laplace approximation.
 
-Both are taken in the *constrained* space, without the Jacobian of any transform, as PyMC's ``find_MAP`` does: the
-MAP of a rate is not the exponential of the MAP of its logarithm.
+MAP and MLE are taken in the *constrained* space, without the Jacobian of any transform, as PyMC's ``find_MAP`` does:
+the MAP of a rate is not the exponential of the MAP of its logarithm. Laplace's Gaussian is at the mode of the
+*unconstrained* density.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
+from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import starts
@@ -39,7 +41,7 @@ def run_map(problem: Problem) -> Outcome:
             params = model.map(problem.stats)
             if certificate := model.certificate(problem.stats, params):
                 return _known(problem, params, "least angle regression", certificate)
-            gain = _nearby_gain(problem, params, model.posterior(problem.stats).logpdf)
+            gain = _nearby_gain(problem, params, problem.posterior.logpdf)
         return _known(problem, params, "closed form", [at_most("gain of a small step", gain, 0.0)])
     return _optimized(problem, lambda density: density.constrained_joint)
 
@@ -68,15 +70,16 @@ def _likelihood(problem: Problem, model: ClosedForm[Any]) -> Callable[[Values], 
     few = problem.has_rows and len(model.inputs.observations(problem.data)[1]) <= MAX_ROWS
     if few and isinstance(model, Observable):
         return lambda params: cast(float, log_likelihood(model, params, problem.data))
-    posterior, before = model.posterior(problem.stats), prior(model, problem.like)
-    return lambda params: posterior.logpdf(params) - before.logpdf(params)
+    before = prior(model, problem.like)
+    return lambda params: problem.posterior.logpdf(params) - before.logpdf(params)
 
 
 def _known(problem: Problem, params: Values, sampler: str, checks: list[Check]) -> Outcome:
     """Return the model's own estimate, with what checks it."""
     with problem.clock.phase("run"):
         facts = {"mode_space": em.SPACE, **_heights(problem, params)}
-    return Outcome(_as_draws(params), sampler, checks, facts)
+    draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in params.items()}
+    return Outcome(draws, sampler, checks, facts)
 
 
 def _stationary(problem: Problem, params: Values) -> list[Check]:
@@ -87,7 +90,10 @@ def _stationary(problem: Problem, params: Values) -> list[Check]:
 
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
     """Return the most that any of some small steps would gain, beyond rounding; NaN when it cannot be told."""
-    posterior = _steps(problem)
+    try:
+        posterior = problem.posterior
+    except NumericalError:  # steps are then taken towards draws from the prior
+        posterior = prior(problem.model_as(ClosedForm), problem.like)
     height = objective(params)
     if not math.isfinite(height):
         return math.nan
@@ -95,15 +101,6 @@ def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values],
     # outside the support SciPy says NaN or -inf
     inside = [there for there in _nearby(params, posterior) if math.isfinite(posterior.logpdf(there))]
     return float(np.max([objective(there) - height - rounding for there in inside])) if inside else math.nan
-
-
-def _steps(problem: Problem) -> Posterior:
-    """Return the posterior, or where it has no closed form the prior, to take steps towards draws of."""
-    model = problem.model_as(ClosedForm)
-    try:
-        return model.posterior(problem.stats)
-    except NumericalError:
-        return prior(model, problem.like)
 
 
 def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarray]]:
@@ -139,13 +136,9 @@ def _by_statistics(problem: Problem, params: Values) -> float | None:
         return float(known)
     if not isinstance(model, ClosedForm):
         return None
-    above, below = model.posterior(problem.stats).logpdf(params), prior(model, problem.like).logpdf(params)
+    above, below = problem.posterior.logpdf(params), prior(model, problem.like).logpdf(params)
     value = float(above) + float(model.log_evidence(problem.stats)) - float(below)
     return value if math.isfinite(value) else None
-
-
-def _as_draws(params: Values) -> dict[str, np.ndarray]:
-    return {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in params.items()}
 
 
 def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
@@ -156,18 +149,28 @@ def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
         density.constrain(density.start)
     with problem.clock.phase("run"):
         mode = maximize(climb, starts(problem)[0].x)
-    facts = {
-        "mode_space": em.SPACE,
-        "log_likelihood": likelihood(mode.x)[0],
-        "log_joint": joint(mode.x)[0],
-        "gradient_norm": mode.gradient_norm,
-    }
-    return Outcome(
-        density.constrain(mode.x[None, None]),
-        "L-BFGS and Newton",
-        distance_checks(mode),
-        facts,
-        optimization={"objective": mode.trace},
-        dims=density.dims,
-        coords=density.coords,
-    )
+    heights = {"log_likelihood": likelihood(mode.x)[0], "log_joint": joint(mode.x)[0]}
+    facts = {"mode_space": em.SPACE, **heights, "gradient_norm": mode.gradient_norm}
+    draws, trace = density.constrain(mode.x[None, None]), {"objective": mode.trace}
+    checks, dims, coords = distance_checks(mode), density.dims, density.coords
+    return Outcome(draws, "L-BFGS and Newton", checks, facts, optimization=trace, dims=dims, coords=coords)
+
+
+def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
+    """Fit a Gaussian with the curvature at the mode of the unconstrained density (MacKay 2003, chapter 27).
+
+    Its log evidence is log p(y, mode) + D/2 log(2 pi) - log det(precision)/2: an approximation, not a bound.
+    """
+    density = problem.density
+    require_few(density.size, "laplace")
+    with problem.clock.phase("compile"):
+        joint = density.joint
+        density.constrain(density.start)
+    with problem.clock.phase("run"):
+        mode = maximize(joint, starts(problem)[0].x)
+        q = approximation.gaussian(mode)
+        log_evidence = mode.value + q.log_volume + 0.5 * density.size * math.log(2 * math.pi)
+        facts = {"mode_space": "unconstrained (with Jacobian)", "gradient_norm": mode.gradient_norm}
+        facts["log_evidence"] = log_evidence
+        checks, trace = distance_checks(mode), {"objective": mode.trace}
+        return approximation.outcome(problem, q, "L-BFGS and Newton", checks, facts, trace, (chains, draws))

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import (
-    STRUCTURAL,
     Check,
     at_least,
     at_most,
@@ -25,6 +24,7 @@ from bayeszoo.foundation.gate import (
     check_hmc,
     failures,
     log_density,
+    longer_may_help,
     passed,
     quantities,
 )
@@ -54,19 +54,8 @@ class Settings:
     density: str = "shared"
     begin: tuple[Start, ...] = ()  # where chains begin; empty for the known modes
 
-    @property
-    def total(self) -> int:
-        """All iterations of all chains."""
-        return self.chains * (self.draws + self.tune)
 
-    def harder(self, factor: int, target_accept: float) -> Settings:
-        """Return settings for a longer and more careful run."""
-        accept = max(self.target_accept, target_accept)
-        return replace(self, draws=factor * self.draws, tune=factor * self.tune, target_accept=accept)
-
-
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """What one run of a sampler gave: groups ``posterior`` and ``sample_stats``."""
 
     tree: xr.DataTree
@@ -84,30 +73,11 @@ def run(
     extend: bool = True,
     density: str = "auto",
 ) -> Outcome:
-    """Sample the posterior.
+    """Sample the posterior of continuous variables with ``sampler`` "nutpie" or "pymc", which differ in their checks.
 
-    Parameters
-    ----------
-    problem : Problem
-        Free variables must be continuous.
-    draws, tune, chains : int
-        Kept draws and warmup draws of each chain, and the number of chains.
-    target_accept : float
-        Target acceptance statistic of the first attempt.
-    sampler : {"nutpie", "pymc"}
-        Asked for by name, because the two differ in what they check.
-    extend : bool
-        Whether a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and 0.99.
-    density : {"auto", "shared", "nutpie"}
-        Which compiled density nutpie calls: the one that all methods share, ready at once but on one core; or one that
-        it compiles itself. ``auto`` goes by the size of the problem, and the choice is recorded.
-
-    Raises
-    ------
-    Interrupted
-        When the run was stopped before every chain had a draw.
-    NumericalError
-        When the density is not finite anywhere near the initial point.
+    With ``extend`` a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and
+    0.99. ``density`` is which compiled density nutpie calls: "shared", which all methods use, is ready at once but runs
+    on one core; "nutpie" is compiled for it; "auto" goes by the size of the problem, and the choice is recorded.
     """
     if sampler not in SAMPLERS:
         raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
@@ -115,11 +85,10 @@ def run(
         raise InputError(f"there is no density {density!r}", hint="use auto, shared or nutpie")
     if sampler == "nutpie" and density == "auto":
         density = "nutpie" if _products(problem) > LARGE_DENSITY else "shared"
-    first = Settings(draws, tune, chains, target_accept, density)
     earlier: list[Run] = []
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
-        settings = first.harder(factor, accept)
-        settings = replace(settings, begin=_ends(problem, earlier[-1].tree)) if earlier else settings
+        begin = _ends(problem, earlier[-1].tree) if earlier else ()
+        settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), density, begin)
         try:
             found = SAMPLERS[sampler](problem, settings)
         except RuntimeError as error:
@@ -127,7 +96,7 @@ def run(
                 raise
             raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
         checks = [*_judged(problem, found.tree), *_left_behind(problem, earlier, found.tree)]
-        if found.interrupted or passed(checks) or not _longer_may_help(checks):
+        if found.interrupted or passed(checks) or not longer_may_help(checks):
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
         earlier.append(found)
@@ -187,33 +156,23 @@ def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[C
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
     size, every = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
     points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, every)]
-    return [
-        at_least("least share of a mode beside what its mass asks", visits(starts(problem), np.array(points)), 0.25)
-    ]
-
-
-def _longer_may_help(checks: list[Check]) -> bool:
-    return all(check.passed for check in checks if check.name in STRUCTURAL)
+    least = visits(starts(problem), np.array(points))
+    return [at_least("least share of a mode beside what its mass asks", least, 0.25)]
 
 
 def _outcome(
     problem: Problem, found: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
 ) -> Outcome:
-    posterior, stats = found.tree["posterior"].to_dataset(), found.tree["sample_stats"].to_dataset()
-    kept = {str(name): stat.to_numpy() for name, stat in stats.data_vars.items() if stat.dtype.kind in "biuf"}
+    density, stats = problem.density, found.tree["sample_stats"].data_vars.items()
+    facts = {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept}
     return Outcome(
-        {name: posterior[name].to_numpy() for name in problem.density.names},
+        {name: found.tree["posterior"][name].to_numpy() for name in density.names},
         f"{sampler} {version(sampler)}",
         checks,
-        {
-            "attempts": attempts,
-            "tune": settings.tune,
-            "target_accept": settings.target_accept,
-            "density": settings.density if sampler == "nutpie" else "pymc",
-        },
-        sample_stats={name: stat for name, stat in kept.items() if stat.ndim == 2},
-        dims=problem.density.dims,
-        coords=problem.density.coords,
+        {**facts, "density": settings.density if sampler == "nutpie" else "pymc"},
+        sample_stats={str(name): s.to_numpy() for name, s in stats if s.dtype.kind in "biuf" and s.ndim == 2},
+        dims=density.dims,
+        coords=density.coords,
         interrupted=found.interrupted,
     )
 
@@ -221,8 +180,10 @@ def _outcome(
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
     runs: list[Run] = []
+    done = 0
     for start, chains in _shared_out(settings.begin or starts(problem), settings.chains):
-        runs.append(_from(start, problem, replace(settings, chains=chains), sum(map(_chains_of, runs))))
+        runs.append(_from(start, problem, replace(settings, chains=chains), done))
+        done += chains
         if runs[-1].interrupted:
             break
     return Run(_joined([run.tree for run in runs]), runs[-1].interrupted)
@@ -232,10 +193,6 @@ def _shared_out(starts: Sequence[Start], chains: int) -> list[tuple[Start, int]]
     """Give each start as many chains as the others, the first ones one more where they do not divide."""
     used = starts[:chains]
     return [(start, chains // len(used) + (i < chains % len(used))) for i, start in enumerate(used)]
-
-
-def _chains_of(run: Run) -> int:
-    return int(run.tree["posterior"].sizes["chain"])
 
 
 def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
@@ -259,8 +216,8 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
         shared = settings.density == "shared"
         compiled = (_shared_function if shared else _compiled_by_nutpie)(problem, start)
     # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
-    chains = {"chains": settings.chains, "cores": settings.chains}
-    before, total = done * (settings.draws + settings.tune), settings.total + done * (settings.draws + settings.tune)
+    each = settings.draws + settings.tune
+    before, total = done * each, (done + settings.chains) * each
 
     def progress(chains: list[Any]) -> None:
         problem.reporter.progress("sampling", before + sum(chain.finished_draws for chain in chains), total)
@@ -269,7 +226,8 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     with problem.clock.phase("run"), threadpool_limits(1):
         background = nutpie.sample(
             compiled,
-            **chains,
+            chains=settings.chains,
+            cores=settings.chains,
             draws=settings.draws,
             tune=settings.tune,
             seed=problem.seed(),
@@ -289,18 +247,14 @@ def _wait(background: Any) -> Run:
         try:
             return Run(background.wait())
         except KeyboardInterrupt:
-            return Run(_trim(_abort(background)), interrupted=True)
+            try:
+                return Run(_trim(background.abort()), interrupted=True)
+            except ValueError:  # its threads had finished and their draws were being converted
+                raise Interrupted("stopped while the draws were collected; nothing was kept") from None
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
                 raise
             raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}") from error
-
-
-def _abort(background: Any) -> xr.DataTree:
-    try:
-        return background.abort()
-    except ValueError:  # its threads had finished and their draws were being converted
-        raise Interrupted("stopped while the draws were collected; nothing was kept") from None
 
 
 def _trim(tree: xr.DataTree) -> xr.DataTree:
@@ -402,7 +356,7 @@ class _Watch:
     """Counts the draws of PyMC's chains: on Ctrl-C it ends the one that runs, says nothing, and starts the next."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
-        self._reporter, self._settings = problem.reporter, settings
+        self._reporter, self._length = problem.reporter, settings.draws + settings.tune
         self._done = [0] * settings.chains
 
     def __call__(self, trace: Any, draw: Any) -> None:
@@ -411,10 +365,10 @@ class _Watch:
             raise KeyboardInterrupt
         self._done[draw.chain] += 1
         if sum(self._done) % 100 == 0:
-            self._reporter.progress("sampling", sum(self._done), self._settings.total)
+            self._reporter.progress("sampling", sum(self._done), len(self._done) * self._length)
 
     def _cut_short(self, done: list[int]) -> bool:
-        return any(count < self._settings.draws + self._settings.tune for count in done)
+        return any(count < self._length for count in done)
 
     @property
     def interrupted(self) -> bool:

@@ -37,24 +37,10 @@ def run(
     delay: int = 1,
     forgetting: float = 0.7,
 ) -> Outcome:
-    """Fit q(z) q(theta) by minibatches, and draw from q(theta).
+    """Fit q(z) q(theta) by minibatches of ``batch`` rows, going ``passes`` times through all, and draw from q(theta).
 
-    Parameters
-    ----------
-    problem : Problem
-        Its model must be `Stochastic`.
-    draws, chains : int
-        The draws are independent; chains only give them ArviZ's shape.
-    batch : int
-        Rows of a minibatch.
-    passes : int
-        How many times all rows are gone through, each time in another order.
-    restarts : int
-        Random starts.
-    delay : int
-        Slows the first steps.
-    forgetting : float
-        How fast steps fall, above 0.5 and below 1.
+    The step at minibatch t is (t + delay) ** -forgetting: ``delay`` slows the first ones, and ``forgetting``, above 0.5
+    and below 1, is how fast they fall. Draws are independent; chains only give them ArviZ's shape.
     """
     if not forgetting > 0.5:
         raise InputError(f"forgetting must be above 0.5 and below 1, got {forgetting:g}")
@@ -75,14 +61,8 @@ def run(
         at_least("restarts that reached the best", reached, 2),
         at_most("k_hat", about["k_hat"], MAX_K_HAT),
     ]
-    facts: dict[str, Any] = {
-        "elbo": best,
-        "elbo_se": 0.0,
-        "restarts": restarts,
-        "reached_the_best": reached,
-        "degenerate": 0,
-    }
-    facts |= {"maxima": sorted(heights, reverse=True)[:5], **about}
+    search = {"restarts": restarts, "reached_the_best": reached, "degenerate": 0}
+    facts = {"elbo": best, "elbo_se": 0.0, **search, "maxima": sorted(heights, reverse=True)[:5], **about}
     return Outcome(sample, "coordinate ascent by minibatches", checks, facts)
 
 

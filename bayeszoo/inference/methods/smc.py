@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import STRUCTURAL, Check, at_most, check_draws, failures, passed
+from bayeszoo.foundation.gate import Check, at_most, check_draws, failures, longer_may_help, passed
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 
@@ -29,27 +29,12 @@ MAX_EVIDENCE_SD = 0.1
 def run(
     problem: Problem, *, draws: int = 2000, chains: int = 4, threshold: float = 0.8, extend: bool = True
 ) -> Outcome:
-    """Sample by tempering from the prior to the posterior.
+    """Sample by tempering from the prior, which must be proper, to the posterior, with ``draws`` particles in each run.
 
-    Parameters
-    ----------
-    problem : Problem
-        The prior must be proper.
-    draws : int
-        Particles of each run.
-    chains : int
-        Independent runs, made at two thresholds; their scatter and the change between the two are the error of the log
-        evidence.
-    threshold : float
-        Effective share of the particles that each tempering step keeps; higher is slower and more exact.
-    extend : bool
-        Whether a fit that fails the gate is repeated, up to twice: with finer tempering where it was only that which
-        changed the log evidence, else with twice the particles.
-
-    Raises
-    ------
-    InputError
-        When a prior is flat: there is nothing to draw the first particles from, and no evidence.
+    The runs (``chains``) are made at two thresholds, the effective share of the particles that each step keeps; their
+    scatter and the change between the two are the error of the log evidence. With ``extend`` a fit that fails the gate
+    is repeated, up to twice: with finer tempering where only that changed the log evidence, else with twice the
+    particles.
     """
     from bayeszoo.inference.engine.density import no_evidence
 
@@ -69,8 +54,9 @@ def run(
 
 
 def _more_may_help(checks: list[Check]) -> bool:
-    sound = all(check.passed for check in checks if check.name in STRUCTURAL)
-    return sound and not any(check.name == TEMPERING and (check.value or 0.0) > MAX_SHIFT for check in checks)
+    return longer_may_help(checks) and not any(
+        check.name == TEMPERING and (check.value or 0.0) > MAX_SHIFT for check in checks
+    )
 
 
 def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse: Any) -> tuple[Outcome, Any]:

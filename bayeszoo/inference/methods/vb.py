@@ -35,16 +35,10 @@ MOST_COORDINATES = 200
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int = RESTARTS) -> Outcome:
-    """Fit q(z) q(theta), and draw from q(theta).
+    """Fit q(z) q(theta) from ``restarts`` random starts, and draw from q(theta).
 
-    Parameters
-    ----------
-    problem : Problem
-        Its model must be `Variational`.
-    draws, chains : int
-        The draws are independent; chains only give them ArviZ's shape.
-    restarts : int
-        Random starts. While only one has reached the best, more are made, up to 200.
+    While only one start has reached the best, more are made, up to 200. Draws are independent; chains only give them
+    ArviZ's shape.
     """
     model = problem.model_as(Variational)
     with problem.clock.phase("run"):
@@ -53,7 +47,9 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
         occupied = model.occupied(found.best.state)
         facts |= {} if occupied is None else {"occupied_components": occupied}
         sample, about = described(problem, found.best.state, (chains, draws))
-    rival = at_most("weight of the next optimum beside the best, by the ELBO", _rival(found), MAX_RIVAL)
+    # how much of the posterior may lie about the next optimum
+    weights = [math.exp(other.objective - found.best.objective) for other in found.distinct[1:2]]
+    rival = at_most("weight of the next optimum beside the best, by the ELBO", sum(weights), MAX_RIVAL)
     checks = [*found.checks, rival, at_most("k_hat", about["k_hat"], MAX_K_HAT)]
     return Outcome(sample, "coordinate ascent", checks, facts | about, optimization={"elbo": found.best.trace})
 
@@ -75,12 +71,6 @@ def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[st
         why = f"of {size} coordinates importance weights are too unequal to say how well q covers the posterior"
         return sample, {**facts, "k_hat": None, "k_hat_withheld": why}
     return sample, {**facts, **coverage(problem, q)}
-
-
-def _rival(found: Search) -> float:
-    """Return exp(ELBO of the next optimum less that of the best): how much of the posterior may lie about it."""
-    others = found.distinct[1:]
-    return math.exp(others[0].objective - found.best.objective) if others else 0.0
 
 
 def climbs(
