@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.contract import scorecard
-from bayeszoo.contract.case import off_default
 from bayeszoo.contract.check import check
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
@@ -58,6 +57,8 @@ def check_command(
     if as_json:
         terminal.print_json(described)
     else:
+        from bayeszoo.contract.case import off_default  # which imports PyTensor
+
         for name, checks in found.items():
             terminal.show_scorecard(checks, str(off_default(zoo.find(name))))
     return 0 if all_passed else Untrustworthy.exit_code
