@@ -5,49 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.plots.style import data_uri
 from bayeszoo.report.tables import number
 
-if TYPE_CHECKING:
-    pass
+
+class Block:
+    """A part of a section, which the template shows by its ``kind``."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the class in lower case."""
+        return type(self).__name__.lower()
 
 
 @dataclass(frozen=True)
-class Words:
+class Words(Block):
     """A paragraph; ``tone`` is ``""``, ``"note"`` or ``"bad"``."""
 
-    kind: ClassVar[str] = "words"
     text: str
     tone: str = ""
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(Block):
     """Text to be read as it stands, or to be run."""
 
-    kind: ClassVar[str] = "code"
     text: str
     title: str = ""
 
 
 @dataclass(frozen=True)
-class Skipped:
+class Skipped(Block):
     """What is not here, and why."""
 
-    kind: ClassVar[str] = "skipped"
     what: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Block):
     """An image as a data URI, with the words that stand for it where it cannot be seen."""
 
-    kind: ClassVar[str] = "picture"
     source: str
     alt: str
     caption: str = ""
@@ -55,28 +57,25 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Block):
     """Pictures side by side where there is room."""
 
-    kind: ClassVar[str] = "grid"
     blocks: Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Block):
     """Alternatives of which a reader chooses one, at first ``first``; without script all are shown."""
 
-    kind: ClassVar[str] = "choice"
     label: str
     options: Mapping[str, Sequence[Any]]
     first: str = ""
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Block):
     """A table whose first column names the row; ``words`` are the other columns that hold text."""
 
-    kind: ClassVar[str] = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
@@ -108,18 +107,18 @@ def table(
     return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
 
 
-def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
-    """Draw a picture, or say why it cannot be drawn."""
-    try:
-        return Picture(data_uri(make), alt, caption, wide)
-    except (InputError, NumericalError, Untrustworthy) as error:
-        return Skipped(alt, str(error))
-
-
 @contextmanager
-def skipping(what: str, into: list[Skipped]) -> Iterator[None]:
-    """Take what a model, its data or its fit do not allow for a reason to leave a section out, and keep the reason."""
+def skipping(what: str, into: list[Any]) -> Iterator[None]:
+    """Take what a model, its data or its fit do not allow for a reason to leave a part out, and keep the reason."""
     try:
         yield
     except (InputError, NumericalError, Untrustworthy) as error:
         into.append(Skipped(what, str(error)))
+
+
+def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
+    """Draw a picture, or say why it cannot be drawn."""
+    made: list[Any] = []
+    with skipping(alt, made):
+        made.append(Picture(data_uri(make), alt, caption, wide))
+    return made[0]

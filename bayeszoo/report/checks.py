@@ -13,14 +13,13 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.predictive_check import Replicates, predictive_check, replicate
 from bayeszoo.answers.prior_predictive import prior_tree
 from bayeszoo.answers.residuals import WITHHELD, residuals
-from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.errors import InputError
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import MODE
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
-from bayeszoo.report.blocks import Section, Skipped, Words, picture, table
+from bayeszoo.report.blocks import Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
 
@@ -36,48 +35,43 @@ _ABOUT = (
 
 def prior(tree: xr.DataTree) -> Section:
     """Compare the data with what the model makes before it has seen any."""
-    found = replicate(prior_tree(tree))
+    replicates = replicate(prior_tree(tree))
     lead = (
         "Data sets drawn from the prior, beside the observed one. A weak prior allows almost anything, and is wide "
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
-    drawn = picture(partial(_draw_prior, found), "prior predictive checks", caption, wide=True)
+    drawn = picture(partial(_draw_prior, replicates), "prior predictive checks", caption, wide=True)
     return Section("prior", "Before the data: what the prior expects", [Words(lead), drawn])
 
 
-def _draw_prior(found: Replicates) -> Figure:
+def _draw_prior(replicates: Replicates) -> Figure:
     """Draw the middle of each quantity of the prior's data sets: its tails may reach very far."""
     from matplotlib.figure import Figure
 
-    names = [name for name in _known(found).replicated if "residual" not in name]
+    names = [name for name in _known(replicates).replicated if "residual" not in name]
     figure = Figure(figsize=(2.6 * len(names), 2.4), layout="constrained")
     for axes, name in zip(np.ravel(figure.subplots(1, len(names), squeeze=False)), names, strict=True):
-        values = found.replicated[name][np.isfinite(found.replicated[name])]
-        observed = float(found.observed[name][0])
+        values = replicates.replicated[name][np.isfinite(replicates.replicated[name])]
         if len(values):
-            low, high = np.quantile(values, [0.05, 0.95])
-            axes.hist(values[(values >= low) & (values <= high)], bins=30, color="#c9d8e6")
-        axes.axvline(observed, color=MODE)
+            axes.hist(values, bins=30, range=tuple(np.quantile(values, [0.05, 0.95])), color="#c9d8e6")
+        axes.axvline(float(replicates.observed[name][0]), color=MODE)
         axes.set(xlabel=name, yticks=[])
         axes.spines["left"].set_visible(False)
         axes.locator_params(axis="x", nbins=4)
     return figure
 
 
-def _known(found: Replicates) -> Replicates:
+def _known(replicates: Replicates) -> Replicates:
     """Leave out quantities that the data do not have."""
-    known = [name for name, values in found.observed.items() if np.isfinite(values).all()]
-    return replace(
-        found, observed={k: found.observed[k] for k in known}, replicated={k: found.replicated[k] for k in known}
-    )
+    observed = {name: values for name, values in replicates.observed.items() if np.isfinite(values).all()}
+    return replace(replicates, observed=observed, replicated={n: replicates.replicated[n] for n in observed})
 
 
 def posterior(tree: xr.DataTree) -> Section:
     """Compare the data with what the fitted model makes."""
-    draws = 1 if tree.attrs["kind"] == "point estimate" else tree["posterior"].sizes["draw"]
-    chains = tree["posterior"].sizes["chain"]
-    replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws * chains)
+    draws = tree["posterior"].sizes["draw"] * tree["posterior"].sizes["chain"]
+    replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws)
     frame = predictive_check(tree, replicates=replicates)
     columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
     rows = [
@@ -90,8 +84,8 @@ def posterior(tree: xr.DataTree) -> Section:
         f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed.",
         wide=True,
     )
-    made = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
-    return Section("predictive", "After the data: what the model would make again", made)
+    blocks = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
+    return Section("predictive", "After the data: what the model would make again", blocks)
 
 
 def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
@@ -106,9 +100,7 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
     ok = {name: tree for name, (tree, _) in named.items() if tree.attrs["status"] == "ok"}
     sampled = next((name for name, tree in ok.items() if tree.attrs["kind"] == "sampled"), None)
     if sampled is not None:
-        posterior = ok[sampled]["posterior"]
-        limit = k_hat_limit(posterior.sizes["chain"] * posterior.sizes["draw"])
-        caption = f"k-hat of each row left out of {sampled}: above {limit:.2g}, dashed, its weights cannot be used."
+        caption = f"k-hat of each row left out of {sampled}: above the dashed line its weights cannot be used."
         blocks.append(picture(partial(plots.khat, ok[sampled]), "k-hat of each observation", caption))
     if ok:
         blocks.append(_residuals(ok[sampled if sampled is not None else next(iter(ok))]))
@@ -122,29 +114,28 @@ def _score(tree: xr.DataTree) -> list[Any]:
     model, data, method = Fit(tree).model, Fit(tree).given, tree.attrs["method"]
     try:
         if method == "exact":
-            found = score.closed_form(model, data)
+            scores: Any = score.closed_form(model, data)
         elif tree.attrs["kind"] == "point estimate":
-            refitted = score.plugged_in(model, data, method)
-            if refitted is None:
-                return [None, None, None, None, "the estimate is not refitted without each observation"]
-            found = refitted
+            scores = score.plugged_in(model, data, method)
         else:
-            found = score.psis(model, data, Fit(tree).draws())
+            scores = score.psis(model, data, Fit(tree).draws())
     except score.NoScore as error:
         return [None, None, None, None, str(error)]
-    return [number(found.mean, 9), found.se, found.mcse, found.k_hat, ""]
+    if scores is None:
+        return [None, None, None, None, "the estimate is not refitted without each observation"]
+    return [number(scores.mean, 9), scores.se, scores.mcse, scores.k_hat, ""]
 
 
 def _residuals(tree: xr.DataTree) -> Any:
     """Draw the residuals of a fit, and say of how many rows they are withheld, and why."""
-    try:
+    blocks: list[Any] = []
+    with skipping("residuals", blocks):
         frame = residuals(tree)
-    except (InputError, NumericalError, Untrustworthy) as error:
-        return Skipped("residuals", str(error))
-    held = int((frame["basis"] == WITHHELD).sum())
-    why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
-    if held == len(frame):
-        return Skipped("residuals", f"withheld of all {held} rows: {why}")
-    caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
-    caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
-    return picture(partial(plot_residuals, frame), "residuals", caption, wide=True)
+        held = int((frame["basis"] == WITHHELD).sum())
+        why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
+        if held == len(frame):
+            return Skipped("residuals", f"withheld of all {held} rows: {why}")
+        caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
+        caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
+        blocks.append(picture(partial(plot_residuals, frame), "residuals", caption, wide=True))
+    return blocks[0]

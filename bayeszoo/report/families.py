@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.answers.assign import assign
+from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError
+from bayeszoo.families.hmm.model import HiddenMarkovModel
+from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
+from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.states import plot_states
 from bayeszoo.plots.style import COLOURS
+from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.blocks import Section, Words, picture, table
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components
@@ -20,7 +28,6 @@ from bayeszoo.results.summary import best, best_of_components
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ROWS_SHOWN = 12
@@ -28,9 +35,6 @@ _ROWS_SHOWN = 12
 
 def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
     """Yield what a section is about, and what makes it, for each that the model can have."""
-    from bayeszoo.families.hmm.model import HiddenMarkovModel
-    from bayeszoo.families.lasso.model import LaplaceWeights
-
     tree = best_of_components(trees)
     model: Model = Fit(tree).model
     if isinstance(model, FoldIn):
@@ -47,19 +51,13 @@ def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], S
 
 def states(tree: xr.DataTree) -> Section:
     """Draw the path of the states over time."""
-    from bayeszoo.plots.states import plot_states
-
     caption = "The probability of the rarest state given all rows, and below it the most probable path."
-    return Section(
-        "states", "States over time", [picture(partial(plot_states, tree), "states over time", caption, True)]
-    )
+    drawn = picture(partial(plot_states, tree), "states over time", caption, wide=True)
+    return Section("states", "States over time", [drawn])
 
 
 def topics(tree: xr.DataTree) -> Section:
     """Draw the words of the topics, and list them with what is known of each topic as a whole."""
-    from bayeszoo.answers.topics import topics as words_of
-    from bayeszoo.plots.topics import plot_topics
-
     top = min(10, tree["posterior"]["topics"].shape[-1])
     frame = words_of(tree, top)
     labels = list(dict.fromkeys(frame.index.get_level_values("topic")))
@@ -78,55 +76,42 @@ def topics(tree: xr.DataTree) -> Section:
 
 def factors(tree: xr.DataTree) -> Section:
     """Draw rows and columns along the first two factors, and how much each factor explains."""
-    from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
-
-    captions = {
-        plot_biplot: "Rows as points, columns as arrows, along the first two principal axes; bars: one sd.",
-        plot_scree: "Eigenvalues of the covariance, of the fit and of the sample; dotted: the noise.",
-        plot_ard: "Relevance precisions, sorted: large ones switch factors off.",
-    }
-    if "alpha" not in tree["posterior"].data_vars:
-        del captions[plot_ard]
-    blocks = [
-        picture(partial(draw, tree), draw.__name__.removeprefix("plot_"), words) for draw, words in captions.items()
+    pictures = [
+        (plot_biplot, "biplot", "Rows as points, columns as arrows, along the first two principal axes; bars: one sd."),
+        (plot_scree, "scree", "Eigenvalues of the covariance, of the fit and of the sample; dotted: the noise."),
+        (plot_ard, "ard", "Relevance precisions, sorted: large ones switch factors off."),
     ]
-    return Section("factors", "Factors", blocks)
+    kept = pictures if "alpha" in tree["posterior"].data_vars else pictures[:2]
+    return Section("factors", "Factors", [picture(partial(draw, tree), alt, words) for draw, alt, words in kept])
 
 
 def path(tree: xr.DataTree) -> Section:
     """Draw the modes of a lasso under tighter and wider priors."""
-    from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
-
-    made = lasso_path(Fit(tree).model, Fit(tree).data)
+    modes = lasso_path(Fit(tree).model, Fit(tree).data)
     caption = "Modes under tighter (left) and wider priors (right): where each coefficient leaves zero."
-    return Section(
-        "path", "The path of the coefficients", [picture(partial(plot_lasso_path, made), "lasso path", caption)]
-    )
+    drawn = picture(partial(plot_lasso_path, modes), "lasso path", caption)
+    return Section("path", "The path of the coefficients", [drawn])
 
 
 def responsibilities(tree: xr.DataTree) -> Section:
     """Say which component each row belongs to, and how sure that is."""
-    from bayeszoo.answers.assign import assign
-
     given = Fit(tree).given
     if isinstance(given, Accumulated):
         raise InputError("this needs the rows, and only their statistics were kept")
     frame = assign(tree)
     if "component" not in frame:
         raise InputError("the latent variable of a row is a number, not a component")
-    expected = frame.attrs["expected_errors"]
-    lead = "Each row has the label of its most probable component; of {} labels {:.3g} are expected to be wrong."
-    lead = lead.format(len(frame), expected)
+    lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
+    lead += f"{frame.attrs['expected_errors']:.3g} are expected to be wrong."
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean", "max"])
     rows = [[str(name), int(size), mean, most] for name, size, mean, most in counts.itertuples()]
     heads = ["component", "rows", "mean probability that the label is wrong", "largest"]
     least = frame.sort_values("expected_loss", ascending=False, kind="stable").head(_ROWS_SHOWN)
     shown = [[str(row), str(label), loss] for row, label, loss in least[["component", "expected_loss"]].itertuples()]
+    caption = "Colour: the most probable component; pale: unsure."
     blocks = [
         Words(lead),
-        picture(
-            partial(_draw, frame, given), "rows by component", "Colour: the most probable component; pale: unsure."
-        ),
+        picture(partial(_draw, frame, given), "rows by component", caption),
         table(heads, rows),
         table(["row", "label", "probability that it is wrong"], shown, "The least sure rows", ["label"]),
     ]
@@ -140,39 +125,21 @@ def _draw(frame: pd.DataFrame, data: Any) -> Figure:
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
     values = next((v for v in data.values() if v.ndim == 2 and v.dtype.kind == "f" and v.shape[1] >= 2), None)
-    labels = list(dict.fromkeys(sorted(frame["component"], key=str)))
     if values is not None and len(values) == len(frame):
-        _scatter(axes, values, frame, labels)
+        sure = np.clip(1 - frame["expected_loss"].to_numpy(), 0.15, 1)
+        for i, label in enumerate(sorted(frame["component"].unique(), key=str)):
+            mine = (frame["component"] == label).to_numpy()
+            x, y = values[mine, :2].T
+            axes.scatter(x, y, 16, COLOURS[i % len(COLOURS)], lw=0, alpha=sure[mine], label=label)
         names = next((data[name].tolist() for name in ("column", "feature") if name in data), ["1", "2"])
         axes.set_xlabel(str(names[0]), parse_math=False)
         axes.set_ylabel(str(names[1]), parse_math=False)
     else:
-        _bars(axes, frame, labels)
+        columns = [name for name in frame.columns if str(name).startswith("p[")]
+        order, places = frame.sort_values(columns, ascending=False, kind="stable"), np.arange(1, len(frame) + 1)
+        colours = [COLOURS[i % len(COLOURS)] for i in range(len(columns))]
+        names = [name[2:-1] for name in columns]
+        axes.stackplot(places, order[columns].to_numpy().T, labels=names, colors=colours, step="mid", lw=0)
+        axes.set(xlabel="rows, by probability", ylabel="probability", ylim=(0, 1), xlim=(0.5, len(order) + 0.5))
     axes.legend(title="component", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
-
-
-def _scatter(axes: Axes, values: np.ndarray, frame: pd.DataFrame, labels: list[Any]) -> None:
-    sure = 1 - frame["expected_loss"].to_numpy()
-    for i, label in enumerate(labels):
-        mine = (frame["component"] == label).to_numpy()
-        x, y = values[mine, :2].T
-        axes.scatter(x, y, 16, COLOURS[i % len(COLOURS)], lw=0, alpha=np.clip(sure[mine], 0.15, 1), label=label)
-
-
-def _bars(axes: Axes, frame: pd.DataFrame, labels: list[Any]) -> None:
-    columns = [name for name in frame.columns if str(name).startswith("p[")]
-    order = frame.sort_values(columns, ascending=False, kind="stable")
-    below = np.zeros(len(order))
-    for i, name in enumerate(columns):
-        axes.bar(
-            np.arange(1, len(order) + 1),
-            order[name],
-            1.0,
-            below,
-            color=COLOURS[i % len(COLOURS)],
-            lw=0,
-            label=name[2:-1],
-        )
-        below = below + order[name].to_numpy()
-    axes.set(xlabel="rows, by probability", ylabel="probability", ylim=(0, 1), xlim=(0.5, len(order) + 0.5))

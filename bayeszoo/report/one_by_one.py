@@ -128,20 +128,13 @@ def _passport(label: str, main: xr.DataTree, trees: Sequence[xr.DataTree], shown
         made.append(picture(density, f"density of {label}", _densities([label], shown, trees)))
     if main.attrs["kind"] == "sampled":
         thin, some = _thinned(main)
-        about = {
-            "trace": (plots.trace, thin, f"Each chain in the order of its draws{some}."),
-            "ranks": (
-                plots.rank,
-                thin,
-                f"Ranks of each chain among all draws, less what is expected: near 0 where the chains agree{some}.",
-            ),
-            "effective sample size": (
-                plots.ess,
-                main,
-                "Growth with the draws: blue for a mean, orange for a tail; dashed: the least that is asked for.",
-            ),
-        }
-        for what, (draw, tree, caption) in about.items():
+        ranks = "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree"
+        growth = "Growth with the draws: blue for a mean, orange for a tail; dashed: the least that is asked for."
+        for what, draw, tree, caption in (
+            ("trace", plots.trace, thin, f"Each chain in the order of its draws{some}."),
+            ("ranks", plots.rank, thin, f"{ranks}{some}."),
+            ("effective sample size", plots.ess, main, growth),
+        ):
             made.append(picture(partial(draw, tree, [label], **size), f"{what} of {label}", caption))
     return made
 
@@ -172,8 +165,9 @@ def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[x
     caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
     size = {"figure_kwargs": {"figsize": _WIDE}}
     made.append(picture(partial(plots.energy, main, **size), f"energy of {main.attrs['method']}", caption, wide=True))
-    if diverged(main):
-        alt = f"{diverged(main)} divergent transitions"
+    stats: Any = main.children.get("sample_stats", {})
+    if diverged := int(stats["diverging"].sum()) if "diverging" in stats else 0:
+        alt = f"{diverged} divergent transitions"
         caption = f"{alt}, in red: where the sampler lost its way."
         made.append(picture(partial(plots.pair, main), alt, caption, wide=True))
     return made
@@ -201,35 +195,23 @@ def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.Dat
     if not both:
         return Skipped(what, "they have no quantity in common that is shown")
     can = finite(tree, measurable(nuts, both))
-    drawn, why = can[: 2 * plots.MOST], withheld(tree)
+    drawn, why, lacking = can[: 2 * plots.MOST], withheld(tree), [label for label in both if label not in can]
+    etc = f" and {len(lacking) - 6} more" * (len(lacking) > 6)
     said = [
         f"{what}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off.",
         *([f"The first {len(drawn)} of {len(can)} quantities."] if len(drawn) < len(can) else []),
-        *([f"Without those whose sd is 0 or not finite: {_few(both, can)}."] if len(can) < len(both) else []),
+        *([f"Without those whose sd is 0 or not finite: {', '.join(lacking[:6])}{etc}."] if lacking else []),
         *([f"It is withheld ({why})."] if why else []),
     ]
     return picture(partial(plots.shrinkage, tree, nuts, drawn), what, " ".join(said))
 
 
-def _few(every: Sequence[str], without: Sequence[str], most: int = 6) -> str:
-    """Name the first of those that are not among the others, and count the rest."""
-    found = [one for one in every if one not in without]
-    return ", ".join(found[:most]) + f" and {len(found) - most} more" * (len(found) > most)
-
-
-def diverged(tree: xr.DataTree) -> int:
-    """Count the divergent transitions."""
-    stats: Any = tree.children.get("sample_stats", {})
-    return int(stats["diverging"].sum()) if "diverging" in stats else 0
-
-
 def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict[str, Any]:
     """Draw the intervals of each parameter that has several entries, of very many the first."""
-    families: dict[str, list[str]] = {}
-    for label in labels(shown[0]) if shown else []:
-        families.setdefault(label.partition("[")[0], []).append(label)
     made = {}
-    for name, entries in families.items():
+    every = labels(shown[0]) if shown else []
+    for name in dict.fromkeys(label.partition("[")[0] for label in every):
+        entries = [label for label in every if label.partition("[")[0] == name]
         if len(entries) > 1:
             drawn = entries[: 3 * plots.MOST]
             fits = that_have(shown, drawn)

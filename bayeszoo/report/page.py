@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.comparison.compare import Withheld, compare, names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.report import asked, checks, families, numbers, one_by_one, provenance, verdict
+from bayeszoo.report import asked, checks, families, one_by_one, provenance, verdict
 from bayeszoo.report.blocks import Section, Skipped, skipping
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, dumps
@@ -77,66 +77,54 @@ def probe(path: Path, overwrite: bool = False) -> Path:
 
 def _sorted(fits: Any) -> tuple[list[xr.DataTree], list[Withheld]]:
     every = [fits] if hasattr(fits, "children") else list(fits)
-    trees = [one for one in every if not isinstance(one, Withheld)]
+    trees = [each for each in every if not isinstance(each, Withheld)]
     if not trees:
         raise InputError("there is no fit to report", hint="give what bz.fit returned")
-    require_same_data([(one.attrs["data_digest"], one.attrs["data_source"]) for one in trees], "fits")
-    return trees, [one for one in every if isinstance(one, Withheld)]
+    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
+    return trees, [each for each in every if isinstance(each, Withheld)]
 
 
 def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporter: Reporter | None = None) -> str:
-    """Return the page as text.
-
-    Parameters
-    ----------
-    trees : sequence of DataTree
-        At least one; all of the same data.
-    refused : sequence of Withheld
-        Methods that gave no answer.
-    reporter : Reporter, optional
-        Takes progress.
-    """
+    """Return the page about at least one fit, all of the same data, and about methods that gave no answer, as text."""
     trees = matched(list(trees))
-    names = names_of(trees)
-    named = {name: (tree, document(tree)) for name, tree in zip(names, trees, strict=True)}
-    said = [verdict.verdict(name, found) for name, (_, found) in named.items()]
-    said += [verdict.refusal(one.method, one.reason) for one in refused]
+    named = {name: (tree, document(tree)) for name, tree in zip(names_of(trees), trees, strict=True)}
+    said = [verdict.verdict(name, described) for name, (_, described) in named.items()]
+    said += [verdict.refusal(each.method, each.reason) for each in refused]
     first = best(trees)
     main = next(name for name, (tree, _) in named.items() if tree is first)
-    sections = [one for one in _sections(named, said, refused, reporter) if one.blocks]
+    rows, digest = int(first.attrs["data_rows"]), first.attrs["data_digest"][:8]
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
-            title=_title(trees),
+            title=", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
             about=asked.notation(type(Fit(first).model)).partition("\n")[0],
-            data=_data_line(first),
+            data=f"{first.attrs['data_source'] or 'arrays'}, {rows:,} row{'s' * (rows != 1)}, {digest}",
             verdicts=said,
             main=main,
-            estimates=numbers.in_brief(*named[main]),
+            estimates=verdict.in_brief(*named[main]),
             hero=one_by_one.hero(trees),
-            sections=sections,
-            numbers=_script_safe({name: found for name, (_, found) in named.items()}),
+            sections=[section for section in _sections(named, said, refused, main, reporter) if section.blocks],
+            numbers=_script_safe({name: described for name, (_, described) in named.items()}),
             **_assets(),
         )
     )
 
 
 def _sections(
-    named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]],
+    named: verdict.Named,
     said: Sequence[verdict.Verdict],
     refused: Sequence[Withheld],
+    main: str,
     reporter: Reporter | None,
-) -> Iterable[Section]:
-    trees = [tree for tree, _ in named.values()]
-    first = best(trees)
-    main = next(name for name, (tree, _) in named.items() if tree is first)
+) -> Iterator[Section]:
+    trees, first = [tree for tree, _ in named.values()], named[main][0]
     makers = {
         "what was asked": lambda: asked.section(first),
         "the graph of the model": lambda: asked.graph(first),
         "the gate": lambda: verdict.section(named, said, main),
-        "the estimates": lambda: numbers.section(named, main),
-        "the comparison": lambda: numbers.comparison(compare([*trees, *refused])),
+        "the estimates": lambda: verdict.estimates(named, main),
+        "the comparison": lambda: verdict.comparison(compare([*trees, *refused])),
         "pictures": lambda: one_by_one.section(trees),
         "prior predictive checks": lambda: checks.prior(first),
         "posterior predictive checks": lambda: checks.posterior(first),
@@ -154,15 +142,6 @@ def _sections(
         with skipping(what, left_out):
             yield make()
     yield Section("not-here", "What is not here", left_out)
-
-
-def _title(trees: Sequence[xr.DataTree]) -> str:
-    return ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees))
-
-
-def _data_line(tree: xr.DataTree) -> str:
-    rows = int(tree.attrs["data_rows"])
-    return f"{tree.attrs['data_source'] or 'arrays'}, {rows:,} row{'s' * (rows != 1)}, {tree.attrs['data_digest'][:8]}"
 
 
 # The template

@@ -1,4 +1,4 @@
-"""The verdict of the gate in words, and every check with its figure."""
+"""The verdict of the gate in words, every check with its figure, and the estimates of each fit and side by side."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.report.blocks import Choice, Section, Words, table
+from bayeszoo.report import tables
+from bayeszoo.report.blocks import Choice, Section, Skipped, Table, Words, table
 from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 _SAMPLED = {
@@ -21,14 +23,21 @@ _SAMPLED = {
     "ess_tail": "{} for a tail",
     "divergences": "{} divergent transitions",
 }
-
-
 _FOUND = {
     "gain of a small step": "no small step from it gains",
     "distance to a stationary point in sd": "a Newton step would move it by {} sd",
     "violation of the KKT conditions": "it violates the conditions of optimality (KKT) by {}",
     "restarts that reached the best": "{} climbs ended there, at the highest of the maxima that were found",
 }
+
+
+_IN_BRIEF = 8
+"""Scalars of the first table."""
+_BRIEF = ("parameter", "mean", "estimate", "sd", "q025", "q975")
+HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
+HEADS |= {"r_hat": "R-hat", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
+Named = Mapping[str, tuple["xr.DataTree", Mapping[str, Any]]]
+"""Fits by name, each with its document."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +52,7 @@ class Verdict:
 
 
 def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
-    """Say in words whether a fit may be trusted, and why.
-
-    Parameters
-    ----------
-    name : str
-        What the fit is called.
-    document : mapping
-        What `summary.document` returned for it.
-    """
+    """Say in words whether the fit called ``name`` may be trusted, and why; ``document`` is of `summary.document`."""
     seconds = float(sum(document["seconds"].values()))
     if document["status"] != "ok":
         return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document), seconds)
@@ -61,17 +62,13 @@ def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
     if held := document["facts"].get("components_withheld"):
         state, headline = "approximate", f"{headline}, but not on single components"
         words += f" Single components are withheld: {held}."
-    return Verdict(name, state, headline, f"{words} {_count(document)}", seconds)
+    total = len(document["gate"]["checks"])
+    return Verdict(name, state, headline, f"{words} {total} of {total} checks passed.", seconds)
 
 
 def refusal(method: str, reason: str) -> Verdict:
     """Say that a method gave no answer."""
     return Verdict(method, "withheld", "no answer", reason, 0.0)
-
-
-def _count(document: Mapping[str, Any]) -> str:
-    total = len(document["gate"]["checks"])
-    return f"{total} of {total} checks passed."
 
 
 def _why_not(document: Mapping[str, Any]) -> str:
@@ -96,24 +93,19 @@ def _point(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
-    k_hat = document["k_hat"]
-    return "an approximation", f"An approximation{_weights(k_hat)}.{_measured(document)}"
-
-
-def _weights(k_hat: float | None) -> str:
-    if k_hat is None:
-        return ""
-    if k_hat == -math.inf:
-        return " whose importance weights are all alike"
-    return f" whose importance weights are usable (k-hat {number(k_hat, 2)})"
+    k_hat, weights = document["k_hat"], ""
+    if k_hat is not None:
+        usable = f"usable (k-hat {number(k_hat, 2)})"
+        weights = f" whose importance weights are {'all alike' if k_hat == -math.inf else usable}"
+    return "an approximation", f"An approximation{weights}.{_measured(document)}"
 
 
 def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
     worst = {name: _worst(document, name) for name in _SAMPLED}
-    said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
-    return "may be trusted", _sentence(
-        f"{', '.join(said)}.{_measured(document)}" if said else _measured(document).strip()
+    said = ", ".join(
+        words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None
     )
+    return "may be trusted", _sentence(f"{said}.{_measured(document)}" if said else _measured(document).strip())
 
 
 def _worst(document: Mapping[str, Any], name: str) -> float | None:
@@ -129,28 +121,26 @@ def _measured(document: Mapping[str, Any]) -> str:
     """Say how far the means and the spreads are from the closed form, where there is one."""
     if document["kind"] == "sampled":
         errors = _all(document, "error_mcse")
-        largest = f"{np.max(np.abs(errors)):.1f}" if errors else ""
-        return f" Against the closed form its means err by at most {largest} Monte Carlo standard errors." * bool(
-            errors
-        )
+        words = " Against the closed form its means err by at most {:.1f} Monte Carlo standard errors."
+        return words.format(np.max(np.abs(errors))) if errors.size else ""
     errors, ratios = _all(document, "error_sd"), _all(document, "sd_ratio")
-    words = f" Against the closed form it errs by at most {np.max(np.abs(errors)):.2f} sd" if errors else ""
-    spread = f", its sd being {min(ratios):.2f} to {max(ratios):.2f} of the true" if errors and ratios else ""
-    return f"{words}{spread}." if words else ""
+    if not errors.size:
+        return ""
+    spread = f", its sd being {ratios.min():.2f} to {ratios.max():.2f} of the true" if ratios.size else ""
+    return f" Against the closed form it errs by at most {np.max(np.abs(errors)):.2f} sd{spread}."
 
 
-def _all(document: Mapping[str, Any], key: str) -> list[float]:
-    """Return a figure of every entry of every parameter that has it."""
-    found = [one[key] for one in (document["parameters"] | document["derived"]).values() if one[key] is not None]
-    flat = (
-        np.concatenate([np.ravel(np.asarray(values, dtype=np.float64)) for values in found]) if found else np.empty(0)
-    )
-    return [float(value) for value in flat if np.isfinite(value)]
+def _all(document: Mapping[str, Any], key: str) -> np.ndarray:
+    """Return the finite figures of every entry of every parameter."""
+    summaries = [document["parameters"], document["derived"]]
+    values = [np.ravel(each[key]) for part in summaries for each in part.values() if each[key] is not None]
+    flat = np.concatenate([np.empty(0), *values]).astype(np.float64)
+    return flat[np.isfinite(flat)]
 
 
-def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], said: Sequence[Verdict], main: str) -> Section:
+def section(named: Named, said: Sequence[Verdict], main: str) -> Section:
     """List every check of every fit; ``main`` is shown first."""
-    spoken = {one.name: one for one in said}
+    spoken = {each.name: each for each in said}
     options = {
         name: [Words(spoken[name].words, "bad" if spoken[name].state == "withheld" else ""), _checks(document)]
         for name, (_, document) in named.items()
@@ -159,13 +149,55 @@ def section(named: Mapping[str, tuple[xr.DataTree, Mapping[str, Any]]], said: Se
     return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
 
 
-def _checks(document: Mapping[str, Any]) -> Any:
-    rows = [
-        [name, "passed" if one["passed"] else "FAILED", _figure(one["value"]), f"must be {one['limit']}"]
-        for name, one in document["gate"]["checks"].items()
-    ]
+def _checks(document: Mapping[str, Any]) -> Table:
+    rows = []
+    for name, check in document["gate"]["checks"].items():
+        figure = "not checked" if check["value"] is None else check["value"]
+        rows.append([name, "passed" if check["passed"] else "FAILED", figure, f"must be {check['limit']}"])
     return table(["check", "verdict", "figure", "limit"], rows, words=["verdict", "limit"])
 
 
-def _figure(value: float | None) -> Any:
-    return "not checked" if value is None else value
+# The numbers
+
+
+def _estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
+    """Return the table of estimates of a fit, as the terminal has it."""
+    columns, rows = tables.estimate_rows(tree, document)
+    return table([HEADS.get(name, name) for name in columns], rows)
+
+
+def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
+    """Return the first few estimates: mean, sd and interval; or why there are none."""
+    columns, rows = tables.estimate_rows(tree, document)
+    kept = [i for i, name in enumerate(columns) if name in _BRIEF]
+    rows = [row for row in rows if any(row[i] is not None for i in kept[1:])]
+    if not rows:
+        return Skipped("estimates", document["facts"].get("components_withheld") or "none is listed by itself")
+    more = len(rows) - _IN_BRIEF
+    caption = f"The first {_IN_BRIEF} of {len(rows)}; all of them below." if more > 0 else ""
+    shown = [[row[i] for i in kept] for row in rows[:_IN_BRIEF]]
+    return table([HEADS.get(columns[i], columns[i]) for i in kept], shown, caption, sortable=False)
+
+
+def estimates(named: Named, main: str) -> Section:
+    """List the estimates of each fit, and what it says of itself as a whole; ``main`` is shown first."""
+    options = {
+        name: [*(Words(f"{line}.") for line in tables.figures(document)), _estimates(tree, document)]
+        for name, (tree, document) in named.items()
+    }
+    return Section("estimates", "Estimates", [Choice("fit", options, main)])
+
+
+def comparison(frame: pd.DataFrame) -> Section:
+    """Put all fits side by side; what is withheld throughout is left out."""
+    filled = [_without_blanks(*one) for one in tables.comparison_tables(frame)]
+    said = [one for one in filled if one.rows and len(one.columns) > 1]
+    return Section("comparison", "Side by side", [*said, Words(" ".join(tables.ABOUT_COMPARISON), "note")])
+
+
+def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> Table:
+    """Make a table of the columns, and of estimates also of the rows, that say anything."""
+    names = 2 if columns[0] == "parameter" else 1
+    rows = [row for row in rows if names == 1 or any(cell != "-" for cell in row[names:])]
+    kept = [i for i in range(len(columns)) if i < names or any(row[i] != "-" for row in rows)]
+    return table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], title, words)
