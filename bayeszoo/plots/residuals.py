@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from bayeszoo.answers.predictive_check import Replicates, replicate
+from bayeszoo.answers.residuals import residuals
 from bayeszoo.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,14 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bayeszoo.answers.predictive_check import Replicates
-
-
-# Residuals
-
 
 MAX_POINTS = 5000
-"""Points of a scatter plot; of more rows the QQ plot shows some, and residuals are counted in hexagons."""
+"""Points that are drawn as vectors; more become one image."""
 _DARK, _PALE, _LOUD = "#1f4e79", "#c9d8e6", "#c0392b"
 
 
@@ -43,9 +40,7 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
     Returns
     -------
     matplotlib.figure.Figure
-        Three axes. Where all rows are predicted alike, residuals are drawn against the number of the row. Above 5000
-        rows the QQ plot shows every row outside the band, those at both ends, and of the others an even selection, and
-        residuals are counted in hexagons; the titles say so.
+        Three axes. Where all rows are predicted alike, residuals are drawn against the number of the row.
 
     Raises
     ------
@@ -66,8 +61,6 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
 
 
 def _frame(source: Any, seed: int | np.random.Generator) -> pd.DataFrame:
-    from bayeszoo.answers.residuals import residuals
-
     if not hasattr(source, "iloc"):
         return residuals(source, seed=seed)
     if not {"normal_score", "band_lower", "pit"} <= set(source.columns) or "basis" not in source.attrs:
@@ -79,43 +72,21 @@ def _draw_qq(axes: Axes, frame: pd.DataFrame) -> None:
     known = frame.dropna(subset=["normal_score"]).sort_values("theoretical")
     if known.empty:
         return _say_nothing(axes, "normal scores")
-    shown = known.iloc[_selected(known["outside"].to_numpy())]
-    x, far = shown["theoretical"], _edge(known)
-    axes.fill_between(
-        x, shown["band_lower"], shown["band_upper"], color=_PALE, label=f"simultaneous {frame.attrs['band']:.0%} band"
-    )
+    x, scores, outside = known["theoretical"], known["normal_score"], known["outside"]
+    band = f"simultaneous {frame.attrs['band']:.0%} band"
+    axes.fill_between(x, known["band_lower"], known["band_upper"], color=_PALE, label=band)
     axes.axline((0, 0), slope=1, color="grey", linewidth=0.8)
-    for outside, colour, label in ((False, _DARK, None), (True, _LOUD, "outside the band")):
-        some = shown[shown["outside"] == outside]
-        y = some["normal_score"].clip(-far, far)
-        axes.plot(some["theoretical"], y, "o", color=colour, markersize=3, label=label if len(some) else None)
-    axes.set(xlabel="expected normal score (Blom)", ylabel="normal score of the PIT", title=_qq_title(known, shown))
-    axes.legend(loc="upper left", fontsize="small", frameon=False)
-
-
-def _edge(known: pd.DataFrame) -> float:
-    """Return where scores are drawn that are not finite: beyond all others."""
-    finite = known[["normal_score", "band_lower", "band_upper"]].replace([np.inf, -np.inf], np.nan)
-    return 1.1 * float(np.nanmax(np.abs(finite.to_numpy())))
-
-
-def _qq_title(known: pd.DataFrame, shown: pd.DataFrame) -> str:
-    title = f"{int(known['outside'].sum())} of {len(known)} rows outside the band"
-    infinite = int(np.isinf(known["normal_score"]).sum())
+    finite = known[["normal_score", "band_lower", "band_upper"]].to_numpy()
+    edge = 1.1 * float(np.max(np.abs(finite[np.isfinite(finite)])))  # where scores are drawn that are not finite
+    look: dict[str, Any] = {"markersize": 3, "rasterized": len(known) > MAX_POINTS}
+    axes.plot(x[~outside], scores[~outside].clip(-edge, edge), "o", color=_DARK, **look)
+    if outside.any():
+        axes.plot(x[outside], scores[outside].clip(-edge, edge), "o", color=_LOUD, label="outside the band", **look)
+    infinite = int(np.isinf(scores).sum())
+    title = f"{int(outside.sum())} of {len(known)} rows outside the band"
     title += f"\n{infinite} infinite, at the edge" if infinite else ""
-    return title + (f"\n{len(shown)} of {len(known)} rows shown" if len(shown) < len(known) else "")
-
-
-def _selected(outside: np.ndarray) -> np.ndarray:
-    """Return which of the rows, by rank, are drawn: all, or those outside, those at the ends, and every so many-th."""
-    n = len(outside)
-    if n <= MAX_POINTS:
-        return np.arange(n)
-    ends = np.concatenate([np.arange(MAX_POINTS // 10), np.arange(n - MAX_POINTS // 10, n)])
-    even = np.linspace(0, n - 1, MAX_POINTS // 2).round().astype(int)
-    beyond = np.flatnonzero(outside)
-    beyond = beyond[np.linspace(0, len(beyond) - 1, min(len(beyond), MAX_POINTS // 4)).round().astype(int)]
-    return np.unique(np.concatenate([ends, even, beyond]))
+    axes.set(xlabel="expected normal score (Blom)", ylabel="normal score of the PIT", title=title)
+    axes.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 def _draw_scatter(axes: Axes, frame: pd.DataFrame) -> None:
@@ -125,19 +96,11 @@ def _draw_scatter(axes: Axes, frame: pd.DataFrame) -> None:
         return _say_nothing(axes, "residuals")
     mean = known["mean"].to_numpy()
     alike = np.ptp(mean) <= 1e-9 * np.max(np.abs(mean))
-    x = known.index.to_numpy() if alike else mean
-    if len(known) > MAX_POINTS:
-        made = axes.hexbin(x, known["residual"], gridsize=50, bins="log", cmap="Blues", mincnt=1)
-        axes.figure.colorbar(made, ax=axes, label="rows")
-    else:
-        axes.plot(x, known["residual"], "o", color=_DARK, markersize=3, alpha=0.7)
+    x, many = known.index.to_numpy() if alike else mean, len(known) > MAX_POINTS
+    axes.plot(x, known["residual"], "o", color=_DARK, markersize=3, alpha=0.1 if many else 0.7, rasterized=many)
     axes.axhline(0, color="grey", linewidth=0.8)
-    counted = f", {len(known)} rows counted in hexagons" if len(known) > MAX_POINTS else ""
-    axes.set(
-        xlabel="row" if alike else "predicted mean",
-        ylabel="residual (observed less predicted mean)",
-        title=f"{'all rows are predicted alike' if alike else 'residuals'}{counted}",
-    )
+    axes.set(xlabel="row" if alike else "predicted mean", ylabel="residual (observed less predicted mean)")
+    axes.set_title("all rows are predicted alike" if alike else "residuals")
 
 
 def _draw_pits(axes: Axes, pits: np.ndarray) -> None:
@@ -184,26 +147,24 @@ def plot_predictive_check(
     Untrustworthy, InputError
         As `predictive_check`.
     """
-    from bayeszoo.answers.predictive_check import replicate
-
-    found = replicate(tree, statistics, replicates=replicates, seed=seed)
-    figure = draw_replicates(found)
+    figure = draw_replicates(replicate(tree, statistics, replicates=replicates, seed=seed))
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize="medium")
     return figure
 
 
-def draw_replicates(found: Replicates) -> Figure:
+def draw_replicates(replicates: Replicates) -> Figure:
     """Draw each quantity of replicated data sets beside the observed one, and the outcome beside replicates of it."""
     from matplotlib.figure import Figure
 
-    columns = min(len(found.replicated) + 1, 4)
-    rows = math.ceil((len(found.replicated) + 1) / columns)
+    names = list(replicates.replicated)
+    columns = min(len(names) + 1, 4)
+    rows = math.ceil((len(names) + 1) / columns)
     figure = Figure(figsize=(3.6 * columns, 3.0 * rows), layout="constrained")
     panels = np.ravel(figure.subplots(rows, columns, squeeze=False))
-    for axes, name in zip(panels, found.replicated, strict=False):
-        _draw_quantity(axes, name, found.observed[name], found.replicated[name])
-    _draw_outcomes(panels[len(found.replicated)], found)
-    for axes in panels[len(found.replicated) + 1 :]:
+    for axes, name in zip(panels, names, strict=False):
+        _draw_quantity(axes, name, replicates.observed[name], replicates.replicated[name])
+    _draw_outcomes(panels[len(names)], replicates)
+    for axes in panels[len(names) + 1 :]:
         axes.set_axis_off()
     return figure
 
@@ -233,14 +194,14 @@ def _edges(values: np.ndarray, both: np.ndarray) -> Any:
     return low + width * np.arange(-1, math.ceil((high - low) / width) + 2)
 
 
-def _draw_outcomes(axes: Axes, found: Replicates) -> None:
-    both = np.concatenate([found.y, found.sets.ravel()]).astype(np.float64)
-    edges = _edges(found.y.astype(np.float64), both)
-    for i, one in enumerate(found.sets):
-        heights, _ = np.histogram(one, edges, density=True)
-        axes.stairs(heights, edges, color=_DARK, alpha=0.15, label=None if i else f"{len(found.sets)} replicates")
-    heights, _ = np.histogram(found.y, edges, density=True)
-    axes.stairs(heights, edges, color=_LOUD, linewidth=1.5, label="observed")
+def _draw_outcomes(axes: Axes, replicates: Replicates) -> None:
+    both = np.concatenate([replicates.y, replicates.sets.ravel()]).astype(np.float64)
+    edges = _edges(replicates.y.astype(np.float64), both)
+    for i, outcomes in enumerate(replicates.sets):
+        label = None if i else f"{len(replicates.sets)} replicates"
+        axes.stairs(np.histogram(outcomes, edges, density=True)[0], edges, color=_DARK, alpha=0.15, label=label)
+    observed = np.histogram(replicates.y, edges, density=True)[0]
+    axes.stairs(observed, edges, color=_LOUD, linewidth=1.5, label="observed")
     axes.set(xlabel="outcome", ylabel="density")
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
     axes.legend(loc="upper right", fontsize="small", frameon=False)
