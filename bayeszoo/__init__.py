@@ -12,12 +12,11 @@ imports nothing of what is higher.
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.decode import decode, forecast
-from bayeszoo.answers.document_scores import document_scores
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
-from bayeszoo.answers.topics import proportions, topics
+from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.comparison.compare import compare
 from bayeszoo.comparison.criteria import components
 from bayeszoo.comparison.evidence.evidence import empirical_bayes

@@ -204,7 +204,7 @@ def test_leave_one_out_of_a_row_that_says_nothing():
             return scipy.stats.binom(1, np.full((*np.shape(params["theta"]), len(data["y"])), 0.25))
 
     data = bz.read(M, PLACENTA)
-    found = score.from_draws(Constant(), data, Fit(bz.fit(M(), data, "exact")).draws())
+    found = score.psis(Constant(), data, Fit(bz.fit(M(), data, "exact")).draws())
     assert found.mean == pytest.approx((437 * math.log(0.25) + 543 * math.log(0.75)) / 980)
 
 
@@ -284,9 +284,9 @@ def test_compare(placenta):
 def test_monte_carlo_error_of_the_loo_score_is_calibrated():
     """Twenty independent fits: errors against the closed form, in their own standard errors, are standard normal."""
     data = bz.read(M, {"successes": [5], "trials": [20]})
-    exact = score.integrated(M(), data)
+    exact = score.closed_form(M(), data)
     draws = [Fit(bz.fit(M(), data, "exact", seed=seed)).draws() for seed in range(20)]
-    found = [score.from_draws(M(), data, one) for one in draws]
+    found = [score.psis(M(), data, one) for one in draws]
     z = np.array([(one.mean - exact.mean) / one.mcse for one in found])
     assert np.abs(z).max() < 4.4
     assert stats.chi2(20).cdf(np.sum(z**2)) == pytest.approx(0.5, abs=0.4999)
@@ -334,7 +334,7 @@ def test_a_quantile_below_the_smallest_double_is_withheld():
 
 
 def test_one_observation_has_no_standard_error():
-    assert math.isnan(score.integrated(M(), bz.read(M, [1])).se)
+    assert math.isnan(score.closed_form(M(), bz.read(M, [1])).se)
 
 
 @pytest.mark.slow

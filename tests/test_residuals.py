@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
-from bayeszoo.answers.qq_band import pointwise_level, quantiles
+from bayeszoo.answers.residuals import pointwise_level, quantiles
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.results.stored import Fit
 from tests.quick import quick_where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,21 +23,33 @@ if TYPE_CHECKING:
 
 _HELD = 2**24
 """Probabilities that are held at once for their Monte Carlo errors."""
-_MIN_DRAWS = 4
-"""With fewer ArviZ estimates no Monte Carlo error."""
+
+
+def trusted(tree: xr.DataTree, what: str) -> Fit:
+    """Return the view of a fit that passed its gate, or refuse: ``what`` are withheld."""
+    fit = Fit(tree)
+    if fit.status != "ok":
+        raise Untrustworthy(f"the fit is {fit.status}: {what} are withheld")
+    return fit
+
+
+def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], what: str = "component") -> Data:
+    """Return the rows of the fit, or new ones, which must have an outcome: of them ``what`` is to be inferred."""
+    if new_data is None:
+        if options:
+            raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
+        return fit.data
+    data = read(fit.model, new_data, new=True, like=fit.like, **options)
+    if not fit.model.inputs.has_outcome(data):
+        raise InputError(f"the new rows have no outcome, from which their {what} could be inferred")
+    return data
 
 
 @dataclass(frozen=True, eq=False)
 class Assignments:
-    """What is known of each row's component.
+    """The mean over draws of the probability of each row's component, and its Monte Carlo error, shape (rows, K).
 
-    Attributes
-    ----------
-    probability : ndarray of shape (rows, K)
-        The mean over the draws of the probability given the parameters; NaN where at some draw no component can give
-        the row.
-    mcse : ndarray of shape (rows, K)
-        Its Monte Carlo standard error; NaN of a point estimate.
+    The probability is NaN where at some draw no component can give the row, the error of a point estimate.
     """
 
     probability: np.ndarray
@@ -70,17 +82,10 @@ class Assignments:
 
 @dataclass(frozen=True, eq=False)
 class Latents:
-    """What is known of each row's latent number, arrays of shape (rows,).
+    """Of each row's latent number: its posterior mean, and Monte Carlo standard error, of shape (rows,).
 
-    Attributes
-    ----------
-    mean : ndarray
-        Its posterior mean.
-    sd_of_means : ndarray
-        The standard deviation over draws of its mean given the parameters; what is not known of it when the parameters
-        are is not in it. NaN of a point estimate.
-    mcse : ndarray
-        Monte Carlo standard error of the mean; NaN of a point estimate.
+    ``sd_of_means`` is the standard deviation over draws of its mean given the parameters; what is not known of it when
+    the parameters are is not in it. It and the error are NaN of a point estimate.
     """
 
     mean: np.ndarray
@@ -129,41 +134,27 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     >>> tree = bz.fit(bz.find("gaussian_mixture")(), method="nuts", seed=1)  # doctest: +SKIP
     >>> bz.assign(tree)[["component", "expected_loss"]]  # doctest: +SKIP
     """
-    if tree.attrs["status"] != "ok":
-        raise Untrustworthy(f"the fit is {tree.attrs['status']}: assignments by it are withheld")
+    fit, model = trusted(tree, "assignments by it"), Fit(tree).model
     if why := components_withheld(tree):
         raise Untrustworthy(f"assignments to components are withheld: {why}")
-    model: Any = Fit(tree).model
     if not isinstance(model, Latent):
         raise InputError(f"{model.name} has no latent variable of each row", hint="see `bayeszoo list`")
-    data = _rows(model, tree, new_data, options)
-    return _frame(model, data, assignments(model, Fit(tree).draws(), data))
+    data = rows_asked(fit, new_data, options)
+    return _frame(model, data, assignments(model, fit.draws(), data))
 
 
-def assignments(model: Any, params: Values, data: Values) -> Assignments | Latents:
-    """Average the latent variables' distribution given the parameters over draws of these.
+def assignments(
+    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], Any] | None = None
+) -> Assignments | Latents:
+    """Average the latent variables' distribution given the parameters over draws of these, shape (chain, draw, ...).
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Latent`.
-    params : mapping of str to ndarray
-        Draws of shape (chain, draw, *parameter shape), the labels of components in the same order in all.
-    data : mapping of str to ndarray
-        The rows.
-
-    Raises
-    ------
-    NumericalError
-        When a draw gives a row no probabilities that are numbers.
-
-    Notes
-    -----
-    Where the probabilities of all draws do not fit into memory, ArviZ gets the means of batches of draws.
+    The labels of components must be in the same order in all draws. Another ``function`` of parameters and data may
+    take the place of ``model.assign``. Where the probabilities of all draws do not fit into memory, ArviZ gets the
+    means of batches of draws. Raises `NumericalError` where a draw gives a row what are no numbers.
     """
     chains, draws = np.shape(next(iter(params.values())))[:2]
     held, squares, origin, batches = np.empty(0), np.zeros(1), np.zeros(1), draws
-    for some, values in in_chunks(model, flat(params), data):
+    for some, values in in_chunks(model, flat(params), data, function):
         if not some.start:
             batches, origin = _batches(chains, draws, values[0].size), values[0]
             held = np.zeros((chains * batches, *values.shape[1:]))
@@ -173,7 +164,7 @@ def assignments(model: Any, params: Values, data: Values) -> Assignments | Laten
         squares = squares + np.sum(np.square(values - origin), axis=0)
     held *= batches / draws
     mean = held.mean(axis=0)
-    mcse = _mcse(held.reshape(chains, batches, *mean.shape))
+    mcse = diagnostics.mcse(held.reshape(chains, batches, *mean.shape))
     if mean.ndim == 2:
         return Assignments(mean, mcse)
     total = chains * draws
@@ -187,47 +178,27 @@ def _batches(chains: int, draws: int, cells: int) -> int:
     return next((draws // size for size in divisors if chains * (draws // size) * cells <= _HELD), 1)
 
 
-def _mcse(values: np.ndarray) -> np.ndarray:
-    if values.shape[1] < _MIN_DRAWS:
-        return np.full(values.shape[2:], np.nan)
-    return diagnostics.mcse(values)
-
-
-def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> Data:
-    """Return the rows to be assigned: those of the fit, or new ones, which must have an outcome."""
-    if new_data is None:
-        if options:
-            raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
-        return Fit(tree).data
-    data = read(model, new_data, new=True, like=Fit(tree).like, **options)
-    if not model.inputs.has_outcome(data):
-        raise InputError("the new rows have no outcome, from which their component could be inferred")
-    return data
-
-
-def _frame(model: Any, data: Data, found: Assignments | Latents) -> pd.DataFrame:
+def _frame(model: Latent, data: Data, found: Assignments | Latents) -> pd.DataFrame:
     import pandas as pd
 
-    columns: Mapping[str, Any]
-    attrs: dict[str, Any]
+    index = pd.Index(data.numbers, name="row")
     if isinstance(found, Latents):
-        columns, attrs = {"mean": found.mean, "sd_of_means": found.sd_of_means, "mcse_mean": found.mcse}, {}
-    else:
-        labels = _labels(model, data, found.probability.shape[1])
-        component = np.where(found.impossible, np.nan, labels[found.label]) if found.impossible.any() else None
-        columns = {"component": labels[found.label] if component is None else component}
-        columns |= {"expected_loss": found.expected_loss}
-        columns |= {f"p[{label}]": p for label, p in zip(labels, found.probability.T, strict=True)}
-        columns |= {f"mcse[{label}]": error for label, error in zip(labels, found.mcse.T, strict=True)}
-        attrs = {"expected_errors": found.expected_errors}
-        if found.impossible.any():
-            attrs["impossible"] = data.numbers[found.impossible].tolist()
-    frame = pd.DataFrame(columns, index=pd.Index(data.numbers, name="row"))
-    frame.attrs.update(attrs)
+        columns = {"mean": found.mean, "sd_of_means": found.sd_of_means, "mcse_mean": found.mcse}
+        return pd.DataFrame(columns, index=index)
+    labels, impossible = _labels(model, data, found.probability.shape[1]), found.impossible
+    component = labels[found.label]
+    columns = {"component": np.where(impossible, np.nan, component) if impossible.any() else component}
+    columns |= {"expected_loss": found.expected_loss}
+    columns |= {f"p[{label}]": p for label, p in zip(labels, found.probability.T, strict=True)}
+    columns |= {f"mcse[{label}]": error for label, error in zip(labels, found.mcse.T, strict=True)}
+    frame = pd.DataFrame(columns, index=index)
+    frame.attrs["expected_errors"] = found.expected_errors
+    if impossible.any():
+        frame.attrs["impossible"] = data.numbers[impossible].tolist()
     return frame
 
 
-def _labels(model: Any, data: Values, K: int) -> np.ndarray:
+def _labels(model: Latent, data: Values, K: int) -> np.ndarray:
     """Return what the components are called: by default 1..K."""
     axis = model.exchangeable() if isinstance(model, Symmetric) else None
-    return np.asarray(model.coords(data).get(axis, np.arange(1, K + 1)))
+    return np.asarray(model.coords(data).get(axis or "", np.arange(1, K + 1)))

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.assign import Assignments, assignments
+from bayeszoo.answers.assign import Assignments, assignments, rows_asked, trusted
 from bayeszoo.answers.predict import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.hmm import model as hmm_model
 from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
-from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -33,22 +32,13 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class Decodable:
-    """Rows, and draws of the parameters of a hidden Markov model.
+    """Rows to be decoded, and draws of the parameters of a hidden Markov model, of shape (chain, draw, ...).
 
-    Attributes
-    ----------
-    model : HiddenMarkovModel
-    draws : mapping of str to ndarray
-        Of shape (chain, draw, *parameter shape).
-    data : Data
-        The rows to be decoded.
-    fitted : Data or None
-        Those that the draws are from; None where there are no parameters.
-    withheld : str
-        Why nothing may be said of single states, if it may not.
+    ``fitted`` are the rows that the draws are from, None where there are no parameters; ``withheld`` says why nothing
+    may be said of single states, if it may not.
     """
 
-    model: Any
+    model: HiddenMarkovModel
     draws: Values
     data: Data
     fitted: Data | None
@@ -59,21 +49,24 @@ class Decodable:
         """What the states are called."""
         return list(self.model.coords(self.data)["state"])
 
-    def average(self, function: Callable[[Values, Values], np.ndarray]) -> Assignments:
-        """Average a function of the parameters, (draws, rows, columns), over the draws."""
-        found = assignments(_Averaged(self.model.name, self.model.inputs, function), self.draws, self.data)
+    @property
+    def points(self) -> list[dict[str, np.ndarray]]:
+        """The draws one by one."""
+        return _each(flat(self.draws))
+
+    def average(self, function: Callable[[Values, Values], np.ndarray] | None = None) -> Assignments:
+        """Average a function of the parameters, (draws, rows, columns), over the draws; by default ``assign``."""
+        found = assignments(self.model, self.draws, self.data, function)
         assert isinstance(found, Assignments)
         return found
 
     def best(self) -> dict[str, np.ndarray]:
         """Return the draw at which the log joint density of parameters and fitted rows is highest."""
-        every = flat(self.draws)
-        points = [{name: values[i] for name, values in every.items()} for i in range(len(next(iter(every.values()))))]
-        if self.fitted is None or len(points) == 1:
+        points, fitted = self.points, self.fitted
+        if fitted is None or len(points) == 1:
             return points[0]
-        fitted = self.fitted
         rows = [hidden_markov.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
-        return points[int(np.argmax(self.model.log_prior(every, fitted) + np.array(rows)))]
+        return points[int(np.argmax(self.model.log_prior(flat(self.draws), fitted) + np.array(rows)))]
 
     def score(self) -> dict[str, float]:
         """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
@@ -84,69 +77,43 @@ class Decodable:
         return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
 
 
-@dataclass(frozen=True, eq=False)
-class _Averaged:
-    """What `assignments` asks of a model."""
-
-    name: str
-    inputs: Any
-    assign: Callable[[Values, Values], np.ndarray]
+def _each(params: Values) -> list[dict[str, np.ndarray]]:
+    size = len(next(iter(params.values())))
+    return [{name: values[i] for name, values in params.items()} for i in range(size)]
 
 
-def chain_at(model: Any, point: Values, data: Values) -> tuple[np.ndarray, ...]:
+def chain_at(model: HiddenMarkovModel, point: Values, data: Values) -> tuple[np.ndarray, ...]:
     """Return the first arguments of `hidden_markov` at one point: both tables, log densities (T, K), starts."""
     tables = [table.of(point) for table in model.chain.tables]
     return *tables, model.emissions(data).log_density(point, data["y"]), starts(data["sequence"])
 
 
-def decodable(source: Any, new_data: Any, options: Mapping[str, Any]) -> Decodable:
-    """Find what there is to decode: a fit's own rows, new ones, or the rows of a model whose tables are all known."""
-    if isinstance(source, Model):
-        model = _hidden_markov(source)
+def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True) -> Decodable:
+    """Find what there is to decode: a fit's own rows, new ones, or the rows of a model whose tables are all known.
+
+    With ``need_states`` draws that do not agree what the states are, are refused.
+    """
+    fit = None if isinstance(source, Model) else trusted(source, "states by it")
+    model = source if fit is None else fit.model
+    if not isinstance(model, HiddenMarkovModel):
+        raise InputError(f"{model.name} is not a hidden Markov model", hint="see `bayeszoo list`")
+    if fit is None:
         data = read(model, new_data, **options)
         return Decodable(model, _known(model, data), data, None)
-    if source.attrs["status"] != "ok":
-        raise Untrustworthy(f"the fit is {source.attrs['status']}: states by it are withheld")
-    model = _hidden_markov(Fit(source).model)
-    fitted = Fit(source).data
-    rows = _rows(model, source, new_data, options) or fitted
-    return Decodable(model, Fit(source).draws(), rows, fitted, components_withheld(source) or "")
+    if (withheld := components_withheld(source)) and need_states:
+        raise Untrustworthy(f"states are withheld: {withheld}")
+    return Decodable(model, fit.draws(), rows_asked(fit, new_data, options, "states"), fit.data, withheld)
 
 
-def require_states(whole: Decodable) -> None:
-    """Refuse draws that do not agree what the states are."""
-    if whole.withheld:
-        raise Untrustworthy(f"states are withheld: {whole.withheld}")
-
-
-def _hidden_markov(model: Any) -> Any:
-    if not isinstance(model, hmm_model.HiddenMarkovModel):
-        raise InputError(f"{model.name} is not a hidden Markov model", hint="see `bayeszoo list`")
-    return model
-
-
-def _known(model: Any, data: Data) -> dict[str, np.ndarray]:
+def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
     """Return the known tables as a single draw of the parameters."""
     emissions = model.emissions(data)
     if unknown := [table.name for table in model.chain.tables if table.is_free] + list(emissions.own):
         what = "is a parameter" if len(unknown) == 1 else "are parameters"
-        hint = (
-            "fit it first" if emissions.own and "emission" not in emissions.own else "fit it first, or give every table"
-        )
+        of_tables = "emission" in emissions.own or not emissions.own
+        hint = f"fit it first{', or give every table' if of_tables else ''}"
         raise InputError(f"{', '.join(unknown)} {what} of {model.name}", hint=hint)
-    return {table.name: table.known[None, None] for table in model.chain.tables}
-
-
-def _rows(model: Any, tree: xr.DataTree, new_data: Any, options: Mapping[str, Any]) -> Data | None:
-    """Return new rows; None where there are none."""
-    if new_data is None:
-        if options:
-            raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
-        return None
-    data = read(model, new_data, new=True, like=Fit(tree).like, **options)
-    if not model.inputs.has_outcome(data):
-        raise InputError("the new rows have no observations, from which their states could be inferred")
-    return data
+    return {table.name: np.asarray(table.known)[None, None] for table in model.chain.tables}
 
 
 def decode(
@@ -209,15 +176,15 @@ def decode(
     >>> bz.decode(tree)[["state", "viterbi", "smoothed[2]"]]  # doctest: +SKIP
     """
     whole = decodable(source, new_data, options)
-    require_states(whole)
     if isinstance(paths, bool) or not isinstance(paths, int | np.integer) or paths < 0:
         raise InputError(f"the number of paths must be >= 0, got {paths!r}")
-    smoothed, filtered = whole.average(whole.model.assign), whole.average(_filter(whole.model))
-    chain, states = chain_at(whole.model, whole.best(), whole.data), np.array(whole.states)
+    model, states = whole.model, np.array(whole.states)
+    smoothed, filtered = whole.average(), whole.average(_filter(model))
+    chain = chain_at(model, whole.best(), whole.data)
     path, value = state_paths.viterbi(*chain)
     columns = _sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
-    drawn = _drawn(whole, paths, stream(seed, whole.model.name, fields_of(whole.model), whole.data.digest, "paths"))
-    columns |= {f"path[{i}]": states[one] for i, one in enumerate(drawn, start=1)}
+    drawn = _drawn(whole, paths, stream(seed, model.name, fields_of(model), whole.data.digest, "paths"))
+    columns |= {f"path[{i}]": states[each] for i, each in enumerate(drawn, start=1)}
     columns |= _by_state(smoothed, states, "smoothed", "mcse") | _by_state(
         filtered, states, "filtered", "mcse_filtered"
     )
@@ -225,7 +192,7 @@ def decode(
     return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
 
-def _filter(model: Any) -> Callable[[Values, Values], np.ndarray]:
+def _filter(model: HiddenMarkovModel) -> Callable[[Values, Values], np.ndarray]:
     """Return what gives the probabilities of the states given the rows so far, (draws, T, K)."""
 
     def filtered(params: Values, data: Values) -> np.ndarray:
@@ -234,15 +201,9 @@ def _filter(model: Any) -> Callable[[Values, Values], np.ndarray]:
     return filtered
 
 
-def _each(params: Values) -> list[dict[str, np.ndarray]]:
-    size = len(next(iter(params.values())))
-    return [{name: values[i] for name, values in params.items()} for i in range(size)]
-
-
 def _drawn(whole: Decodable, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    points = _each(flat(whole.draws))
-    chosen = rng.integers(0, len(points), size)
-    chains = (chain_at(whole.model, points[i], whole.data) for i in chosen)
+    points = whole.points
+    chains = (chain_at(whole.model, points[i], whole.data) for i in rng.integers(0, len(points), size))
     return [state_paths.sample_paths(*chain, rng=rng)[0] for chain in chains]
 
 
@@ -275,14 +236,15 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     """
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise InputError(f"the number of steps must be >= 1, got {steps!r}")
-    whole = decodable(source, new_data, options)
-    labels, states = whole.data.get("symbol"), whole.states
-    center = 0.0 if labels is not None else _center(whole)
-    found = whole.average(_ahead(whole.model, int(steps), center))
-    of_states, rest = _part(found, slice(len(states))), _part(found, slice(len(states), None))
-    columns = _sequences(whole.data, int(steps)) | _by_state(of_states, states, "state", "mcse_state")
+    whole = decodable(source, new_data, options, need_states=False)
+    labels, y = whole.data.get("symbol"), whole.data["y"]
+    seen = y[whole.model.emissions(whole.data).seen(y)]
+    center = float(seen.mean()) if labels is None and len(seen) else 0.0  # squares about it lose no digits
+    found, K = whole.average(_ahead(whole.model, int(steps), center)), len(whole.states)
+    columns = _sequences(whole.data, int(steps)) | _by_state(found, whole.states, "state", "mcse_state")
     if whole.withheld:
         columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
+    rest = Assignments(found.probability[:, K:], found.mcse[:, K:])
     if labels is not None:
         columns |= _by_state(rest, labels, "p", "mcse_p")
     else:
@@ -292,13 +254,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     return _frame(columns, "step", {"states_withheld": whole.withheld} if whole.withheld else {}, int(steps))
 
 
-def _center(whole: Decodable) -> float:
-    """Return a number near the observations, about which squares lose no digits."""
-    y, seen = whole.data["y"], whole.model.emissions(whole.data).seen(whole.data["y"])
-    return float(y[seen].mean()) if seen.any() else 0.0
-
-
-def _ahead(model: Any, steps: int, center: float) -> Callable[[Values, Values], np.ndarray]:
+def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Values, Values], np.ndarray]:
     """Return what predicts at some draws, (draws, sequences * steps, columns).
 
     The columns are the states' probabilities, then those of the symbols, or the mean less the center and the mean
@@ -317,7 +273,7 @@ def _ahead(model: Any, steps: int, center: float) -> Callable[[Values, Values], 
     return ahead
 
 
-def _of_states(model: Any, params: Values, data: Values, center: float) -> np.ndarray:
+def _of_states(model: HiddenMarkovModel, params: Values, data: Values, center: float) -> np.ndarray:
     """Return of each state the probabilities of symbols, or mean and mean square about the center, (draws, K, ...)."""
     emissions, draws = model.emissions(data), len(next(iter(params.values())))
     alone = np.broadcast_to(np.eye(model.K)[:, None], (model.K, draws, model.K))
@@ -328,13 +284,10 @@ def _of_states(model: Any, params: Values, data: Values, center: float) -> np.nd
     return np.stack([each - center, variances + (each - center) ** 2], axis=2)
 
 
-def _part(found: Assignments, columns: slice) -> Assignments:
-    return Assignments(found.probability[:, columns], found.mcse[:, columns])
-
-
 def _by_state(found: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
-    columns = {f"{name}[{label}]": p for label, p in zip(labels, found.probability.T, strict=True)}
-    return columns | {f"{error}[{label}]": e for label, e in zip(labels, found.mcse.T, strict=True)}
+    """Name the first columns by the labels."""
+    columns = {f"{name}[{label}]": p for label, p in zip(labels, found.probability.T, strict=False)}
+    return columns | {f"{error}[{label}]": e for label, e in zip(labels, found.mcse.T, strict=False)}
 
 
 def _sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
@@ -26,21 +30,12 @@ MAX_SINGLE = 5_000_000
 
 
 class Score(NamedTuple):
-    """Log predictive densities of observations that were left out, in nats.
+    """Log predictive densities of observations that were left out, in nats: the weighted mean of one, and its errors.
 
-    Attributes
-    ----------
-    mean : float
-        Of one observation: the mean of ``terms``, weighted.
-    se : float
-        Standard error of the mean over observations.
-    mcse : float
-        Monte Carlo standard error of the mean; 0 for a closed form.
-    terms, weights : ndarray of shape (M,)
-        Log predictive density of each distinct observation, and how often it occurs, as ``inputs.observations`` has
-        them; of K-fold each distinct observation in each fold.
-    k_hat : float
-        Largest Pareto shape of the importance weights; NaN for a closed form.
+    ``se`` is its standard error over observations, ``mcse`` its Monte Carlo error, 0 for a closed form. ``terms`` and
+    ``weights``, shape (M,), are the log predictive density of each distinct observation and how often it occurs, as
+    ``inputs.observations`` has them; of K-fold each distinct observation in each fold. ``k_hat`` is the largest Pareto
+    shape of the importance weights; NaN for a closed form.
     """
 
     mean: float
@@ -57,64 +52,49 @@ class Score(NamedTuple):
 
 
 class NoScore(ValueError):
-    """Why there is no predictive score.
-
-    Parameters
-    ----------
-    message : str
-        The reason.
-    k_hat : float
-        The Pareto shape that is too large, where that is the reason.
-    """
+    """Why there is no predictive score, with the Pareto shape that is too large where that is the reason."""
 
     def __init__(self, message: str, k_hat: float = math.nan) -> None:
         self.k_hat = k_hat
         super().__init__(message)
 
 
-def integrated(model: Model, data: Values | Accumulated) -> Score | None:
-    """Leave-one-out score with the parameters integrated out in closed form; None where there is none."""
-    return _or_none(closed_form, model, data)
+def of_fit(tree: xr.DataTree) -> Score:
+    """Return the leave-one-out score of a fit: integrated in closed form or over draws, or of the point estimate.
+
+    Raises `NoScore` with the reason where there is none.
+    """
+    fit = Fit(tree)
+    if fit.method == "exact":
+        return closed_form(fit.model, fit.given)
+    if fit.kind == "point estimate":
+        return plugged_in(fit.model, fit.given, fit.method)
+    return psis(fit.model, fit.given, fit.draws())
 
 
-def from_draws(model: Model, data: Values | Accumulated, draws: Values) -> Score | None:
-    """Leave-one-out score integrated over draws; None where `psis` withholds it."""
-    return _or_none(psis, model, data, draws)
-
-
-def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score | None:
+def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score:
     """Leave-one-out score of the point estimate, ``"map"`` or ``"mle"``, refitted without the observation."""
-    if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient) and isinstance(model, Observable)):
-        return None
-    refit = getattr(model, estimate)
-    return _or_none(_leave_one_out, model, data, lambda rest, row: model.likelihood(refit(rest), row))
-
-
-def _or_none(score: Callable[..., Score], *arguments: Any) -> Score | None:
-    try:
-        return score(*arguments)
-    except NoScore:
-        return None
+    if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and estimate in ("map", "mle")):
+        raise NoScore("the estimate is not refitted without each observation")
+    refit = model.map if estimate == "map" else model.mle
+    return _leave_one_out(model, data, lambda rest, row: model.likelihood(refit(rest), row))
 
 
 def closed_form(model: Model, data: Values | Accumulated) -> Score:
-    """Leave-one-out score with the parameters integrated out in closed form.
-
-    Raises
-    ------
-    NoScore
-        When the model has none, or the distinct observations are more than `MAX_DISTINCT` or were not kept.
-    """
+    """Leave-one-out score with the parameters integrated out in closed form."""
     if not isinstance(model, Predictive):
         raise NoScore("no closed form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
 
 
-def _leave_one_out(model: Any, data: Values | Accumulated, predictive: Callable[[Any, Values], Any]) -> Score:
+def _leave_one_out(
+    model: Sufficient[Any], data: Values | Accumulated, predictive: Callable[[Any, Values], Any]
+) -> Score:
     rows, weights = _observations(model, data)
     terms = np.zeros(len(weights))
     with one_thread():
-        for i, row, rest in _each_left_out(model, data, rows, weights):
+        for i, rest in _each_left_out(model, data, rows, weights):
+            row = model.inputs.reordered(rows, np.array([i]))
             try:
                 distribution = predictive(rest, row)
             except NumericalError as error:  # there is no estimate without this observation
@@ -124,20 +104,19 @@ def _leave_one_out(model: Any, data: Values | Accumulated, predictive: Callable[
 
 
 def _each_left_out(
-    model: Any, data: Values | Accumulated, rows: Values, weights: np.ndarray
-) -> Iterator[tuple[int, dict[str, np.ndarray], Any]]:
-    """Go through the observations that occur: index, data of that one row, and statistics of all others."""
+    model: Sufficient[Any], data: Values | Accumulated, rows: Values, weights: np.ndarray
+) -> Iterator[tuple[int, Any]]:
+    """Go through the observations that occur: index, and statistics of all others."""
     if np.all(weights == 1):
         nothing = model.statistics(model.inputs.split(rows, 0)[0])
-        for i, rest in all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], nothing):
-            yield int(i), model.inputs.reordered(rows, np.array([i])), rest
+        yield from all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], nothing)
         return
-    everything = model.statistics(data)
-    for i, row in _single_rows(model, rows, weights):
-        yield i, row, everything - model.statistics(row)
+    everything = model.statistics(cast(Values, data))
+    for i in np.flatnonzero(weights):
+        yield int(i), everything - model.statistics(model.inputs.reordered(rows, np.array([i])))
 
 
-def all_but_one(model: Any, data: Values, groups: list[np.ndarray], rest: Any) -> Iterator[tuple[int, Any]]:
+def all_but_one(model: Sufficient[Any], data: Values, groups: list[np.ndarray], rest: Any) -> Iterator[tuple[int, Any]]:
     """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
 
     They are added up, from halves of halves: what is left when an outlier is subtracted has lost its digits.
@@ -150,7 +129,7 @@ def all_but_one(model: Any, data: Values, groups: list[np.ndarray], rest: Any) -
         yield from all_but_one(model, data, part, rest + _statistics(model, data, np.concatenate(others)))
 
 
-def _statistics(model: Any, data: Values, rows: np.ndarray) -> Any:
+def _statistics(model: Sufficient[Any], data: Values, rows: np.ndarray) -> Any:
     return model.statistics(model.inputs.reordered(data, rows))
 
 
@@ -159,33 +138,18 @@ def k_fold(
 ) -> Score:
     """Log predictive densities of the observations of each fold given those of the others, in closed form.
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Predictive`.
-    data : mapping of str to ndarray
-        A row of a table of counts is so many single observations, which may come into different folds.
-    folds : int
-        How many, >= 2.
-    seed : int
-        Of the deal: the folds depend on it and on the number of observations, not on the model.
-    predictive : callable, optional
-        ``predictive(stats, rows)``, the distribution of rows given the statistics of others; by default the model's.
-
-    Returns
-    -------
-    Score
-        Given the other folds, the observations of one are predicted each by itself, not jointly.
+    A row of a table of counts is so many single observations, which may come into different folds; each is predicted
+    by itself. The folds depend on the seed and on the number of observations, not on the model.
+    ``predictive(stats, rows)`` is the distribution of rows given the statistics of others; by default the model's
+    (Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3).
 
     Raises
     ------
     NoScore
         When the model has no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
-
-    References
-    ----------
-    Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3.
     """
+    if not isinstance(model, Sufficient):
+        raise NoScore("no closed form")
     if predictive is None:
         if not isinstance(model, Predictive):
             raise NoScore("no closed form")
@@ -200,7 +164,7 @@ def k_fold(
         rest = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held[:, k]))
         try:
             # refitted: what is left by subtraction has lost digits
-            distribution = predictive(cast(Any, model).statistics(rest), new)
+            distribution = predictive(model.statistics(rest), new)
         except NumericalError as error:
             raise NoScore(str(error)) from error
         terms[seen, k] = log_density(distribution, model.inputs.outcome(new))
@@ -210,16 +174,8 @@ def k_fold(
 def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """Deal single observations out to folds whose sizes differ by at most one.
 
-    Parameters
-    ----------
-    weights : ndarray of int, shape (M,)
-        How often each distinct observation occurs.
-    folds, seed : int
-
-    Returns
-    -------
-    ndarray of int, shape (M, folds)
-        How many of each distinct observation every fold holds.
+    ``weights``, shape (M,), is how often each distinct observation occurs; the answer, shape (M, folds), how many of
+    it every fold holds.
     """
     total = int(weights.sum())
     if total < folds:
@@ -244,12 +200,6 @@ def _observations(model: Model, data: Values | Accumulated) -> tuple[Values, np.
     return rows, weights
 
 
-def _single_rows(model: Model, rows: Values, weights: np.ndarray) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Go through the observations that occur: index, and data of that one row."""
-    for i in np.flatnonzero(weights):
-        yield int(i), model.inputs.reordered(rows, np.array([i]))
-
-
 def _weighted(terms: np.ndarray, weights: np.ndarray, mcse: float = 0.0, k_hat: float = math.nan) -> Score:
     seen, total = weights > 0, float(weights.sum())
     mean = float(np.sum(terms[seen] * weights[seen]) / total)
@@ -270,20 +220,8 @@ def difference(first: Score, second: Score) -> Score:
 def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
 
-    Parameters
-    ----------
-    model : Model
-        Must be `Observable`.
-    data : mapping of str to ndarray
-        What the draws are conditioned on.
-    draws : mapping of str to ndarray
-        Of each parameter, shape (chain, draw, ...).
-
-    Raises
-    ------
-    NoScore
-        When an importance weight's Pareto shape exceeds `k_hat_limit`, the model is not `Observable`, or the distinct
-        observations are more than `MAX_DISTINCT`.
+    The draws of each parameter have shape (chain, draw, ...). Raises `NoScore` where an importance weight's Pareto
+    shape exceeds `k_hat_limit`, the model is not `Observable`, or the distinct observations are too many.
     """
     if not isinstance(model, Observable):
         raise NoScore("the model does not say how one observation is distributed")
@@ -299,28 +237,21 @@ def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
         with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused
             terms[some] = np.logaddexp.reduce(log_weights + flat, axis=0)
             influence = influence - np.sum(weights[some] * np.exp(terms[some] - log_p), axis=-1)
-    _refuse(float(np.max(k_hat)), k_hat_limit(math.prod(shape)))
+    largest, limit = float(np.max(k_hat)), k_hat_limit(math.prod(shape))
+    if not largest <= limit:  # NaN is not either
+        raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", largest)
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
     mcse = diagnostics.mcse(influence)
-    return _weighted(terms, weights, float(mcse / weights.sum()), float(np.max(k_hat)))
+    return _weighted(terms, weights, float(mcse / weights.sum()), largest)
 
 
 def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the log weights that take each observation out of the draws, and their k-hat (Vehtari et al. 2017).
 
-    Parameters
-    ----------
-    log_p : ndarray of shape (draws, rows)
-        Log density of each observation at each draw.
-    efficiency : float
-        Effective sample size of the draws over their number.
-
-    Returns
-    -------
-    log_weights : ndarray of shape (draws, rows)
-        The weights add up to 1 over the draws.
-    k_hat : ndarray of shape (rows,)
-        inf where an observation cannot be under some draw, which has all the weight; -inf where all weights are equal.
+    ``log_p``, shape (draws, rows), is the log density of each observation at each draw, and ``efficiency`` the
+    effective sample size of the draws over their number. The weights have the same shape and add up to 1 over the
+    draws; k-hat, shape (rows,), is inf where an observation cannot be under some draw, which has all the weight, and
+    -inf where all weights are equal.
     """
     log_weights = np.full(log_p.shape, -math.log(len(log_p)))
     finite = np.isfinite(log_p).all(axis=0)
@@ -330,9 +261,3 @@ def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, 
         smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T, efficiency)
         log_weights[:, varies] = smoothed.T
     return log_weights, k_hat
-
-
-def _refuse(k_hat: float, limit: float) -> None:
-    """Raise unless the largest k-hat is at most its limit; np.max has propagated NaN, which is not."""
-    if not k_hat <= limit:
-        raise NoScore(f"k-hat {k_hat:.3g} (must be <= {limit:.3g})", k_hat)

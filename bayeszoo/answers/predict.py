@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.assign import assign
+from bayeszoo.answers.assign import assign, trusted
+from bayeszoo.answers.topics import proportions
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.model.accumulated import like_of, stats_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import FoldIn, Latent, Observable
-from bayeszoo.model.capabilities import Predictive as HasPredictive
+from bayeszoo.model.capabilities import FoldIn, Latent, Observable, Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -33,17 +31,16 @@ _TINY = -1e300
 """In place of log 0, which the fit of a tail cannot take."""
 
 
-@dataclass(frozen=True)
-class Predictive:
-    """What a predictive distribution says of each row.
+class Predicted(NamedTuple):
+    """What a predictive distribution says of each row, of shape (rows,), or of several numbers (rows, K).
 
-    Arrays of shape (rows,), or for an outcome of several numbers (rows, K); the scores always (rows,).
+    The quantiles come first in their array; the scores always have shape (rows,).
     """
 
     mean: np.ndarray
     sd: np.ndarray
     quantiles: np.ndarray
-    mcse_mean: np.ndarray | None
+    mcse_mean: np.ndarray
     log_score: np.ndarray
     mcse_log_score: np.ndarray
 
@@ -70,10 +67,10 @@ def predict(
     pandas.DataFrame
         One row a new row, numbered as in the table read, or for an outcome of several numbers, or of one of several
         categories, one row for each of them, which the index then names: ``mean`` (the probability of a category),
-        ``sd``, ``q025``, ``median``,
-        ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``, ``log_score`` (NaN where the
-        outcome is not known, or so far from the draws that their average says nothing: Pareto k-hat above
-        `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each of its numbers.
+        ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``,
+        ``log_score`` (NaN where the outcome is not known, or so far from the draws that their average says nothing:
+        Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each
+        of its numbers.
         Of a model with components, where the outcome is known, also ``component``, the most probable one of each row
         by its outcome, and ``probability``, that of it, averaged over the draws; both NaN where single components are
         withheld. Of a topic model instead the share of each topic in each document, as of `proportions`.
@@ -92,42 +89,26 @@ def predict(
     """
     import pandas as pd
 
-    if tree.attrs["status"] != "ok":
-        raise Untrustworthy(f"the fit is {tree.attrs['status']}: predictions from it are withheld")
-    model = Fit(tree).model
+    fit = trusted(tree, "predictions from it")
+    model, closed = fit.model, fit.kind == "exact"
     if isinstance(model, FoldIn):
-        return _topics(model, tree, new_data, seed, options)
-    fitted_to = Fit(tree).given
-    data, observed = _new_rows(model, like_of(fitted_to), new_data, options)
-    found = (
-        _closed_form(model, stats_of(model, fitted_to), data, observed)
-        if tree.attrs["kind"] == "exact" and isinstance(model, HasPredictive)
-        else _averaged(model, tree, data, observed, seed)
-    )
-    index, shape = _index(model, data, found.mean)
-    unknown = np.full(shape, np.nan)
+        if new_data is None or isinstance(new_data, int | np.integer):
+            raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
+        return proportions(tree, new_data, seed=seed, **options)
+    data, observed = _new_rows(model, fit.like, new_data, options)
+    if closed and isinstance(model, Predictive):
+        found = _closed_form(model, fit.stats, data, observed)
+    else:
+        found = _averaged(fit, data, observed, seed)
+    index, shape = _index(model, data), found.mean.shape
     columns = {"mean": found.mean, "sd": found.sd, **dict(zip(QUANTILES, found.quantiles, strict=True))}
-    columns["mcse_mean"] = unknown if found.mcse_mean is None else found.mcse_mean
-    columns["observed"] = unknown if observed is None else _as_numbers(model, data, observed)
-    columns["log_score"], columns["mcse_log_score"] = (
-        np.broadcast_to(score.reshape(-1, *[1] * (len(shape) - 1)), shape)
-        for score in (found.log_score, found.mcse_log_score)
-    )
-    if observed is not None:
-        each = _components(model, tree, data).items()
-        columns |= {name: np.broadcast_to(v.reshape(-1, *[1] * (len(shape) - 1)), shape) for name, v in each}
+    columns["mcse_mean"] = found.mcse_mean
+    columns["observed"] = np.full(shape, np.nan) if observed is None else _as_numbers(model, data, observed)
+    of_rows = {"log_score": found.log_score, "mcse_log_score": found.mcse_log_score}
+    of_rows |= {} if observed is None else _components(model, tree, data)
+    for name, values in of_rows.items():
+        columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
-
-
-def _topics(
-    model: Model, tree: xr.DataTree, new_data: Any, seed: int | np.random.Generator, options: dict[str, Any]
-) -> pd.DataFrame:
-    """Return the share of each topic in new documents."""
-    from bayeszoo.answers.topics import proportions
-
-    if new_data is None or isinstance(new_data, int | np.integer):
-        raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
-    return proportions(tree, new_data, seed=seed, **options)
 
 
 def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -153,14 +134,11 @@ def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
     return next((axis for axis in axes if axis), None)
 
 
-def _index(model: Model, data: Data, mean: np.ndarray) -> tuple[pd.Index, tuple[int, ...]]:
-    """Return the index of the frame, and the shape of what it lists."""
+def _index(model: Model, data: Data) -> pd.Index:
     import pandas as pd
 
     rows, axis = pd.Index(data.numbers, name="row"), _axis(model, data)
-    if axis is None:
-        return rows, mean.shape
-    return pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis]), mean.shape
+    return rows if axis is None else pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis])
 
 
 def _as_numbers(model: Model, data: Mapping[str, np.ndarray], observed: np.ndarray) -> np.ndarray:
@@ -184,47 +162,36 @@ def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, A
     return data, model.inputs.outcome(data) if known else None
 
 
-def _closed_form(model: HasPredictive, stats: Any, data: Data, observed: np.ndarray | None) -> Predictive:
+def _closed_form(model: Predictive[Any], stats: Any, data: Data, observed: np.ndarray | None) -> Predicted:
     distribution = model.predictive(stats, data)
-    quantiles = np.array([distribution.ppf(q) for q in QUANTILES.values()])
-    unknown = np.full(len(quantiles[0]), np.nan)
-    scores = unknown if observed is None else log_density(distribution, observed)
-    return Predictive(distribution.mean(), distribution.std(), quantiles, None, scores, np.abs(0 * scores))
+    quantiles, mean = np.array([distribution.ppf(q) for q in QUANTILES.values()]), distribution.mean()
+    scores = np.full(len(mean), np.nan) if observed is None else log_density(distribution, observed)
+    return Predicted(mean, distribution.std(), quantiles, np.full(mean.shape, np.nan), scores, np.abs(0 * scores))
 
 
-def _averaged(
-    model: Model,
-    tree: xr.DataTree,
-    data: Data,
-    observed: np.ndarray | None,
-    seed: int | np.random.Generator,
-) -> Predictive:
+def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
     """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
-    if not isinstance(model, Observable):
+    if not isinstance(model := fit.model, Observable):
         line = f"{model.name} does not say how its observations are distributed"
         raise InputError(line, hint=model.instead_of_predict)
-    given = model.likelihood(Fit(tree).draws(), data)
+    given = model.likelihood(fit.draws(), data)
     conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row, ...)
     both = (0, 1)
-    if tree.attrs["kind"] == "point estimate":
-        quantiles, mcse = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()]), None
+    mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
+    if fit.kind == "point estimate":
+        mcse = np.full(mean.shape, np.nan)
+        quantiles = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()])
     else:
-        rng = stream_of_fit(tree.attrs, seed, "predict", data.digest)
+        rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
         drawn = given.rvs(size=conditional.shape, random_state=rng)
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
-    mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
     unknown = np.full(len(mean), np.nan)
     scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
-    return Predictive(mean, sd, quantiles, mcse, *scores)
+    return Predicted(mean, sd, quantiles, mcse, *scores)
 
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log of the mean over draws and its Monte Carlo error; both NaN where few draws carry the mean.
-
-    Parameters
-    ----------
-    log_p : ndarray of shape (chain, draw, row)
-    """
+    """Return the log of the mean over draws of shape (chain, draw, row), and its error; NaN if few draws carry it."""
     found = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
     return np.array([mean for mean, _ in found]), np.array([mcse for _, mcse in found])
 

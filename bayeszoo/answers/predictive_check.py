@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.leave_out import MOST_CELLS
@@ -22,12 +23,17 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model, Values
+from bayeszoo.results.groups import prior_draws
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
 
+_CHAINS = 4
+"""Of draws of the prior."""
 KEPT = 40
 """Replicated data sets that are kept for a picture."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
@@ -35,18 +41,11 @@ _TIE = 32 * float(np.finfo(np.float64).eps)
 
 
 class Sets(NamedTuple):
-    """Data sets of the same rows, and what the draws that they are compared under say of them.
+    """Data sets of the same rows, and the draws that they are compared under.
 
-    Attributes
-    ----------
-    y : ndarray of shape (draws, rows), or (1, rows)
-        Outcomes; one data set may stand against all draws.
-    mean, sd : ndarray of shape (draws, rows)
-        Of an outcome given the parameters.
-    data : mapping of str to ndarray
-        The data of the fit.
-    params : dict of str to ndarray
-        Parameters, shape (draws, ...).
+    ``y`` are outcomes, shape (draws, rows), or (1, rows) where one data set stands against all draws; ``mean`` and
+    ``sd``, shape (draws, rows), are those of an outcome given the parameters; ``data`` are the fit's, and ``params``
+    have shape (draws, ...).
     """
 
     y: np.ndarray
@@ -62,18 +61,10 @@ Statistic = Callable[[Sets], np.ndarray]
 
 @dataclass(frozen=True)
 class Replicates:
-    """Quantities of the data and of replicated data sets.
+    """Quantities of the data and of replicated data sets, by name, of shape (replicates,).
 
-    Attributes
-    ----------
-    observed, replicated : dict of str to ndarray of shape (replicates,)
-        By name; the observed ones are equal unless they depend on the parameters.
-    chains : int
-        How many chains the replicates come from, in order.
-    y : ndarray of shape (rows,)
-        The observed outcome.
-    sets : ndarray of shape (at most `KEPT`, rows)
-        Some replicated outcomes.
+    The observed ones are equal unless they depend on the parameters. ``chains`` is how many chains the replicates come
+    from, in order; ``y`` the observed outcome, shape (rows,); ``sets`` some replicated outcomes, at most `KEPT`.
     """
 
     observed: dict[str, np.ndarray]
@@ -159,24 +150,20 @@ def replicate(
     chosen = _chosen(statistics, model, data)
     draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    observed: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
-    replicated: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    found: list[dict[str, tuple[np.ndarray, ...]]] = []
     kept: list[np.ndarray] = []
     for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
-        again = _drawn(model, data, {name: values[at : at + step] for name, values in draws.items()}, rng)
-        for name, statistic in chosen.items():
-            observed[name].append(_values(name, statistic, again._replace(y=y[None])))
-            replicated[name].append(_values(name, statistic, again))
+        params = {name: values[at : at + step] for name, values in draws.items()}
+        given = model.likelihood(params, data)
+        mean = np.asarray(given.mean(), dtype=np.float64)
+        again = Sets(given.rvs(size=mean.shape, random_state=rng), mean, np.asarray(given.std()), data, params)
+        both = (again._replace(y=y[None]), again)
+        found.append({name: tuple(_values(statistic, sets) for sets in both) for name, statistic in chosen.items()})
         kept.append(again.y[: KEPT - sum(map(len, kept))])
-    first, second = ({name: np.concatenate(parts) for name, parts in of.items()} for of in (observed, replicated))
-    return Replicates(first, second, chains, y, np.concatenate(kept))
-
-
-def _drawn(model: Any, data: Values, params: dict[str, np.ndarray], rng: np.random.Generator) -> Sets:
-    """Draw one data set for each draw of the parameters."""
-    given = model.likelihood(params, data)
-    mean = np.asarray(given.mean(), dtype=np.float64)
-    return Sets(given.rvs(size=mean.shape, random_state=rng), mean, np.asarray(given.std()), data, params)
+    observed, replicated = (
+        {name: np.concatenate([part[name][i] for part in found]) for name in chosen} for i in range(2)
+    )
+    return Replicates(observed, replicated, chains, y, np.concatenate(kept))
 
 
 def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[dict[str, np.ndarray], int]:
@@ -206,43 +193,26 @@ def _compared(found: Replicates, name: str, kind: str) -> dict[str, Any]:
     known["observed_sd"] = 0.0 if fixed else float(observed.std(ddof=1))
     spread = [math.nan] * 3 if none.any() else [float(replicated.mean()), *np.quantile(replicated, [0.025, 0.975])]
     known |= dict(zip(("mean", "q025", "q975"), map(float, spread), strict=True))
-    p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, found.chains if _mixes(kind) else 0)
+    chains = found.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
+    p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
     return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld}
-
-
-def _mixes(kind: str) -> bool:
-    """Say whether draws of one chain may depend on each other."""
-    return kind == "sampled"
 
 
 def p_value(observed: np.ndarray, replicated: np.ndarray, chains: int = 0) -> tuple[float, float]:
     """Return the probability that replicated exceeds observed, ties counted half, and its Monte Carlo standard error.
 
-    Parameters
-    ----------
-    observed, replicated : ndarray of shape (replicates,)
-    chains : int
-        Of how many chains the replicates are, in order; 0 where they are independent.
-
-    Notes
-    -----
-    The error is that of a share with one success and one failure added, so that 0 of 1000 does not claim certainty.
+    ``chains`` is of how many chains the replicates are, in order; 0 where they are independent. The error is that of a
+    share with one success and one failure added, so that 0 of 1000 does not claim certainty.
     """
     with np.errstate(invalid="ignore"):  # infinity less itself
         near = np.abs(replicated - observed) <= _TIE * np.maximum(np.abs(replicated), np.abs(observed))
     tie = near | (replicated == observed)
     beyond = np.where(tie, 0.5, replicated > observed)
-    p, size = float(beyond.mean()), _effective(beyond, chains)
+    p, size = float(beyond.mean()), float(len(beyond))
+    if chains and np.ptp(beyond) > 0 and len(beyond) // chains >= 4:
+        size = float(np.fmin(size, diagnostics.ess(beyond.reshape(chains, -1), "mean")))
     share, squares = (size * p + 1) / (size + 2), (size * float(np.mean(np.square(beyond))) + 1) / (size + 2)
     return p, math.sqrt((squares - share**2) / (size + 3))
-
-
-def _effective(values: np.ndarray, chains: int) -> float:
-    """Return how many independent values these are worth."""
-    if chains == 0 or np.ptp(values) == 0 or len(values) // chains < 4:
-        return len(values)
-    size = float(diagnostics.ess(values.reshape(chains, -1), "mean"))
-    return min(size, len(values)) if math.isfinite(size) else len(values)
 
 
 # Quantities
@@ -319,19 +289,15 @@ def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]
     if isinstance(statistics, Mapping):
         return {str(name): _own(str(name), function) for name, function in statistics.items()}
     several = isinstance(statistics, Iterable) and not isinstance(statistics, str)
-    made: dict[str, Statistic] = {}
-    for one in statistics if several else [statistics]:
-        name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
-        if name in made:
+    chosen: dict[str, Statistic] = {}
+    for each in statistics if several else [statistics]:
+        name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)
+        if name in chosen:
             raise InputError(f"two statistics are called {shown(name)}", hint="name them by a mapping")
-        made[name] = _named(one) if isinstance(one, str) else _own(name, one)
-    return made
-
-
-def _named(name: str) -> Statistic:
-    if name not in STATISTICS:
-        raise InputError(f"there is no statistic {shown(name)}", hint=f"use one of {', '.join(STATISTICS)}")
-    return STATISTICS[name]
+        if isinstance(each, str) and each not in STATISTICS:
+            raise InputError(f"there is no statistic {shown(name)}", hint=f"use one of {', '.join(STATISTICS)}")
+        chosen[name] = STATISTICS[each] if isinstance(each, str) else _own(name, each)
+    return chosen
 
 
 def _own(name: str, function: Any) -> Statistic:
@@ -341,13 +307,13 @@ def _own(name: str, function: Any) -> Statistic:
     takes = _arguments(function)
     if takes not in (1, 3):
         raise InputError(f"statistic {shown(name)} takes {takes} arguments", hint="write T(y), or T(y, data, params)")
-    if takes == 1:
-        return lambda sets: np.array([_number(name, function(y)) for y in sets.y])
 
     def each(sets: Sets) -> np.ndarray:
-        every = np.broadcast_to(sets.y, sets.mean.shape)
-        draws = ({key: values[i] for key, values in sets.params.items()} for i in range(len(every)))
-        return np.array([_number(name, function(y, sets.data, one)) for y, one in zip(every, draws, strict=True)])
+        if takes == 1:
+            return np.array([_number(name, function(y)) for y in sets.y])
+        every = enumerate(np.broadcast_to(sets.y, sets.mean.shape))
+        draws = ((y, sets.data, {key: values[i] for key, values in sets.params.items()}) for i, y in every)
+        return np.array([_number(name, function(*arguments)) for arguments in draws])
 
     return each
 
@@ -364,11 +330,34 @@ def _arguments(function: Callable[..., Any]) -> int:
 
 
 def _number(name: str, value: Any) -> float:
-    made = np.asarray(value)
-    if made.size != 1 or made.dtype.kind not in "biuf":
+    number = np.asarray(value)
+    if number.size != 1 or number.dtype.kind not in "biuf":
         raise InputError(f"statistic {shown(name)} must return one number, returned {type(value).__name__}")
-    return float(made.reshape(()))
+    return float(number.reshape(()))
 
 
-def _values(name: str, statistic: Statistic, sets: Sets) -> np.ndarray:
+def _values(statistic: Statistic, sets: Sets) -> np.ndarray:
     return np.broadcast_to(np.asarray(statistic(sets), dtype=np.float64), (len(sets.mean),))
+
+
+# The prior in the place of a fit
+
+
+def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTree:
+    """Return a fit with its draws, by any method, replaced by independent draws of the prior, a multiple of four.
+
+    Raises `InputError` where only statistics of the rows were kept, or the prior gives other parameters than the fit.
+    """
+    model, fitted = Fit(tree).model, tree["posterior"].to_dataset()
+    drawn = prior_draws(model, Fit(tree).data, draws, stream_of_fit(tree.attrs, seed, "prior"))
+    if missing := [str(name) for name in fitted.data_vars if name not in drawn]:
+        raise InputError(f"the prior of {missing[0]} cannot be drawn: {model.name} simulates other parameters")
+    variables = {
+        name: (variable.dims, drawn[str(name)].reshape(_CHAINS, -1, *variable.shape[2:]))
+        for name, variable in fitted.data_vars.items()
+    }
+    coords = {name: values for name, values in fitted.coords.items() if name not in ("chain", "draw")}
+    groups = {name: tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children}
+    of_prior = xr.DataTree.from_dict({"posterior": xr.Dataset(variables, coords=coords), **groups})
+    of_prior.attrs |= {**tree.attrs, "method": "prior", "kind": "exact", "status": "ok"}
+    return of_prior

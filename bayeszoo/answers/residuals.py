@@ -9,20 +9,22 @@ chapter 6; Vehtari, Gelman and Gabry 2017; CS725.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy
 
+from bayeszoo.answers.assign import trusted
 from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one, importance
-from bayeszoo.answers.qq_band import BAND, SIMULATED, pointwise_level, quantiles
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
-from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Observable, Predictive
@@ -42,19 +44,19 @@ WITHHELD = "withheld: k-hat"
 
 MAX_SUMMED = 2_000_000
 """Trials up to which a beta-binomial distribution function is summed; above it PITs are NaN, withheld."""
+BAND = 0.95
+"""Probability that independent normal scores all lie within the band of a QQ plot."""
+SIMULATED = 5000
+"""Samples from which the level of the band is found."""
+_RANKS = 600
+"""Ranks at which they are compared with the band; of more rows, ranks that are dense towards both ends."""
 
 
 class Predicted(NamedTuple):
-    """Predictive distributions of rows, and where their outcomes lie in them; arrays of shape (rows,).
+    """Moments of the predictive distributions of rows, and where their outcomes lie in them; of shape (rows,).
 
-    Attributes
-    ----------
-    mean, sd : ndarray
-        Moments.
-    below, at, above : ndarray
-        Logs of the probabilities of values less than, equal to and more than the outcome.
-    k_hat : ndarray
-        Pareto shape of the importance weights; NaN where there are none.
+    ``below``, ``at`` and ``above`` are logs of the probabilities of values less than, equal to and more than the
+    outcome; ``k_hat`` is the Pareto shape of the importance weights, NaN where there are none.
     """
 
     mean: np.ndarray
@@ -128,24 +130,24 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     model, data, y = one_number_outcomes(tree, "residuals")
     whole = _in_sample(model, tree, data, y)
     without, basis = _without(model, tree, data, y)
-    used = whole if without is None else without
+    used, shown = without or whole, basis != WITHHELD
     lower, upper = _randomized(used, stream_of_fit(tree.attrs, seed, "residuals"))
-    shown = basis != WITHHELD
     score = np.where(shown, _normal_score(lower, upper), np.nan)
-    unknown = np.full(len(y), np.nan)
+    residual, rest = (y - np.where(np.isfinite(each.mean), each.mean, np.nan) for each in (whole, used))
+    unknown, is_linear = np.full(len(y), np.nan), isinstance(model, LinearModel) and tree.attrs["method"] != "mle"
     columns = {
         "observed": y,
         "mean": whole.mean,
         "sd": whole.sd,
-        "residual": _difference(y, whole.mean),
-        "mean_without": unknown if without is None else np.where(shown, without.mean, np.nan),
-        "sd_without": unknown if without is None else np.where(shown, without.sd, np.nan),
-        "standardized": np.where(shown, _standardized(y, used), np.nan),
+        "residual": residual,
+        "mean_without": np.where(shown, without.mean, np.nan) if without else unknown,
+        "sd_without": np.where(shown, without.sd, np.nan) if without else unknown,
+        "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
         "pit": np.where(shown, np.exp(lower), np.nan),
         "normal_score": score,
         "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
         **quantiles(score),
-        "leverage": leverage(model, tree.attrs["method"], data),
+        "leverage": cast(LinearModel, model).leverage(data) if is_linear else unknown,
         "k_hat": used.k_hat,
         "basis": basis,
     }
@@ -154,12 +156,10 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     return frame
 
 
-def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Model, Data, np.ndarray]:
+def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Observable, Data, np.ndarray]:
     """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
-    if tree.attrs["status"] != "ok":
-        raise Untrustworthy(f"the fit is {tree.attrs['status']}: {what} of it are withheld")
-    model = Fit(tree).model
-    data = Fit(tree).data
+    fit = trusted(tree, f"{what} of it")
+    model, data = fit.model, fit.data
     outcome = model.inputs.outcome(data)
     names = [name for name, values in data.items() if values is outcome]
     if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
@@ -173,14 +173,14 @@ def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Model, Data, np.n
 # Predictive distributions
 
 
-def _in_sample(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray) -> Predicted:
+def _in_sample(model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray) -> Predicted:
     """Predict all rows given all rows."""
     if tree.attrs["kind"] == "exact" and isinstance(model, Predictive):
         return _of(model.predictive(model.statistics(data), data), y)
     return _joined(_averaged(model, tree, data, y, np.arange(len(y)), leave_out=False))
 
 
-def _without(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
+def _without(model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
     """Predict each row given the others, where that can be done, and say on what each prediction rests."""
     if tree.attrs["kind"] == "point estimate":
         return None, np.full(len(y), PLUG_IN, dtype=object)
@@ -193,7 +193,9 @@ def _without(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray) -> tupl
     return Predicted(*(values[place] for values in found)), np.where(kept, basis, WITHHELD).astype(object)
 
 
-def _left_out(model: Model, tree: xr.DataTree, data: Data, y: np.ndarray, place: np.ndarray) -> tuple[Predicted, str]:
+def _left_out(
+    model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray, place: np.ndarray
+) -> tuple[Predicted, str]:
     if tree.attrs["kind"] == "exact" and isinstance(model, Predictive):
         try:
             return _joined(_closed_forms(model, data, y, place)), LEFT_OUT
@@ -212,19 +214,17 @@ def _distinct(model: Model, data: Data) -> tuple[np.ndarray, np.ndarray]:
     return first, np.ravel(place)
 
 
-def _closed_forms(model: Any, data: Data, y: np.ndarray, place: np.ndarray) -> Iterator[Predicted]:
+def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, place: np.ndarray) -> Iterator[Predicted]:
     """Predict a row of each group given all other rows."""
-    from threadpoolctl import threadpool_limits
-
     nothing, _ = model.inputs.split(data, 0)
     groups = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
-    with threadpool_limits(1):  # thousands of small matrices: threads would wait for each other
+    with one_thread():
         for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
             yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
 
 
 def _averaged(
-    model: Any, tree: xr.DataTree, data: Data, y: np.ndarray, rows: np.ndarray, leave_out: bool
+    model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray, rows: np.ndarray, leave_out: bool
 ) -> Iterator[Predicted]:
     """Average over draws; to leave a row out, with weights proportional to one over its likelihood."""
     draws = Fit(tree).pooled()
@@ -258,18 +258,9 @@ def _joined(parts: Iterator[Predicted]) -> Predicted:
 
 
 def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the logs of the probabilities of values less than, equal to and more than ``y``.
+    """Return the logs of the probabilities of values less than, equal to and more than ``y``, shape (..., rows).
 
-    Parameters
-    ----------
-    law : frozen SciPy distribution, or one of bayeszoo's
-        Of shape (..., rows).
-    y : ndarray of shape (rows,)
-
-    Raises
-    ------
-    InputError
-        When the distribution has no distribution function.
+    Raises `InputError` where the distribution, SciPy's or one of bayeszoo's, has no distribution function.
     """
     if isinstance(law, BetaBinomial):
         return _summed(law, y)
@@ -326,26 +317,6 @@ def _normal_score(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     return np.where(lower < upper, scipy.special.ndtri_exp(lower), -scipy.special.ndtri_exp(upper))
 
 
-def _difference(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    return y - np.where(np.isfinite(mean), mean, np.nan)
-
-
-def _standardized(y: np.ndarray, found: Predicted) -> np.ndarray:
-    sd = np.where(np.isfinite(found.sd) & (found.sd > 0), found.sd, np.nan)
-    return _difference(y, found.mean) / sd
-
-
-def leverage(model: Model, method: str, data: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the diagonal of the hat matrix of a linear model's posterior mean, shape (rows,), else NaN.
-
-    It is the share of a row's mean that is its own outcome: X (X'X + L)^-1 X', where L is the prior precision of the
-    weights times the noise variance.
-    """
-    if isinstance(model, LinearModel) and method != "mle":
-        return model.leverage(data)
-    return np.full(model.inputs.size(data), np.nan)
-
-
 def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
     known = frame["pit"].dropna().to_numpy()
     tested = scipy.stats.kstest(known, "uniform").pvalue if len(known) else math.nan
@@ -359,3 +330,45 @@ def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
         "outside": int(frame["outside"].sum()),
         "ks_p": float(tested),
     }
+
+
+# The band of a QQ plot: where all independent normal scores lie with probability `BAND`
+
+
+def quantiles(score: np.ndarray) -> dict[str, np.ndarray]:
+    """Return expected normal scores by rank, the band and what is outside; NaN where a score, (rows,), is not known."""
+    known = np.flatnonzero(~np.isnan(score))
+    order = known[np.argsort(score[known], kind="stable")]
+    n, unknown = len(order), np.full(len(score), np.nan)
+    found = {name: unknown.copy() for name in ("theoretical", "band_lower", "band_upper")}
+    if n:
+        lower = _lower_bounds(np.arange(1, n + 1), n, pointwise_level(n))
+        found["theoretical"][order] = scipy.special.ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))
+        found["band_lower"][order], found["band_upper"][order] = lower, -lower[::-1]
+    return {**found, "outside": (score < found["band_lower"]) | (score > found["band_upper"])}
+
+
+def _lower_bounds(ranks: np.ndarray, n: int, level: float) -> np.ndarray:
+    """Return the normal scores that the order statistics of n exceed with probability ``1 - level / 2``."""
+    return np.asarray(scipy.special.ndtri(scipy.special.betaincinv(ranks, n + 1.0 - ranks, level / 2)))
+
+
+@lru_cache(maxsize=64)
+def pointwise_level(n: int) -> float:
+    """Return the level of each order statistic's band at which all n lie within theirs with probability `BAND`.
+
+    It is found by simulation with a fixed seed; the simultaneous probability is known to 0.003. Of more than 600 rows
+    at most that many ranks are compared, dense towards both ends, so that a little more leaves the whole band.
+    """
+    half = np.unique(np.round(np.geomspace(1, max(n / 2, 1), _RANKS // 2))).astype(int)
+    ranks = np.arange(1, n + 1) if n <= _RANKS else np.unique(np.concatenate([half, n + 1 - half]))
+    gaps = np.diff(np.concatenate([[0], ranks, [n + 1]]))
+    sums = np.cumsum(np.random.default_rng(0).standard_gamma(gaps, size=(SIMULATED, len(gaps))), axis=1)
+    scores = scipy.special.ndtri(sums[:, :-1] / sums[:, -1:])  # order statistics of n uniform numbers, jointly
+    low, high = math.log((1 - BAND) / n), math.log(1 - BAND)
+    for _ in range(30):
+        middle = (low + high) / 2
+        bounds = _lower_bounds(ranks, n, math.exp(middle)), -_lower_bounds(n + 1 - ranks, n, math.exp(middle))
+        within = np.mean(np.all((scores >= bounds[0]) & (scores <= bounds[1]), axis=1))
+        low, high = (middle, high) if within >= BAND else (low, middle)
+    return math.exp(low)

@@ -1,12 +1,11 @@
-"""What a fit of a topic model says: the words of each topic, and the topics of each document.
-
-Words are those with the largest mean probability; each comes with its posterior interval and Monte Carlo error.
-"""
+"""What a fit of a topic model says: words of topics, topics of documents, and how well it foresees other documents."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Corpus
@@ -14,9 +13,9 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.documents.coherence import coherence
+from bayeszoo.families.documents.scores import DocumentScores, document_completion, left_to_right
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld, failures_of
@@ -24,11 +23,16 @@ from bayeszoo.results.summary import components_withheld, failures_of
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+else:
+    pd = lazy_loader.load("pandas")
 
 TOPICS, PROPORTIONS = "topics", "proportions"
 """Names that topic models have for the words of their topics and the topics of their documents."""
 MOST_DRAWS = 400
 """Draws of the topics from which something is said of new documents."""
+HOW: dict[str, Callable[..., DocumentScores]] = {"completion": document_completion, "left-to-right": left_to_right}
+SCORED_DRAWS = {"completion": 400, "left-to-right": 20}
+"""Draws of the topics that scores are averaged over: left to right takes seconds for each of them."""
 
 
 def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.DataFrame:
@@ -59,8 +63,6 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     InputError
         When the model has no topics, or there are not so many words.
     """
-    import pandas as pd
-
     caveat = _caveat(tree, untrusted)
     variable = _variable(tree, TOPICS)
     words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
@@ -112,20 +114,76 @@ def proportions(
     Untrustworthy, InputError
         As `topics`.
     """
-    import pandas as pd
-
     caveat = _caveat(tree, untrusted)
-    variable, notes = _variable(tree, PROPORTIONS), cast(tuple[str, ...], ())
+    variable, notes = _variable(tree, PROPORTIONS), list[str]()
     draws, documents = variable.to_numpy(), variable[variable.dims[2]].to_numpy()
     if new_data is not None:
         data = new_documents(tree, new_data, options)
-        draws, documents, notes = _folded_in(tree, data, seed), data["document"], data.notes
+        draws, documents, notes = _folded_in(tree, data, seed), data["document"], list(data.notes)
     found = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
     index = pd.MultiIndex.from_product(
         [documents, variable[variable.dims[3]].to_numpy()], names=[str(dim) for dim in variable.dims[2:]]
     )
     frame = pd.DataFrame({name: values.ravel() for name, values in found.items()}, index=index)
-    frame.attrs |= {"notes": list(notes), **caveat}
+    frame.attrs |= {"notes": notes, **caveat}
+    return frame
+
+
+def document_scores(
+    tree: xr.DataTree,
+    new_data: Any,
+    *,
+    how: Literal["completion", "left-to-right"] = "completion",
+    seed: int = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """Score documents that a fit has not seen; perplexity comes from here, and never from an ELBO.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, of a topic model such as `lda`. It may have failed its gate: the score judges its draws as
+        they are.
+    new_data : Data or anything that `read` takes
+        Documents. Words that the fit does not know are left out, and a note says how many.
+    how : {"completion", "left-to-right"}
+        One half of each document's words given the other half; or all words of it.
+    seed : int
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index ``document``; ``words``, how many are scored; ``log_score``, the log of their probability in nats, and
+        ``mcse``, its Monte Carlo error (both NaN where too few draws carry the mean). In ``attrs``: ``log_score``, the
+        mean of a word, its ``mcse``, ``perplexity``, exp(-log_score), ``mcse_perplexity``, and ``notes``. From left to
+        right there is also ``bound``, the mean over draws of the log probability, which the score is at least (Jensen)
+        and whose error is small, and ``perplexity_bound``.
+
+    Raises
+    ------
+    InputError
+        When the model is no topic model, or no word of the documents is known to the fit.
+
+    Notes
+    -----
+    See `topic_scores.document_completion` and `topic_scores.left_to_right` (Wallach, Murray, Salakhutdinov and Mimno
+    2009).
+    """
+    if how not in HOW:
+        raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}")
+    data, model = new_documents(tree, new_data, options), Fit(tree).model
+    topics = some_draws(tree, SCORED_DRAWS[how])[TOPICS]
+    rng = stream_of_fit(tree.attrs, seed, how, data.digest)
+    found = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
+    columns = {"words": found.words, "log_score": found.log_p, "mcse": found.mcse}
+    frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
+    whole = {"log_score": found.mean, "mcse": found.mcse_mean, "perplexity": found.perplexity}
+    frame.attrs |= {**whole, "mcse_perplexity": found.mcse_perplexity, "notes": list(data.notes)}
+    if found.bound is not None:
+        frame["bound"] = found.bound
+        frame.attrs["perplexity_bound"] = found.perplexity_bound
     return frame
 
 
@@ -165,31 +223,26 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     if kind == "point estimate" or draws.shape[1] < 4:
         return {"mean": mean, **dict.fromkeys(names, np.full(mean.shape, np.nan))}
     quantiles = np.quantile(draws, list(QUANTILES.values()), axis=(0, 1))
-    mcse = diagnostics.mcse(draws)
-    return {"mean": mean, **dict(zip(names, (draws.std(axis=(0, 1), ddof=1), *quantiles, mcse), strict=True))}
+    figures = (draws.std(axis=(0, 1), ddof=1), *quantiles, diagnostics.mcse(draws))
+    return {"mean": mean, **dict(zip(names, figures, strict=True))}
 
 
 def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> Data:
-    """Read documents that a fit has not seen, with its words.
-
-    Raises
-    ------
-    InputError
-        When the model is no topic model, or the documents do not suit it.
-    """
+    """Read documents that a fit of a topic model has not seen, with its words."""
     model = Fit(tree).model
     if not isinstance(model, FoldIn):
         raise InputError(f"{model.name} cannot infer the topics of other documents", hint="see `bayeszoo list`")
-    return read(cast(Model, model), new_data, new=True, like=Fit(tree).like, **options)
+    return read(model, new_data, new=True, like=Fit(tree).like, **options)
 
 
-def _folded_in(tree: xr.DataTree, data: Any, seed: int | np.random.Generator) -> np.ndarray:
+def _folded_in(tree: xr.DataTree, data: Data, seed: int | np.random.Generator) -> np.ndarray:
     """Draw proportions of new documents."""
-    model: Any = Fit(tree).model
-    made = model.fold_in(some_draws(tree), data, stream_of_fit(tree.attrs, seed, "fold in", data.digest))
-    if not np.isfinite(made).all():
+    model = Fit(tree).model
+    assert isinstance(model, FoldIn)  # else the documents were refused
+    drawn = np.asarray(model.fold_in(some_draws(tree), data, stream_of_fit(tree.attrs, seed, "fold in", data.digest)))
+    if not np.isfinite(drawn).all():
         raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")
-    return np.asarray(made)
+    return drawn
 
 
 def some_draws(tree: xr.DataTree, most: int = MOST_DRAWS) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.leave_out import NoScore, of_fit
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
@@ -238,11 +238,8 @@ def _evidence(tree: xr.DataTree) -> dict[str, float]:
 
 
 def _loo(tree: xr.DataTree) -> dict[str, float]:
-    model, data, method = Fit(tree).model, Fit(tree).given, tree.attrs["method"]
-    if method == "exact":
-        scored = score.integrated(model, data)
-    elif tree.attrs["kind"] == "point estimate":
-        scored = score.plugged_in(model, data, method)
-    else:
-        scored = score.from_draws(model, data, Fit(tree).draws())
-    return {} if scored is None else {"loo_score": scored.mean, "loo_se": scored.se, "loo_mcse": scored.mcse}
+    try:
+        scored = of_fit(tree)
+    except NoScore:
+        return {}
+    return {"loo_score": scored.mean, "loo_se": scored.se, "loo_mcse": scored.mcse}

@@ -8,10 +8,17 @@ import numpy as np
 
 _AXES = {"chain_axis": 0, "draw_axis": 1}
 _TAILS = (0.05, 0.95)
+_MIN_DRAWS = 4
+"""With fewer ArviZ estimates nothing."""
 
 
 def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
-    """Return the Monte Carlo standard error of the "mean", "sd", "median" or "quantile" ``prob``; NaN if constant."""
+    """Return the Monte Carlo standard error of the "mean", "sd", "median" or "quantile" ``prob``.
+
+    It is NaN for constant draws, and for fewer than four a chain.
+    """
+    if draws.shape[1] < _MIN_DRAWS:
+        return np.full(draws.shape[2:], np.nan)
     from arviz_stats.base import array_stats
 
     options = {} if prob is None else {"prob": prob}

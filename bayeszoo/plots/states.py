@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.decode import Decodable, decodable, decode, require_states
+from bayeszoo.answers.decode import Decodable, decodable, decode
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
 from bayeszoo.inference.labels.align import flat, in_chunks
@@ -61,7 +61,6 @@ def plot_states(
     from matplotlib.figure import Figure
 
     whole = decodable(source, new_data, options)
-    require_states(whole)
     frame = decode(source, new_data, **options)
     k = _chosen(whole, frame, state)
     shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{whole.states[k]}]"].to_numpy())

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers import leave_out as score
-from bayeszoo.answers.predictive_check import Replicates, predictive_check, replicate
-from bayeszoo.answers.prior_predictive import prior_tree
+from bayeszoo.answers.predictive_check import Replicates, predictive_check, prior_tree, replicate
 from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.errors import InputError
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
@@ -111,18 +110,10 @@ def _score(tree: xr.DataTree) -> list[Any]:
     """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
     if tree.attrs["status"] != "ok":
         return [None, None, None, None, "the estimates are withheld"]
-    model, data, method = Fit(tree).model, Fit(tree).given, tree.attrs["method"]
     try:
-        if method == "exact":
-            scores: Any = score.closed_form(model, data)
-        elif tree.attrs["kind"] == "point estimate":
-            scores = score.plugged_in(model, data, method)
-        else:
-            scores = score.psis(model, data, Fit(tree).draws())
+        scores = score.of_fit(tree)
     except score.NoScore as error:
         return [None, None, None, None, str(error)]
-    if scores is None:
-        return [None, None, None, None, "the estimate is not refitted without each observation"]
     return [number(scores.mean, 9), scores.se, scores.mcse, scores.k_hat, ""]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bayeszoo.answers.document_scores import document_scores
-from bayeszoo.answers.topics import proportions, topics
+from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.errors import InputError

@@ -8,7 +8,7 @@ is minimized over the permutation of each draw).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,13 +107,18 @@ def _permuted(model: Any, name: str, values: Any, axis: str, permutations: np.nd
     return made
 
 
-def in_chunks(model: Latent, params: Values, data: Values) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield which draws, and their latent variables (draws, rows, K), some at a time; params are (draw, ...)."""
+def in_chunks(
+    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], Any] | None = None
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield which draws, and their latent variables (draws, rows, K), some at a time; params are (draw, ...).
+
+    Another ``function`` of parameters and data may take the place of ``model.assign``.
+    """
     total = len(next(iter(params.values())))
     size = max(CELLS // max(model.inputs.size(data), 1), 1)
     for first in range(0, total, size):
         some = slice(first, min(first + size, total))
-        values = np.asarray(model.assign({name: draws[some] for name, draws in params.items()}, data))
+        values = np.asarray((function or model.assign)({name: draws[some] for name, draws in params.items()}, data))
         impossible = np.isnan(values).all(axis=-1, keepdims=True) if values.ndim == 3 else False
         if not (np.isfinite(values) | impossible).all():
             raise NumericalError(f"{model.name}.assign gives numbers that are not finite")
