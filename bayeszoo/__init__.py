@@ -17,8 +17,8 @@ from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
+from bayeszoo.comparison.candidates import components
 from bayeszoo.comparison.compare import compare
-from bayeszoo.comparison.criteria import components
 from bayeszoo.comparison.evidence.evidence import empirical_bayes
 from bayeszoo.comparison.evidence.full_bayes import full_bayes
 from bayeszoo.comparison.evidence.grid import evidence_grid

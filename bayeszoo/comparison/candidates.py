@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bayeszoo.comparison.compare import model_label, require_same_data
+from bayeszoo.comparison.compare import model_label, require_same_data, unique
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
@@ -97,15 +96,6 @@ def gather(given: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidat
     return [replace(candidate, name=name) for candidate, name in zip(candidates, names, strict=True)]
 
 
-def unique(names: Iterable[str]) -> list[str]:
-    """Return the names, those that were met before with a number: ``a``, ``a (2)``, ``a (3)``."""
-    numbered: dict[str, None] = {}
-    for name in names:
-        with_number = (f"{name} ({i})" for i in count(2))
-        numbered[name if name not in numbered else next(each for each in with_number if each not in numbered)] = None
-    return list(numbered)
-
-
 def label(candidate: Model | xr.DataTree) -> str:
     """Name a model by its fields, and a fit by its method as well."""
     if isinstance(candidate, Model):
@@ -145,3 +135,61 @@ def _same_observations(first: Candidate, second: Candidate) -> bool:
     (rows, weights), (others, other_weights) = first.observations, second.observations
     same = rows.keys() == others.keys() and all(np.array_equal(rows[name], others[name]) for name in rows)
     return same and np.array_equal(weights, other_weights)
+
+
+# Several numbers of components
+
+
+def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
+    """Make candidates for `select` of one model: several numbers of components K, or of factors q.
+
+    Parameters
+    ----------
+    model : Model
+        An instance with a field K, or q; its own number does not matter. All other fields stay as they are: every
+        candidate has the same prior for each of its components.
+    numbers : iterable of int
+        Each >= 1.
+
+    Returns
+    -------
+    dict of str to Model
+        ``{"K=1": ..., "K=2": ..., ...}``, or ``"q=1"`` and so on.
+
+    Raises
+    ------
+    InputError
+        When the model has neither, or a number is not one or given twice.
+
+    Notes
+    -----
+    Log evidences of several K judge the prior of the components as well, and compare only under the same one. `weak` of
+    some mixtures chooses it by K: of Old Faithful three components are preferred where each K has its own weak fields,
+    and two where all have those for K = 1, which is what ``bayeszoo select --components`` does.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> list(bz.components(bz.find("gaussian_mixture")(), range(1, 4)))
+    ['K=1', 'K=2', 'K=3']
+    """
+    name = number_of_components(type(model)) if isinstance(model, Model) else None
+    if name is None:
+        what = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+        raise InputError(
+            f"numbers of components need models with a field K (components) or q (factors), got {what}",
+            hint="see `bayeszoo list`",
+        )
+    given = list(numbers)
+    if not given:
+        raise InputError("the list of numbers of components is empty", hint="give range(1, 6)")
+    candidates = {f"{name}={number}": model.replaced(**{name: number}) for number in given}
+    if len(candidates) < len(given):
+        raise InputError(f"{name}={max(given, key=given.count)} is given twice")
+    return candidates
+
+
+def number_of_components(model: type[Model]) -> str | None:
+    """Return the field that is the number of components or factors; None of a model that has none to choose."""
+    known = {field.name for field in fields(cast(Any, model))}
+    return next((name for name in ("K", "q") if name in known), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,34 +27,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-COLUMNS = (
-    "fit",
-    "model",
-    "method",
-    "parameter",
-    "mean",
-    "sd",
-    "q025",
-    "q975",
-    "p_positive",
-    "p_positive_mcse",
-    "mcse_mean",
-    "error_mcse",
-    "error_sd",
-    "sd_ratio",
-    "log_evidence",
-    "evidence_se",
-    "evidence_gap",
-    "elbo",
-    "elbo_se",
-    "elbo_gap",
-    "loo_score",
-    "loo_se",
-    "loo_mcse",
-    "seconds",
-    "kind",
-    "status",
-)
+_ESTIMATE = ("mean", "sd", "q025", "q975", "p_positive", "p_positive_mcse", "mcse_mean")
+_AGAINST_EXACT = ("error_mcse", "error_sd", "sd_ratio")
+_EVIDENCE = ("log_evidence", "evidence_se", "evidence_gap", "elbo", "elbo_se", "elbo_gap")
+_LOO = ("loo_score", "loo_se", "loo_mcse")
+_ABOUT = ("seconds", "kind", "status")
+COLUMNS = ("fit", "model", "method", "parameter", *_ESTIMATE, *_AGAINST_EXACT, *_EVIDENCE, *_LOO, *_ABOUT)
 
 
 @dataclass(frozen=True)
@@ -107,7 +86,8 @@ def compare(
 
     if isinstance(fits, Model):
         methods = [methods] if isinstance(methods, str) else methods
-        fits = fit_each(fits, data, _default_methods(type(fits)) if methods is None else methods, seed)
+        default = [name for name in methods_for(type(fits)) if name != "em"]
+        fits = fit_each(fits, data, default if methods is None else methods, seed)
     fits = list(fits)
     trees = [each for each in fits if not isinstance(each, Withheld)]
     require_same_data([(each.attrs["data_digest"], each.attrs["data_source"]) for each in trees], "fits")
@@ -115,10 +95,6 @@ def compare(
     fits = [each if isinstance(each, Withheld) else next(same) for each in fits]
     rows = [{"fit": label, **row} for label, each in zip(names_of(fits), fits, strict=True) for row in _rows(each)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _default_methods(model: type[Model]) -> list[str]:
-    return [name for name in methods_for(model) if name != "em"]
 
 
 def usual_methods(model: type[Model]) -> list[str]:
@@ -186,7 +162,16 @@ def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
             plain.append(each.method if isinstance(each, Withheld) else each.attrs["method"])
         else:
             plain.append(f"{each.attrs['method']} {each.attrs['model'] if models_suffice else model_label(each)}")
-    return [f"{name} ({plain[: i + 1].count(name)})" if name in plain[:i] else name for i, name in enumerate(plain)]
+    return unique(plain)
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Return the names, those that were met before with a number: ``a``, ``a (2)``, ``a (3)``."""
+    numbered: dict[str, None] = {}
+    for name in names:
+        with_number = (f"{name} ({i})" for i in count(2))
+        numbered[name if name not in numbered else next(each for each in with_number if each not in numbered)] = None
+    return list(numbered)
 
 
 def model_label(tree: xr.DataTree) -> str:

@@ -1,11 +1,11 @@
-"""How many components? Candidates for `select`, and what EM, variational Bayes and enumeration say of each."""
+"""What EM, variational Bayes, enumeration and importance sampling say of a candidate with latent variables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,62 +22,7 @@ from bayeszoo.model.capabilities import EM, ClosedForm, Enumerable, Observable, 
 NO_EVIDENCE = "no closed form: give a fit by smc"
 
 
-def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
-    """Make candidates for `select` of one model: several numbers of components K, or of factors q.
-
-    Parameters
-    ----------
-    model : Model
-        An instance with a field K, or q; its own number does not matter. All other fields stay as they are: every
-        candidate has the same prior for each of its components.
-    numbers : iterable of int
-        Each >= 1.
-
-    Returns
-    -------
-    dict of str to Model
-        ``{"K=1": ..., "K=2": ..., ...}``, or ``"q=1"`` and so on.
-
-    Raises
-    ------
-    InputError
-        When the model has neither, or a number is not one or given twice.
-
-    Notes
-    -----
-    Log evidences of several K judge the prior of the components as well, and compare only under the same one. `weak` of
-    some mixtures chooses it by K: of Old Faithful three components are preferred where each K has its own weak fields,
-    and two where all have those for K = 1, which is what ``bayeszoo select --components`` does.
-
-    Examples
-    --------
-    >>> import bayeszoo as bz
-    >>> list(bz.components(bz.find("gaussian_mixture")(), range(1, 4)))
-    ['K=1', 'K=2', 'K=3']
-    """
-    name = number_of_components(type(model)) if isinstance(model, Model) else None
-    if name is None:
-        what = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
-        raise InputError(
-            f"numbers of components need models with a field K (components) or q (factors), got {what}",
-            hint="see `bayeszoo list`",
-        )
-    given = list(numbers)
-    if not given:
-        raise InputError("the list of numbers of components is empty", hint="give range(1, 6)")
-    candidates = {f"{name}={number}": cast(Model, replace(cast(Any, model), **{name: number})) for number in given}
-    if len(candidates) < len(given):
-        raise InputError(f"{name}={max(given, key=given.count)} is given twice")
-    return candidates
-
-
-def number_of_components(model: type[Model]) -> str | None:
-    """Return the field that is the number of components or factors; None of a model that has none to choose."""
-    known = {field.name for field in fields(cast(Any, model))}
-    return next((name for name in ("K", "q") if name in known), None)
-
-
-def plug_in(model: Any) -> Callable[[Any, Any], Any] | None:
+def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
     """Return how held-out rows are predicted by a model without closed forms: given the maximum of the likelihood.
 
     None of models with closed forms, and of those whose maximum takes many climbs.

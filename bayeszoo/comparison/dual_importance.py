@@ -13,8 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,17 +38,8 @@ MOST_STATES = 4
 """Of a chain, each pair of whose states has a parameter: the average is over all K! orders."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """An estimate of the log evidence.
-
-    Attributes
-    ----------
-    log_evidence, mcse : float
-        In nats, of the ordered rows, with every constant.
-    k_hat : float
-        Pareto shape of the importance weights; above 0.7 the estimate is not to be trusted.
-    """
+class Estimate(NamedTuple):
+    """The log evidence of the ordered rows in nats, with every constant, its Monte Carlo error and Pareto k-hat."""
 
     log_evidence: float
     mcse: float
@@ -57,18 +47,9 @@ class Estimate:
 
 
 def estimate(model: Any, data: Values, rng: np.random.Generator, starts: Iterable[Any] = ()) -> Estimate:
-    """Estimate the log evidence of a mixture or of a hidden Markov model.
+    """Estimate the log evidence of a mixture or of a hidden Markov model of few enough components: see `can_estimate`.
 
-    Parameters
-    ----------
-    model : Model
-        A model whose posterior given an assignment of the rows is of the form of its q(theta), of few enough
-        components: see `can_estimate`.
-    data : mapping of str to ndarray
-        The rows.
-    rng : numpy.random.Generator
-    starts : iterable
-        Some q(theta), at most `CHAINS`, from whose draws the first Gibbs samplers begin; the others begin at random.
+    The first Gibbs samplers begin from draws of each q(theta) in ``starts``, at most `CHAINS`; the others at random.
     """
     begin, visited, weighed = [*starts], [], Estimate(math.nan, math.nan, math.nan)
     for _ in range(ROUNDS):

@@ -8,9 +8,8 @@ the draws as they are, whether or not their chains agree: they are a predictive 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,18 +36,11 @@ _CELLS = 2**22
 """Draws times cells of words that are looked at at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class WordScore:
+class WordScore(NamedTuple):
     """How probable a fit finds words that it has not seen.
 
-    Attributes
-    ----------
-    by_document : ndarray of shape (documents,)
-        Sum of the log predictive probabilities of each document's words, in nats.
-    words : ndarray of shape (documents,)
-        How many there are.
-    mcse : float
-        Monte Carlo standard error of the sum over all documents; 0 of an exact fit.
+    ``by_document``, shape (documents,), are sums of the log predictive probabilities of each document's words, in nats,
+    ``words`` how many there are; ``mcse`` is the Monte Carlo error of the sum over all documents, 0 of an exact fit.
     """
 
     by_document: np.ndarray
@@ -124,21 +116,14 @@ def held_out(
         scores.append(word_score(tree, kept_back))
         rows.append({"model": str(model), **_about(tree, scores[-1])})
     best = max(scores, key=lambda score: score.mean)
-    differences = [_difference(score, best) for score in scores]
-    table = pd.DataFrame([{**row, **more} for row, more in zip(rows, differences, strict=True)])
+    table = pd.DataFrame([row | _difference(score, best) for row, score in zip(rows, scores, strict=True)])
     table = table.sort_values("log_score", ascending=False, ignore_index=True)
     table.attrs["notes"] = list(corpus.notes)
     return table
 
 
 def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a corpus as canonical arrays of a model of words.
-
-    Raises
-    ------
-    InputError
-        When the model is not one of words.
-    """
+    """Return a corpus as canonical arrays of a model of words, or refuse another model."""
     inputs, words = model.inputs, corpus["word"]
     if isinstance(inputs, Corpus):
         return dict(corpus)
@@ -149,46 +134,28 @@ def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.n
     if isinstance(inputs, Categories):
         total = np.bincount(corpus["term"], corpus["counts"], minlength=len(words)).astype(np.int64)
         return {"counts": total[None], inputs.axis: words}
-    raise InputError(
-        f"{model.name} is not a model of words", hint="dirichlet_multinomial, multinomial_mixture, lda are"
-    )
+    hint = "dirichlet_multinomial, multinomial_mixture, lda are"
+    raise InputError(f"{model.name} is not a model of words", hint=hint)
 
 
 def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
-    """Score words of the documents of a fit that it has not seen.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        Of a model of words.
-    held : mapping of str to ndarray
-        Canonical arrays of `Corpus`, with the documents and the words of the fit.
-    """
+    """Score words that the fit of a model of words has not seen: arrays of `Corpus` with its documents and words."""
     weights, topics = _factors(tree, len(held["document"]))
     chains, draws = topics.shape[:2]
     log_p, weight_of_draw = np.empty(len(held["counts"])), np.zeros((chains, draws))
-    for some in _chunks(len(log_p), chains * draws):
-        p = _probability(weights, topics, held["doc"][some], held["term"][some])
+    step = max(1, _CELLS // (chains * draws))
+    for some in (slice(first, first + step) for first in range(0, len(log_p), step)):
+        p = np.zeros((chains, draws, len(log_p[some])))
+        for k in range(topics.shape[2]):
+            p += weights[:, :, held["doc"][some], k] * topics[:, :, k, held["term"][some]]
         mean = p.mean(axis=(0, 1))
         with np.errstate(divide="ignore"):
             log_p[some] = np.log(mean)
         weight_of_draw += p @ np.divide(held["counts"][some], mean, out=np.zeros(len(mean)), where=mean > 0)
     by_document = np.bincount(held["doc"], held["counts"] * log_p, minlength=len(held["document"]))
     words = np.bincount(held["doc"], held["counts"], minlength=len(held["document"]))
-    return WordScore(by_document, words, _mcse(weight_of_draw))
-
-
-def _chunks(cells: int, draws: int) -> Iterator[slice]:
-    size = max(1, _CELLS // draws)
-    return (slice(first, first + size) for first in range(0, cells, size))
-
-
-def _probability(weights: np.ndarray, topics: np.ndarray, doc: np.ndarray, term: np.ndarray) -> np.ndarray:
-    """Return the probability of the word of each cell for each draw, of shape (chain, draw, cells)."""
-    probability = np.zeros((*topics.shape[:2], len(doc)))
-    for k in range(topics.shape[2]):
-        probability += weights[:, :, doc, k] * topics[:, :, k, term]
-    return probability
+    mcse = 0.0 if weight_of_draw.size == 1 else float(diagnostics.mcse(weight_of_draw))
+    return WordScore(by_document, words, mcse)
 
 
 def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,23 +164,13 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
     A document of one topic has the probabilities of which it is; where all words are of one distribution that is the
     only topic, and its expectation is all that is needed of a closed form.
     """
-    model: Model = Fit(tree).model
-    draws = Fit(tree).draws()
+    model, draws = Fit(tree).model, Fit(tree).draws()
     if TOPICS in draws and isinstance(model, Latent):
         return np.asarray(model.assign(draws, Fit(tree).data)), draws[TOPICS]
     ((name, values),) = draws.items()
     if tree.attrs["kind"] == "exact":
         values = tree["exact"][name].sel(statistic="mean").to_numpy()[None, None]
     return np.ones((*values.shape[:2], documents, 1)), values[:, :, None]
-
-
-def _mcse(values: np.ndarray) -> float:
-    """Return the Monte Carlo error of a mean over draws of shape (chain, draw); NaN of draws too few to say."""
-    if values.size == 1:
-        return 0.0
-    if values.shape[1] < 4:
-        return math.nan
-    return float(diagnostics.mcse(values))
 
 
 def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str]:

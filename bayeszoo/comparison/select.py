@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.leave_out import NoScore, Score
-from bayeszoo.comparison.candidates import Candidate, Settings, gather, require_comparable
-from bayeszoo.comparison.criteria import Criteria, number_of_components, plug_in
+from bayeszoo.comparison.candidates import Candidate, Settings, gather, number_of_components, require_comparable
+from bayeszoo.comparison.criteria import Criteria, plug_in
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_likelihood
 from bayeszoo.results.stored import Fit
 
@@ -25,39 +25,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-COLUMNS = (
-    "model",
-    "components",
-    "log_evidence",
-    "evidence_se",
-    "evidence_from",
-    "log_bayes_factor",
-    "log_bayes_factor_se",
-    "probability",
-    "elbo",
-    "elbo_from",
-    "log_likelihood",
-    "likelihood_from",
-    "parameters",
-    "observations",
-    "aic",
-    "bic",
-    "mdl",
-    "mdl_from",
-    "kfold",
-    "kfold_se",
-    "kfold_from",
-    "kfold_difference",
-    "kfold_difference_se",
-    "loo",
-    "loo_se",
-    "loo_mcse",
-    "loo_from",
-    "k_hat",
-    "loo_difference",
-    "loo_difference_se",
-    "status",
-)
+_EVIDENCE = ("log_evidence", "evidence_se", "evidence_from", "log_bayes_factor", "log_bayes_factor_se", "probability")
+_LIKELIHOOD = ("log_likelihood", "likelihood_from", "parameters", "observations", "aic", "bic", "mdl", "mdl_from")
+_KFOLD = ("kfold", "kfold_se", "kfold_from", "kfold_difference", "kfold_difference_se")
+_LOO = ("loo", "loo_se", "loo_mcse", "loo_from", "k_hat", "loo_difference", "loo_difference_se")
+COLUMNS = ("model", "components", *_EVIDENCE, "elbo", "elbo_from", *_LIKELIHOOD, *_KFOLD, *_LOO, "status")
 
 
 def select(
@@ -193,14 +165,19 @@ def select(
 
 def _row(candidate: Candidate, how: Settings, scores: Mapping[str, Score | NoScore]) -> dict[str, Any]:
     latent = Criteria.of(candidate.model, candidate.data, how.seed)
-    row = {"model": candidate.name, "components": _components(candidate.model), "status": candidate.status}
-    row["observations"] = int(candidate.observations[1].sum())
+    number = number_of_components(type(candidate.model))
+    row = {
+        "model": candidate.name,
+        "components": math.nan if number is None else getattr(candidate.model, number),
+        "observations": int(candidate.observations[1].sum()),
+        "status": candidate.status,
+    }
     row |= _or_withheld("evidence", candidate, lambda: _evidence(candidate, latent))
     row |= _or_withheld("elbo", candidate, lambda: _bound(latent))
     row |= _or_withheld("likelihood", candidate, lambda: _likelihood(candidate, latent))
     row |= _or_withheld("mdl", candidate, lambda: _description(candidate, how.keep_probability))
-    row |= _prediction("kfold", scores["kfold"], "plug-in of the MLE" if plug_in(candidate.model) else "exact")
     loo = scores["loo"]
+    row |= _prediction("kfold", scores["kfold"], "plug-in of the MLE" if plug_in(candidate.model) else "exact")
     row |= _prediction("loo", loo, "PSIS" if candidate.has_draws else "exact")
     row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
     return row | {"k_hat": loo.k_hat}
@@ -222,56 +199,37 @@ def _finite(value: float) -> float:
     return value
 
 
-def _components(model: Model) -> float:
-    name = number_of_components(type(model))
-    return math.nan if name is None else getattr(model, name)
-
-
 # Evidence
 
 
 def _evidence(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
     if latent is not None and latent.has_evidence and candidate.method != "smc":
         value, se, source = latent.evidence()
-    elif reason := _no_evidence(candidate):
-        raise NumericalError(reason)
     else:
         value, se, source = _log_evidence(candidate)
     return {"log_evidence": _finite(value), "evidence_se": se, "evidence_from": source}
 
 
 def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
-    """Return the log evidence, its Monte Carlo error and the method."""
-    if candidate.tree is None or candidate.method == "exact":
-        return float(cast(ClosedForm[Any], candidate.model).log_evidence(candidate.stats)), 0.0, candidate.method
-    values = (Fit(candidate.tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
-    value, error = (math.nan if value is None else value for value in values)
-    return value, error, candidate.method
-
-
-def _no_evidence(candidate: Candidate) -> str | None:
-    """Say why a candidate has no evidence; None when it has one."""
-    if isinstance(candidate.model, ClosedForm):
-        has = candidate.method in ("exact", "smc")
-        return None if has else f"{candidate.method} gives none: give the model itself"
-    if undefined := _undefined(candidate):
-        return undefined
-    if candidate.method != "smc":
-        lacking = "no closed form" if candidate.tree is None else f"{candidate.method} gives none"
-        return f"{lacking}: give a fit by smc"
-    return "it is of the table of counts, not of the ordered observations" if _of_counts(candidate) else None
-
-
-def _undefined(candidate: Candidate) -> str | None:
-    """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
+    """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
     from bayeszoo.inference.engine.density import no_evidence
 
-    return no_evidence(candidate.model.declare(candidate.data))
-
-
-def _of_counts(candidate: Candidate) -> bool:
-    """Say whether a density of the rows is one of counts: of each row's trials in whatever order."""
-    return not isinstance(candidate.model, Sufficient) and candidate.observations[0].keys() != candidate.data.keys()
+    model, method, tree = candidate.model, candidate.method, candidate.tree
+    if isinstance(model, ClosedForm):
+        if method == "exact":
+            return float(model.log_evidence(candidate.stats)), 0.0, method
+        if method != "smc":
+            raise NumericalError(f"{method} gives none: give the model itself")
+    elif why := no_evidence(model.declare(candidate.data)):
+        raise NumericalError(why)
+    elif method != "smc":
+        lacking = "no closed form" if tree is None else f"{method} gives none"
+        raise NumericalError(f"{lacking}: give a fit by smc")
+    elif not isinstance(model, Sufficient) and candidate.observations[0].keys() != candidate.data.keys():
+        raise NumericalError("it is of the table of counts, not of the ordered observations")
+    assert tree is not None  # what has no fit is exact
+    value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
+    return math.nan if value is None else value, math.nan if error is None else error, method
 
 
 def _bound(latent: Criteria | None) -> dict[str, Any]:
@@ -299,7 +257,8 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
 
 def _likelihood(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
     value, source = latent.log_likelihood() if latent else (_max_log_likelihood(candidate), "closed form")
-    k = cast(PointEstimates, candidate.model).free_parameters(candidate.stats)
+    assert isinstance(candidate.model, PointEstimates | EM)  # else there is no maximum
+    k = candidate.model.free_parameters(candidate.stats)
     return {
         "log_likelihood": value,
         "likelihood_from": source,
@@ -312,9 +271,10 @@ def _likelihood(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]
 def _max_log_likelihood(candidate: Candidate) -> float:
     """Return the maximum of the log likelihood, or raise `NumericalError` with the reason why there is none."""
     model = candidate.model
-    if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and isinstance(model, Sufficient)):
+    if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
         raise NumericalError("no closed form")
-    return _finite(cast(float, log_likelihood(cast(Model, model), model.mle(candidate.stats), candidate.data)))
+    value = log_likelihood(model, model.mle(candidate.stats), candidate.data)
+    return _finite(math.nan if value is None else value)
 
 
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.comparison.candidates import Settings, label, unique
-from bayeszoo.comparison.criteria import components, number_of_components
+from bayeszoo.comparison.candidates import Settings, components, label, number_of_components
+from bayeszoo.comparison.compare import unique
 from bayeszoo.comparison.select import select
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
