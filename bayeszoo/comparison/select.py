@@ -212,15 +212,13 @@ def _evidence(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
 
 def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
-    from bayeszoo.inference.engine.density import no_evidence
-
     model, method, tree = candidate.model, candidate.method, candidate.tree
     if isinstance(model, ClosedForm):
         if method == "exact":
             return float(model.log_evidence(candidate.stats)), 0.0, method
         if method != "smc":
             raise NumericalError(f"{method} gives none: give the model itself")
-    elif why := no_evidence(model.declare(candidate.data)):
+    elif why := _undefined(candidate):
         raise NumericalError(why)
     elif method != "smc":
         lacking = "no closed form" if tree is None else f"{method} gives none"
@@ -230,6 +228,13 @@ def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     assert tree is not None  # what has no fit is exact
     value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
     return math.nan if value is None else value, math.nan if error is None else error, method
+
+
+def _undefined(candidate: Candidate) -> str | None:
+    """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
+    from bayeszoo.inference.engine.density import no_evidence
+
+    return no_evidence(candidate.model.declare(candidate.data))
 
 
 def _bound(latent: Criteria | None) -> dict[str, Any]:
