@@ -13,6 +13,7 @@ import pytest
 from bayeszoo.data.inputs import Binary, Real
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
+from tests.reading import by_name
 
 
 def file_with(tmp_path, text, **options):
@@ -39,27 +40,18 @@ NOT_REAL = {
         (1, 2, 3, 4, 5),
     ),
     "all NaN": ([np.nan, np.nan], "column 'y' has no values", ()),
-    "all None": ([None, None], "column 'y' has no values", ()),
     "inf": ([0.0, np.inf], "column 'y', row 2: inf is too large", (2,)),
     "1e300": ([0.0, 1e300], "column 'y', row 2: 1e+300 is too large to square; rescale the column", (2,)),
-    "-1e200": ([-1e200, 0.0], "column 'y', row 1: -1e+200 is too large to square; rescale the column", (1,)),
     "10**400": ([10**400, 1], "column 'y', row 1: 1000000000000000000000000000000000000... is too large", (1,)),
     "text": (["1", "b"], "column 'y', row 2: 'b' is not a number", (2,)),
     "objects": ([1, "b"], "column 'y', row 2: 'b' is not a number", (2,)),
     "lists": ([1, [2]], "column 'y', row 2: [2] is not a number", (2,)),
     "truth among numbers": ([0.5, True], "column 'y', row 2: True is not a number", (2,)),
     "bool": ([True, False], "column 'y' holds true/false, not numbers", ()),
-    "bool with a hole": (pd.Series([True, None], dtype="boolean"), "column 'y' holds true/false, not numbers", ()),
     "complex": ([1j, 2], "column 'y' is complex", ()),
-    "complex array": (np.array([1j, 2]), "column 'y' is complex", ()),
-    "pandas complex": (pd.Series([1j, 2]), "column 'y' is complex", ()),
     "datetime64": (np.array(["2020-01-01"], dtype="datetime64[D]"), "column 'y' holds dates", ()),
     "dates": ([datetime.date(2020, 1, 1), None], "column 'y' holds dates", ()),
-    "time zone": (pd.Series(pd.to_datetime(["2020-01-01"]).tz_localize("UTC")), "column 'y' holds dates", ()),
-    "polars dates": (pl.Series([datetime.date(2020, 1, 1), None]), "column 'y' holds dates", ()),
-    "durations": (pd.Series(pd.to_timedelta([1, 2])), "column 'y' holds dates", ()),
     "empty": ([], "no data rows", ()),
-    "empty array": (np.empty((0, 1)), "no data rows", ()),
     "long double": (
         np.array([np.longdouble("1e4000")]),
         "column 'y', row 1: np.longdouble('1e+4000') is too large",
@@ -69,7 +61,7 @@ NOT_REAL = {
 }
 
 
-@pytest.mark.parametrize(("values", "message", "rows"), NOT_REAL.values(), ids=NOT_REAL.keys())
+@by_name(("values", "message", "rows"), NOT_REAL)
 def test_values_that_are_not_real_numbers(values, message, rows):
     error = refusal(Real("y"), values)
     assert str(error) == message
@@ -91,15 +83,11 @@ NOT_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize(("quoted", "cell"), NOT_NUMBERS.values(), ids=NOT_NUMBERS.keys())
+@by_name(("quoted", "cell"), NOT_NUMBERS)
 def test_text_that_is_not_a_number(tmp_path, quoted, cell):
     error = refusal(Real("a"), file_with(tmp_path, f"a\n{cell}\n1\n"))
     assert str(error) == f"column 'a', row 1: {quoted} is not a number"
     assert (error.column, error.rows) == ("a", (1,))
-
-
-def test_text_too_large_for_a_float(tmp_path):
-    assert str(refusal(Real(), file_with(tmp_path, "a\n1e400\n"))) == "column 'a', row 1: '1e400' is too large"
 
 
 def test_decimal_comma(tmp_path):
@@ -113,18 +101,15 @@ def test_decimal_comma(tmp_path):
 
 REAL = {
     "integers": [1, -2],
-    "column": np.array([[1.0], [-2.0]]),
     "text": ["1", "-2.0"],
     "spaces": [" 1", "-2e0 "],
     "decimals": [Decimal(1), Decimal(-2)],
-    "float32": np.array([1, -2], dtype=np.float32),
     "big endian": np.array([1, -2], dtype=">f8"),
-    "objects": np.array([1, -2.0], dtype=object),
     "pandas": pd.Series([1, -2], dtype="Int64"),
 }
 
 
-@pytest.mark.parametrize("values", REAL.values(), ids=REAL.keys())
+@by_name("values", REAL)
 def test_real_numbers(values):
     parsed = Real("y").parse(read_table(values))
     assert parsed.arrays["y"].dtype == np.dtype("f8")
@@ -145,9 +130,6 @@ def test_words_for_missing_in_a_numeric_column(word):
 
 NOT_BINARY = {
     "0.7": ([0, 1, 0.7], "column 'y', row 3: 0.7 is neither 0 nor 1", (3,)),
-    "1.9": ([1.9, 1], "column 'y', row 1: 1.9 is neither 0 nor 1", (1,)),
-    "2": ([0, 2], "column 'y', row 2: 2 is neither 0 nor 1", (2,)),
-    "-1": ([0, -1], "column 'y', row 2: -1 is neither 0 nor 1", (2,)),
     "text 0.7": (["0", "0.7"], "column 'y', row 2: 0.7 is neither 0 nor 1", (2,)),
     "five": (
         [0, 1, 0.7, 1, 0.7, 1, 1, 2, 3, 0, 4],
@@ -159,7 +141,6 @@ NOT_BINARY = {
         "column 'y', row 1: 2 is neither 0 nor 1 (and 9 more: rows 2, 3, 4, 5, ...)",
         (1, 2, 3, 4, 5),
     ),
-    "NaN": ([0, np.nan], "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
     "bool with a hole": ([True, None], "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
     "true/false": (["false", "true"], "column 'y' holds true/false: use --positive true", ()),
     "YES/NO": (["NO", "YES", "NA"], "column 'y' holds YES/NO: use --positive YES", ()),
@@ -171,14 +152,10 @@ NOT_BINARY = {
     ),
     "labels and numbers": (["1", "b", "0"], "column 'y', row 2: 'b' is neither 0 nor 1", (2,)),
     "three labels": (["a", "b", "c"], "column 'y', row 1: 'a' is neither 0 nor 1 (and 2 more: rows 2, 3)", (1, 2, 3)),
-    "dates": ([datetime.date(2020, 1, 1)], "column 'y' holds dates", ()),
-    "complex": ([1j], "column 'y' is complex", ()),
-    "inf": ([np.inf, 1], "column 'y', row 1: inf is too large", (1,)),
-    "empty": ([], "no data rows", ()),
 }
 
 
-@pytest.mark.parametrize(("values", "message", "rows"), NOT_BINARY.values(), ids=NOT_BINARY.keys())
+@by_name(("values", "message", "rows"), NOT_BINARY)
 def test_values_that_are_not_binary(values, message, rows):
     error = refusal(Binary("y"), values)
     assert str(error) == message
@@ -187,19 +164,15 @@ def test_values_that_are_not_binary(values, message, rows):
 
 BINARY = {
     "integers": [0, 1, 1],
-    "floats": [0.0, 1.0, 1.0],
     "bool": [False, True, True],
     "text": ["0", "1", "1.0"],
-    "int8": np.array([0, 1, 1], dtype=np.int8),
-    "column": [[0], [1], [1]],
     "objects": np.array([False, True, np.True_], dtype=object),
-    "pandas bool": pd.Series([False, True, True]),
     "pandas boolean": pd.Series([False, True, True], dtype="boolean"),
     "polars": pl.Series([0, 1, 1], dtype=pl.UInt8),
 }
 
 
-@pytest.mark.parametrize("values", BINARY.values(), ids=BINARY.keys())
+@by_name("values", BINARY)
 def test_zeros_and_ones(values):
     parsed = Binary("y").parse(read_table(values))
     assert parsed.arrays["y"].dtype == np.dtype("i8")
@@ -212,15 +185,13 @@ LABELS = {
     "codes stay text": (["00123", "123"], "123", [0, 1]),
     "NA is a label": (["NA", "null"], "null", [0, 1]),
     "numbers": ([1, 2], "2", [0, 1]),
-    "floats": ([1.0, 2.0], "2", [0, 1]),
     "infinite": ([np.inf, 2.5], "2.5", [0, 1]),
     "truth": ([False, True], True, [0, 1]),
-    "only one label": (["boy", "boy"], "boy", [1, 1]),
     "category": (pd.Series(["girl", "boy"], dtype="category"), "boy", [0, 1]),
 }
 
 
-@pytest.mark.parametrize(("values", "positive", "outcomes"), LABELS.values(), ids=LABELS.keys())
+@by_name(("values", "positive", "outcomes"), LABELS)
 def test_labels(values, positive, outcomes):
     parsed = Binary("y").parse(read_table(values), positive=positive)
     assert parsed.arrays["y"].tolist() == outcomes
@@ -237,40 +208,33 @@ def test_labels_are_noted_and_an_empty_cell_is_missing(tmp_path):
 
 LABEL_ERRORS = {
     "absent": (["a", "b"], "c", "column 'y' has no 'c'; it holds 'a', 'b'"),
-    "three": (["a", "b", "c"], "a", "column 'y' holds 3 labels, not two: 'a', 'b', 'c'"),
     "seven": (list("abcdefg"), "a", "column 'y' holds 7 labels, not two: 'a', 'b', 'c', 'd', 'e', ..."),
-    "missing": (["a", ""], "a", "column 'y': 1 missing value (row 2); use --missing drop"),
     "none": (["", ""], "a", "column 'y' has no values"),
 }
 
 
-@pytest.mark.parametrize(("values", "positive", "message"), LABEL_ERRORS.values(), ids=LABEL_ERRORS.keys())
+@by_name(("values", "positive", "message"), LABEL_ERRORS)
 def test_labels_that_are_refused(values, positive, message):
     assert str(refusal(Binary("y"), values, positive=positive)) == message
 
 
 COUNT_ERRORS = {
-    "fraction": ([1.5], [2], "column 'successes', row 1: 1.5 is not a whole number"),
     "negative": ([-1], [2], "column 'successes', row 1: -1 is negative; counts must be >= 0"),
-    "1e18": ([1], [10**18], "column 'trials', row 1: 1000000000000000000 is too large; counts must be <= 2**53"),
     "2**53 + 1": ([1], [2**53 + 1], "column 'trials', row 1: 9007199254740993 is too large; counts must be <= 2**53"),
     "text": (
         ["1"],
         ["9007199254740993"],
         "column 'trials', row 1: '9007199254740993' is too large; counts must be <= 2**53",
     ),
-    "1e300": ([1], [1e300], "column 'trials', row 1: 1e+300 is too large; counts must be <= 2**53"),
-    "inf": ([1], [np.inf], "column 'trials', row 1: inf is too large"),
     "above trials": ([1, 3], [2, 2], "column 'successes', row 2: 3 successes are more than 2 trials"),
     "missing": ([1, np.nan], [2, 2], "column 'successes': 1 missing value (row 2); use --missing drop"),
-    "bool": ([True], [1], "column 'successes' holds true/false, not numbers"),
     "sum": ([0, 0], [2**53, 2], "column 'trials' has a sum above 2**53"),
     "lengths": ([1] * 30, [1] * 29, "successes has 30 rows, trials has 29"),
     "complementary holes": ([1, np.nan], [np.nan, 2], "no row has a value in every column that is used"),
 }
 
 
-@pytest.mark.parametrize(("successes", "trials", "message"), COUNT_ERRORS.values(), ids=COUNT_ERRORS.keys())
+@by_name(("successes", "trials", "message"), COUNT_ERRORS)
 def test_counts_that_are_refused(successes, trials, message):
     missing = "drop" if message.startswith("no row") else "refuse"
     assert str(refusal(Binary(), {"successes": successes, "trials": trials}, missing=missing)) == message
@@ -316,11 +280,6 @@ def test_zeros_and_ones_with_counts():
     assert (arrays["successes"].tolist(), arrays["trials"].tolist()) == ([6], [11])
 
 
-def test_counts_whose_sum_is_too_large():
-    table = read_table({"y": [0, 1], "n": [2**53, 2**53]})
-    assert str(refusal(Binary(), table, count="n")) == "column 'n' has a sum above 2**53"
-
-
 CHOICES = {
     "none fits": ({"a": [0], "b": [1]}, {}, "the table has columns 'a', 'b'; say which with --column"),
     "absent": ({"a": [0]}, {"column": "z"}, "the table has no column 'z'; its columns are 'a'"),
@@ -330,17 +289,12 @@ CHOICES = {
         "unknown option 'colour'; accepted are column, count, positive, successes, trials",
     ),
     "half": ({"s": [0]}, {"successes": "s"}, "successes and trials go together, and with no other option"),
-    "same": (
-        {"y": [0]},
-        {"column": "y", "count": "y"},
-        "column 'y' cannot hold both the outcomes and their counts",
-    ),
-    "only counts": ({"y": [0]}, {"count": "y"}, "the table has columns 'y'; say which with --column"),
+    "same": ({"y": [0]}, {"column": "y", "count": "y"}, "column 'y' cannot hold both the outcomes and their counts"),
     "missing": ({"y": [0]}, {"missing": "impute"}, "missing must be 'refuse' or 'drop', got 'impute'"),
 }
 
 
-@pytest.mark.parametrize(("table", "options", "message"), CHOICES.values(), ids=CHOICES.keys())
+@by_name(("table", "options", "message"), CHOICES)
 def test_choices_that_are_refused(table, options, message):
     assert str(refusal(Binary(), table, **options)) == message
 
@@ -352,27 +306,6 @@ def test_choices():
     assert Binary().parse(table, successes="other", trials="y").arrays["successes"].tolist() == [0, 1]
     assert Binary().parse(read_table({"y": [1], "x": [0]})).columns == {"y": "y"}
     assert Binary().parse(read_table({"z": [1]})).columns == {"y": "z"}
-
-
-def test_methods_of_binary():
-    inputs = Binary("y")
-    rows, counts = (
-        inputs.canonical({"y": [0, 1, 1]}).arrays,
-        inputs.canonical({"successes": [1, 2], "trials": [3, 3]}).arrays,
-    )
-    nothing, everything = inputs.split(counts, 0)
-    assert (inputs.size(rows), inputs.size(counts), inputs.size(nothing)) == (3, 2, 0)
-    assert inputs.outcome(counts).tolist() == [1, 2]
-    for arrays, expected in ((rows, [1, 2]), (everything, [3, 3]), (nothing, [0, 0])):
-        values, times = inputs.observations(arrays)
-        assert (values["y"].tolist(), times.tolist()) == ([0, 1], expected)
-    first, rest = inputs.split(counts, 1)
-    assert (first["trials"].tolist(), rest["successes"].tolist()) == ([3], [2])
-    assert inputs.reordered(rows, np.array([2, 0, 1]))["y"].tolist() == [1, 0, 1]
-    assert len({tuple(arrays["y"]) for arrays in inputs.possible()}) == 2**4
-    assert inputs.unseen(counts, 3)["y"].shape == (3,)
-    assert "--positive" in inputs.describe()
-    assert not hasattr(inputs, "in_units")
 
 
 def test_methods_of_real():
@@ -388,14 +321,3 @@ def test_methods_of_real():
 
 def test_an_option_of_one_value_takes_no_list():
     assert str(refusal(Real(), {"y": [1]}, column=["y"])) == "column takes one value, got a list"
-
-
-@pytest.mark.parametrize("inputs", [Binary(), Real()])
-def test_coerce_refuses_no_rows(inputs):
-    with pytest.raises(InputError, match=r"^no data rows$"):
-        inputs.canonical({"y": []})
-
-
-def test_no_data_rows_in_a_file(tmp_path):
-    with pytest.raises(InputError, match=r"^no data rows in data.csv$"):
-        file_with(tmp_path, "y\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,16 +19,19 @@ from bayeszoo.data.inputs import (
     Matrix,
     Real,
     RealSeries,
+    Regression,
     SymbolSeries,
     Transitions,
 )
+from bayeszoo.data.inputs.base import Measured
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
+from tests.reading import by_name, model_of, refusal
 
 ABC = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}
-TWO = np.array([0, 0, 1])
+TWO, X2 = np.array([0, 0, 1]), np.array([[1.0, 2.0], [7.0, 6.0]])
 PAIRS = np.array(["a b", "b c"])
 CORPUS = {
     "counts": np.array([2, 5]),
@@ -60,6 +62,13 @@ CASES = {
     "corpus in other order": (Corpus(), {**CORPUS, "word": ABC[::-1]}),
     "matrix": (Matrix(), {"Y": np.array([[0.1, 2.0], [3.0, 4.0]]), "column": np.array(["b", "a"])}),
     "one column": (Matrix("X", "feature"), {"X": np.array([[0.1], [0.2]]), "feature": np.array(["a"])}),
+    "regression": (Regression(), {"y": np.array([1.0, 4.0]), "X": X2, "feature": np.array(["b", "10"])}),
+    "one feature": (Regression(), {"y": np.array([0.1]), "X": X2[:1, :1], "feature": np.array(["km/h"])}),
+    "a feature called y": (Regression(), {"y": np.array([1.0, 4.0]), "X": X2, "feature": np.array(["y_2", "y"])}),
+    "features called as the arrays": (
+        Regression(),
+        {"y": np.array([1.0]), "X": X2[:1], "feature": np.array(["X", "feature"])},
+    ),
     "chain": (Transitions(), CHAIN),
     "chain in other order": (Transitions(), {**CHAIN, "context": ABC[::-1], "symbol": ABC[::-1]}),
     "chain with more": (Transitions(), {**CHAIN, "next": np.array([1, 1, 1]), "previous": np.array([0, 0, 1])}),
@@ -76,13 +85,9 @@ CASES = {
     "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
     "series of counts": (CountSeries(), {"y": np.array([0, 5, 2**50]), "sequence": TWO}),
 }
-KINDS = pytest.mark.parametrize(("inputs", "arrays"), CASES.values(), ids=CASES.keys())
+KINDS = by_name(("inputs", "arrays"), CASES)
 LABELLED = {name: case for name, case in CASES.items() if case[0].coords}
-WITH_LABELS = pytest.mark.parametrize(("inputs", "arrays"), LABELLED.values(), ids=LABELLED.keys())
-
-
-def model_of(inputs):
-    return SimpleNamespace(inputs=inputs, examples=())
+WITH_LABELS = by_name(("inputs", "arrays"), LABELLED)
 
 
 def same(found, expected):
@@ -100,7 +105,8 @@ def test_a_table_there_and_back(inputs, arrays):
 
 NEED_OPTIONS = {
     "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
-    "chain in other order", "chain with more", "chain of order two", "contexts of one word", "other symbols",
+    "a feature called y", "chain in other order", "chain with more", "chain of order two", "contexts of one word",
+    "other symbols",
 }  # fmt: skip
 
 
@@ -112,7 +118,7 @@ def test_options_are_needed_only_where_a_table_does_not_tell(name):
 
 @KINDS
 def test_simulated_data_are_written_as_a_table_that_is_read_back(tmp_path, inputs, arrays):
-    model, text = SimpleNamespace(inputs=inputs, examples=()), table_csv(inputs, arrays)
+    model, text = model_of(inputs), table_csv(inputs, arrays)
     assert list(csv.reader(io.StringIO(text)))[0] == list(inputs.table(arrays))  # noqa: RUF015
     (tmp_path / "data.csv").write_text(text)
     same(read(model, tmp_path / "data.csv", **inputs.reading(arrays)), arrays)
@@ -202,13 +208,32 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Real | RealSeries | Matrix | Documents | Corpus)
-    assert hasattr(inputs, "in_units") == isinstance(inputs, Real | RealSeries | Matrix)
+    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus)
+    assert hasattr(inputs, "in_units") == isinstance(inputs, Measured)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:
         same(inputs.canonical(one).arrays, one)
         assert all(one[name] is arrays[name] for name in inputs.coords)
     assert len({inputs.outcome(one).tobytes() for one in made}) == len(made)
+
+
+@KINDS
+def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(inputs, arrays):
+    if isinstance(inputs, Regression | Transitions) or "exposure" in arrays:
+        with pytest.raises(InputError, match="give a table"):
+            inputs.unseen(arrays, 3)
+    else:
+        further = inputs.unseen(arrays, 3)
+        assert inputs.size(further) == 3
+        assert all(further[axis] is arrays[axis] for axis in inputs.coords if axis != inputs.row_names)
+        same_names = further.keys() & arrays.keys() - set(inputs.coords)
+        assert all(
+            further[n].dtype == arrays[n].dtype and further[n].shape[1:] == arrays[n].shape[1:] for n in same_names
+        )
+    if isinstance(inputs, Measured):
+        moved = inputs.in_units(arrays, -2.0, 1.0)
+        assert moved[inputs.name].tolist() == (1 - 2 * arrays[inputs.name]).tolist()
+    assert ("--" in inputs.describe()) == (not isinstance(inputs, Real))
 
 
 def test_there_are_never_too_many_possible_data_sets():
@@ -261,11 +286,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("inputs", "arrays", "message"), BROKEN.values(), ids=BROKEN.keys())
+@by_name(("inputs", "arrays", "message"), BROKEN)
 def test_canonical_arrays_that_are_refused(inputs, arrays, message):
-    with pytest.raises(InputError) as caught:
-        read(model_of(inputs), arrays)
-    assert str(caught.value) == message
+    assert str(refusal(model_of(inputs), arrays)) == message
 
 
 def test_holes_of_canonical_arrays_are_dropped_when_asked_for():

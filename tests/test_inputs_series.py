@@ -11,39 +11,20 @@ import pytest
 
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs.models import table_csv
-from bayeszoo.data.inputs import Binary, CountSeries, Real, RealSeries, Series, SymbolSeries, starts
+from bayeszoo.data.inputs import CountSeries, Real, RealSeries, SymbolSeries, starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from bayeszoo.model.chunks import first_chunk, read_chunks
+from tests.reading import by_name, model_of, plain, refusal
 
 ABC = np.array(["a", "b", "c"])
 NAN = np.nan
 
 
-class Of:
-    """A model that has nothing but its inputs."""
-
-    examples = ()
-
-    def __init__(self, inputs):
-        self.inputs = inputs
-
-
-SYMBOLS, REAL, COUNTS = Of(SymbolSeries()), Of(RealSeries()), Of(CountSeries())
+SYMBOLS, REAL, COUNTS = model_of(SymbolSeries()), model_of(RealSeries()), model_of(CountSeries())
 MODELS = {"symbols": SYMBOLS, "real": REAL, "counts": COUNTS}
-EVERY = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-KINDS = {SYMBOLS: "i", REAL: "f", COUNTS: "i"}
-
-
-def plain(data):
-    return {name: values.tolist() for name, values in data.items()}
-
-
-def refusal(model, source, **options):
-    with pytest.raises(InputError) as caught:
-        read(model, source, **options)
-    return caught.value
+EVERY = by_name("model", MODELS)
 
 
 # One sequence and several
@@ -54,7 +35,11 @@ def test_one_column_is_one_sequence(model):
     for source in ([3, 1, 2], (3, 1, 2), np.array([3, 1, 2]), np.array([[3], [1], [2]]), [*map(np.array, [3, 1, 2])]):
         data = read(model, source)
         assert data["sequence"].tolist() == [0, 0, 0]
-        assert (data["y"].dtype.kind, data["y"].dtype.itemsize, data["sequence"].dtype) == (KINDS[model], 8, np.int64)
+        assert (data["y"].dtype.kind, data["y"].dtype.itemsize, data["sequence"].dtype) == (
+            "f" if model is REAL else "i",
+            8,
+            np.int64,
+        )
         assert list(data) == ["y", "sequence", *model.inputs.coords]
         values = data["symbol"][data["y"]].astype(int) if model is SYMBOLS else data["y"]
         assert values.tolist() == [3, 1, 2]
@@ -80,7 +65,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
+@by_name("frame", FRAMES)
 @EVERY
 def test_a_column_names_the_sequence_of_each_row(model, frame):
     names = ["late", "late", "early", "early"]
@@ -125,7 +110,7 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize(("names", "message"), IDS.values(), ids=IDS.keys())
+@by_name(("names", "message"), IDS)
 @EVERY
 def test_names_of_sequences_that_are_refused(model, names, message):
     table, options = {"y": [1, 2, 1, 2, 2]}, {"sequence": "y", "column": "y"}
@@ -153,28 +138,19 @@ def test_numbers_of_sequences_are_those_of_the_groups(model):
         assert firsts.dtype == np.int64
 
 
-def test_starts_of_no_rows():
-    assert (starts(np.zeros(0, dtype=np.int64)).tolist(), starts(np.zeros(1)).tolist()) == ([], [0])
-    assert starts(np.zeros(0, dtype=np.int64)).dtype == np.int64
-
-
 # What is missing
 
 HOLES = {
     "symbols": (SYMBOLS, ["b", "", "a"], [1, -1, 0]),
-    "symbols and None": (SYMBOLS, ["b", None, "a"], [1, -1, 0]),
     "numbers for symbols": (SYMBOLS, [2.0, NAN, 1.0], [1, -1, 0]),
     "pandas for symbols": (SYMBOLS, pd.Series([2, None, 1], dtype="Int64"), [1, -1, 0]),
     "real": (REAL, [0.5, None, 1], [0.5, None, 1.0]),
-    "text for real": (REAL, ["0.5", "NA", "1"], [0.5, None, 1.0]),
-    "polars for real": (REAL, pl.Series([0.5, None, 1.0]), [0.5, None, 1.0]),
     "masked array": (REAL, np.ma.array([0.5, 0.7, 1.0], mask=[0, 1, 0]), [0.5, None, 1.0]),
     "counts": (COUNTS, [2, None, 0], [2, -1, 0]),
-    "text for counts": (COUNTS, ["2", "", "0"], [2, -1, 0]),
 }
 
 
-@pytest.mark.parametrize(("model", "source", "expected"), HOLES.values(), ids=HOLES.keys())
+@by_name(("model", "source", "expected"), HOLES)
 def test_holes_are_refused_or_masked(model, source, expected):
     assert str(refusal(model, source)) == "column 'y': 1 missing value (row 2); use --missing mask"
     assert refusal(model, source).rows == (2,)
@@ -200,11 +176,6 @@ def test_a_row_is_not_dropped(model):
     assert str(refusal(model, [1, 2], missing="impute")) == "missing must be 'refuse' or 'mask', got 'impute'"
 
 
-@pytest.mark.parametrize("inputs", [Real(), Binary()])
-def test_other_inputs_have_no_mask(inputs):
-    assert str(refusal(Of(inputs), [1, 0], missing="mask")) == "missing must be 'refuse' or 'drop', got 'mask'"
-
-
 @EVERY
 def test_something_must_be_known(model):
     for missing in ("refuse", "mask"):
@@ -222,13 +193,6 @@ def test_masks_go_to_a_table_and_back(model, tmp_path):
     (tmp_path / "data.csv").write_text(table_csv(model.inputs, data))
     assert read(model, tmp_path / "data.csv", **model.inputs.reading(data)) == data
     assert "--missing mask" in str(refusal(model, tmp_path / "data.csv"))
-
-
-@EVERY
-def test_one_masked_sequence_is_written_and_read(model, tmp_path):
-    data = read(model, [2, None, 1, None], missing="mask")
-    (tmp_path / "data.csv").write_text(table_csv(model.inputs, data))
-    assert read(model, tmp_path / "data.csv", missing="mask") == data
 
 
 @EVERY
@@ -259,13 +223,6 @@ def test_data_made_by_hand_are_checked(model):
 def test_a_mapping_with_the_names_of_the_arrays_has_a_decimal_mark():
     data = read(REAL, {"y": ["0,5", "2"], "sequence": ["u", "u"]}, decimal=",")
     assert data["y"].tolist() == [0.5, 2.0]
-
-
-@EVERY
-def test_masks_of_canonical_arrays_may_be_refused(model):
-    data = read(model, [2, None, 1], missing="mask")
-    with pytest.raises(InputError, match=r"1 missing value \(row 2\); use --missing mask"):
-        model.inputs.canonical(data, "refuse")
 
 
 def test_a_symbol_that_is_nowhere_known_is_named_when_written():
@@ -312,22 +269,13 @@ WRONG = {
         "column 'y' has only the symbol 'a', at least two are needed; give all with --symbols",
     ),
     "outside": (SYMBOLS, [1, 2, 7], {"symbols": [1, 2]}, "column 'y', row 3: symbol 7 is not among the 2 given"),
-    "twice": (SYMBOLS, [1, 2], {"symbols": "1,1"}, "symbols: '1' appears twice"),
     "option": (REAL, [1, 2], {"symbols": "1"}, "unknown option 'symbols'; accepted are column, sequence"),
-    "dates": (SYMBOLS, np.array(["2020-01-01"], dtype="M8[D]"), {}, "column 'y' holds dates"),
-    "text": (REAL, ["1", "x"], {}, "column 'y', row 2: 'x' is not a number"),
-    "large": (REAL, [1, 1e200], {}, "column 'y', row 2: 1e+200 is too large to square"),
-    "infinite": (REAL, [1, np.inf], {}, "column 'y', row 2: inf is too large"),
-    "fraction": (COUNTS, [1, 0.5], {}, "column 'y', row 2: 0.5 is not a whole number"),
     "sum": (COUNTS, [2**53, 1, None], {"missing": "mask"}, "column 'y' has a sum above 2**53"),
     "lists and numbers": (COUNTS, [[1, 2], 3], {}, "item 2 is a int, the others are sequences"),
-    "rows": (REAL, np.zeros((2, 3)), {}, "the table has columns '1', '2', '3'; say which with --column"),
-    "none": (REAL, [[], []], {}, "no data rows"),
-    "column": (REAL, {"x": [1]}, {"sequence": "z"}, "the table has no column 'z'"),
 }
 
 
-@pytest.mark.parametrize(("model", "source", "options", "message"), WRONG.values(), ids=WRONG.keys())
+@by_name(("model", "source", "options", "message"), WRONG)
 def test_observations_that_are_refused(model, source, options, message):
     assert str(refusal(model, source, **options)).startswith(message)
 
@@ -354,7 +302,7 @@ PLACED = {
 }
 
 
-@pytest.mark.parametrize(("model", "source", "options", "message"), PLACED.values(), ids=PLACED.keys())
+@by_name(("model", "source", "options", "message"), PLACED)
 def test_of_several_sequences_the_position_is_named(model, source, options, message):
     found = refusal(model, source, **options)
     assert (str(found), len(found.rows) > 0) == (message, True)
@@ -380,15 +328,12 @@ BROKEN = {
     "code": ({"y": [0, 3]}, "column 'y', row 2: 3 is outside the codes 0 to 2"),
     "mask": ({"y": [0, -1]}, "column 'y': 1 missing value (row 2); use --missing mask"),
     "negative": ({"y": [0, -2]}, "column 'y', row 2: -2 is negative; counts must be >= 0"),
-    "labels": ({"symbol": ["a"]}, "symbol holds 1 labels, at least 2 expected"),
-    "lengths": ({"sequence": [0]}, "y has 2 rows, sequence has 1"),
     "interleaved": ({"y": [0, 1, 1], "sequence": [0, 1, 0]}, "column 'sequence', row 3: 0 names a sequence that"),
-    "no rows": ({"y": [], "sequence": []}, "no data rows"),
     "hole": ({"sequence": [0, None]}, "column 'sequence': missing in row 2"),
 }
 
 
-@pytest.mark.parametrize(("change", "message"), BROKEN.values(), ids=BROKEN.keys())
+@by_name(("change", "message"), BROKEN)
 def test_codes_that_are_refused(change, message):
     assert str(refusal(SYMBOLS, {**CODES, **change})).startswith(message)
 
@@ -429,39 +374,6 @@ def test_masks_survive_other_codes():
     assert made["sequence"] is THREE["sequence"]
 
 
-def test_units_are_of_real_numbers_only():
-    arrays = {"y": np.array([1.0, NAN, 3.0]), "sequence": np.array([0, 0, 1])}
-    moved = RealSeries().in_units(arrays, -2.0, 1.0)
-    np.testing.assert_equal(moved, {"y": np.array([-1.0, NAN, -5.0]), "sequence": np.array([0, 0, 1])})
-    assert not hasattr(SymbolSeries(), "in_units")
-    assert not hasattr(CountSeries(), "in_units")
-
-
-def test_every_data_set_of_few_rows():
-    every = list(SymbolSeries("z", "letter").possible())
-    assert {tuple(one["z"]) for one in every} == set(itertools.product(range(3), repeat=4))
-    assert all(one["sequence"].tolist() == [0] * 4 and one["letter"].tolist() == ["a", "b", "c"] for one in every)
-    counts = list(CountSeries().possible())
-    assert [one["y"].tolist() for one in counts[:3]] == [[0], [1], [2]]
-    assert (len(counts), counts[0]["sequence"].tolist(), RealSeries().possible()) == (5000, [0], None)
-
-
-@EVERY
-def test_other_methods(model):
-    inputs = model.inputs
-    data = read(model, [[2, None, 1], [None, 2]], missing="mask")
-    rows, times = inputs.observations(data)
-    assert (rows, times.tolist()) == (dict(data), [1] * 5)
-    assert inputs.outcome(data) is data["y"]
-    further = inputs.unseen(data, 3)
-    assert list(further) == list(data)
-    assert all(further[name].dtype == data[name].dtype for name in data)
-    assert (inputs.masked(further).tolist(), further["sequence"].tolist()) == ([True] * 3, [0] * 3)
-    assert isinstance(inputs, Series)
-    assert "--sequence" in inputs.describe()
-    assert inputs.has_outcome(data)
-
-
 # Files
 
 
@@ -489,4 +401,4 @@ def test_the_command_line_has_masks(tmp_path, capsys):
     assert "note: column 'roll': 1 missing value masked (row 2)\n" in printed
     assert "note: column 'who' names 2 sequences, of 2 and 1 rows\n" in printed
     with pytest.raises(InputError, match=r"^missing must be 'refuse' or 'drop', got 'mask'$"):
-        TableOptions(column="roll", missing="mask").read(Of(Real()), str(path))
+        TableOptions(column="roll", missing="mask").read(model_of(Real()), str(path))

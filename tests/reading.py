@@ -1,0 +1,33 @@
+"""What the tests of reading share: a model that has nothing but inputs, arrays in plain lists, and refusals."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bayeszoo.data.read import read
+from bayeszoo.errors import InputError
+
+
+def model_of(inputs):
+    return SimpleNamespace(inputs=inputs, examples=(), name="model")
+
+
+def plain(arrays):
+    return {name: values.tolist() for name, values in arrays.items()}
+
+
+def typed(arrays):
+    return {name: (values.dtype.kind, values.shape, values.tolist()) for name, values in arrays.items()}
+
+
+def refusal(model, source, /, **options):
+    with pytest.raises(InputError) as caught:
+        read(model, source, **options)
+    return caught.value
+
+
+def by_name(names, cases):
+    """Parametrize by a table of cases whose keys are their ids."""
+    return pytest.mark.parametrize(names, cases.values(), ids=cases.keys())
