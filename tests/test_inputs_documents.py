@@ -52,16 +52,16 @@ def test_titles_and_authors_are_left_out_by_naming_the_words(tmp_path):
 def test_empty_documents_and_words_that_never_occur_are_noted():
     data = read(Topics, {"a": [0, 1, 0], "b": [0, 0, 0], "c": [0, 2, 0]}, columns="a,b,c")
     assert data["counts"].tolist() == [[0, 0, 0], [1, 0, 2], [0, 0, 0]]
-    assert data.notes == ("2 empty documents (rows 1, 3)", "word b never occurs")
+    assert data.notes == ("2 empty documents: 1, 3", "word b never occurs")
     arrays = {"counts": [[0, 0, 0], [0, 0, 1]], "word": WORDS}
-    assert read(Topics, arrays).notes == ("1 empty document (row 1)", "words b, a never occur")
+    assert read(Topics, arrays).notes == ("1 empty document: 1", "words b, a never occur")
 
 
 def test_rows_are_numbered_as_in_the_table_though_others_were_dropped():
     table = {"a": [None, 1, 0, 0], "b": [0, 2, 0, np.nan]}
     data = read(Topics, table, columns="a,b", missing="drop")
     assert data["counts"].tolist() == [[1, 2], [0, 0]]
-    assert data.notes == ("2 rows with missing values dropped (rows 1, 4)", "1 empty document (row 3)")
+    assert data.notes == ("2 rows with missing values dropped (rows 1, 4)", "1 empty document: 3")
 
 
 CHOOSE = "; choose columns of numbers: --columns a"
@@ -116,7 +116,7 @@ def test_counts_read_for_another_model_are_the_same_documents():
 def test_new_documents_have_the_words_of_the_fit_in_its_order():
     data = read(Topics, {"a": [4, 0], "b": [0, 0], "c": [1, 0]}, new=True, like=ARRAYS)
     assert plain(data) == {"counts": [[0, 4, 1], [0, 0, 0]], "word": ["b", "a", "c"]}
-    assert data.notes == ("1 empty document (row 2)",)
+    assert data.notes == ("1 empty document: 2",)
     assert read(Topics, {"a": [0], "b": [0], "c": [0]}, new=True, like=ARRAYS).rows == 1
     more = {"z": [9], "a": [4], "b": [0], "c": [1]}
     assert read(Topics, more, new=True, like=ARRAYS, columns="a,b,c")["counts"].tolist() == [[0, 4, 1]]
@@ -133,4 +133,4 @@ def test_the_words_of_chunks_may_all_be_in_one_of_them(tmp_path):
     path.write_text("a,b,c\n0,0,0\n0,0,0\n1,0,2\n")
     first, second = read_chunks(Topics, path, rows=2, columns="a,b,c")
     assert (first["counts"].tolist(), second["counts"].tolist()) == ([[0, 0, 0], [0, 0, 0]], [[1, 0, 2]])
-    assert (first.notes, second.notes) == (("2 empty documents (rows 1, 2)",), ())
+    assert (first.notes, second.notes) == (("2 empty documents: 1, 2",), ())

@@ -265,7 +265,11 @@ BROKEN = {
     "nothing": (CATEGORIES, {"y": [], "category": ABC}, "no data rows"),
     "NUL": (CATEGORIES, {"y": [0], "category": ["a", "a\0"]}, "a label ends in a NUL character; rename it"),
     "width": (CATEGORIES, {"counts": [[1, 2]], "category": ABC}, "counts has 2 columns, but there are 3 labels"),
-    "no width": (CATEGORIES, {"counts": [1, 2], "category": ABC}, "counts has 1 columns, but there are 3 labels"),
+    "no width": (
+        CATEGORIES,
+        {"counts": [1, 2], "category": ABC},
+        "counts does not have two dimensions; give it a row for each outcome",
+    ),
     "no rows": (CATEGORIES, {"counts": np.zeros((0, 3)), "category": ABC}, "no data rows"),
     "part": (CATEGORIES, {"counts": [[1, 2, 0.5]], "category": ABC}, "column 'c', row 1: 0.5 is not a whole number"),
     "zeros": (
@@ -278,7 +282,7 @@ BROKEN = {
     "ragged": (
         Matrix(),
         {"Y": [[1, 2], [1]], "column": ["a"]},
-        "column 'y' is ragged: its rows have different lengths",
+        "Y is ragged: its rows have different lengths",
     ),
     "context": (CHAINS, {**CHAIN, "previous": [0, 1, 3]}, "column 'previous', row 3: 3 is outside the codes 0 to 2"),
     "lengths": (CHAINS, {**CHAIN, "previous": [0, 1]}, "next has 3 rows, previous has 2"),

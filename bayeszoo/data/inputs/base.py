@@ -13,7 +13,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.labels import repeated, text_of
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Column, Table, escaped, shown
+from bayeszoo.data.table.table import Table, escaped, shown
 from bayeszoo.errors import InputError
 
 Arrays = Mapping[str, np.ndarray]
@@ -259,17 +259,6 @@ def _names(name: str, value: Any) -> list[str]:
     if twice is not None:
         raise InputError(f"{name}: {shown(twice)} appears twice")
     return names
-
-
-def columns_of(name: str, values: Any, labels: np.ndarray) -> list[Column]:
-    """Take a two-dimensional canonical array apart: its columns, called by their labels."""
-    masked_too = isinstance(values, list | tuple | np.ma.MaskedArray)  # which asarray would unmask
-    columns = list(read_table(values if masked_too else np.asarray(values)).columns.values())
-    if len(columns) != len(labels):
-        raise InputError(f"{name} has {len(columns)} columns, but there are {len(labels)} labels")
-    if not len(columns[0]):
-        raise InputError("no data rows")
-    return [Column(label, column.values) for label, column in zip(labels.tolist(), columns, strict=True)]
 
 
 def every_code(labels: int) -> Iterator[np.ndarray]:

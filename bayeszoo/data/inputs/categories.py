@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, columns_of, every_code, group_starts, listing
-from bayeszoo.data.inputs.labels import Alphabet, Coded, checked_codes, checked_labels, in_order, label_array
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code, group_starts, listing
+from bayeszoo.data.inputs.labels import (
+    Alphabet,
+    Coded,
+    checked_codes,
+    checked_labels,
+    columns_of,
+    in_order,
+    label_array,
+)
 from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, choose, complete, refuse_sum, stacked, to_counts
 from bayeszoo.data.table.table import Column, Table, listed
 from bayeszoo.errors import InputError
@@ -110,7 +118,7 @@ class Categories(Inputs):
             column, codes = checked_codes(self.name, arrays[self.name], labels)
             (codes,), dropped = complete([column], [codes], missing)
             return Parsed({self.name: codes.astype(np.int64), self.axis: labels}, {}, dropped)
-        matrix, dropped = stacked(columns_of(COUNTS, arrays[COUNTS], labels), to_counts, missing)
+        matrix, dropped = stacked(columns_of(COUNTS, arrays[COUNTS], self.axis, labels), to_counts, missing)
         counts = matrix.astype(np.int64)
         return Parsed({COUNTS: counts, self.axis: labels}, {}, (*dropped, *_about_sums(counts)))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of, listing
-from bayeszoo.data.inputs.labels import checked_labels, label_array
+from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, listing
+from bayeszoo.data.inputs.labels import checked_labels, columns_of, label_array
 from bayeszoo.data.table.numbers import are_numbers, choose, complete, stacked, subnormal, to_numbers, to_reals
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
@@ -95,7 +95,7 @@ class Matrix(Measured):
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=1)
-        columns = columns_of(self.name, arrays[self.name], labels)
+        columns = columns_of(self.name, arrays[self.name], self.axis, labels)
         values, holes = self._values(columns, missing)
         return Parsed({self.name: values, self.axis: labels}, {}, (*holes, *_subnormal(columns, values)))
 

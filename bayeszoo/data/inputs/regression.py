@@ -6,16 +6,15 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed
-from bayeszoo.data.inputs.labels import checked_labels, joined, label_array, text_of
+from bayeszoo.data.inputs.labels import checked_labels, columns_of, first, joined, label_array, text_of
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.table.numbers import complete, subnormal, to_reals
-from bayeszoo.data.table.read import columns_of_matrix, has_two_dimensions, is_frame, one_column
+from bayeszoo.data.table.read import has_two_dimensions, is_frame, one_column
 from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 
@@ -67,7 +66,7 @@ class Regression(Measured):
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if "target" not in options and target not in table.columns:
-            columns = f"{table.name or 'the table'} has columns {_first(table.columns)} and none called {shown(target)}"
+            columns = f"{table.name or 'the table'} has columns {first(table.columns)} and none called {shown(target)}"
             raise InputError(columns, hint="say which with --target")
         features = _features_of(table, target, options)
         try:
@@ -167,7 +166,8 @@ class Regression(Measured):
         """Take X and y apart: the columns of each, of one length, and whether their indexes differ."""
         X: Any = parts[self.features]
         y: Any = parts.get(self.name)
-        features = self._named(columns_of_matrix(self.features, X, decimal), X, parts.get(self.axis))
+        labels = checked_labels(self.axis, parts[self.axis], least=1) if parts.get(self.axis) is not None else None
+        features = columns_of(self.features, X, self.axis, labels, decimal)
         if self.name not in parts:
             return features, [], ()
         outcome = one_column(self.name, y, decimal)
@@ -179,26 +179,10 @@ class Regression(Measured):
         note = f"{self.features} and {self.name} have different indexes; rows matched by position"
         return features, [outcome], (note,)
 
-    def _named(self, columns: list[Column], source: Any, asked: Any) -> list[Column]:
-        """Call columns by the labels given for them, by those of their data frame, or else number them."""
-        own = [column.name for column in columns]
-        if asked is None:
-            letter = self.features.lower()
-            labels = own if is_frame(source) else [f"{letter}{i}" for i in range(1, len(columns) + 1)]
-        else:
-            labels = checked_labels(self.axis, asked, least=1).tolist()
-        if len(columns) != len(labels):
-            raise InputError(f"{self.features} has {len(columns)} columns, but there are {len(labels)} labels")
-        if is_frame(source) and labels != own:
-            raise InputError(f"{self.features} has columns {_first(own)}, {self.axis} holds {_first(labels)}")
-        return [Column(label, column.values, column.decimal) for label, column in zip(labels, columns, strict=True)]
-
     # Canonical arrays
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         features, outcome, notes = self._columns(arrays)
-        if not len(features[0]):
-            raise InputError("no data rows")
         checked, more = self._arrays(outcome, features, missing, fit=True)
         return Parsed(checked, {}, (*notes, *more))
 
@@ -250,10 +234,6 @@ def _free(name: str, taken: Iterable[str]) -> str:
         number += 1
         free = f"{name}_{number}"
     return free
-
-
-def _first(names: Iterable[str]) -> str:
-    return ", ".join(map(shown, islice(names, 20)))
 
 
 # Remarks

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import columns_of
-from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
+from bayeszoo.data.inputs.labels import Coded, checked_labels, code, columns_of, in_order, joined, repeated, texts_of
 from bayeszoo.data.inputs.matrix import refuse_text
 from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, complete, to_counts
 from bayeszoo.data.table.read import has_two_dimensions, to_column
@@ -209,7 +208,9 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
     if is_sparse:
         cells = _sparse(name, matrix, document, word)
     else:
-        cells = replace(from_columns(columns_of(name, matrix, word), None, "refuse").cells, document=document.tolist())
+        cells = replace(
+            from_columns(columns_of(name, matrix, axis, word), None, "refuse").cells, document=document.tolist()
+        )
     return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, content=ReadCells(cells, {}))
 
 

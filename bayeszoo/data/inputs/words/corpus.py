@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, columns_of
-from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, joined, label_array
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed
+from bayeszoo.data.inputs.labels import checked_codes, checked_labels, columns_of, in_order, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of
 from bayeszoo.data.inputs.words import vocabulary
-from bayeszoo.data.inputs.words.cells import DOCUMENT, Cells, dense_columns, is_dense, matrix_table, read_cells
-from bayeszoo.data.table.numbers import LARGEST_COUNT, complete, to_counts
+from bayeszoo.data.inputs.words.cells import (
+    DOCUMENT,
+    Cells,
+    dense_columns,
+    from_columns,
+    is_dense,
+    matrix_table,
+    read_cells,
+)
+from bayeszoo.data.table.numbers import complete, to_counts
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import Column, Table, listed, shown
+from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 
 COUNTS, DOC, TERM, WORD = "counts", "doc", "term", "word"
@@ -94,8 +102,7 @@ class Corpus(Bags):
         counts, doc, term = (found.astype(np.int64) for found in values)
         _refuse_disorder(columns, counts, doc, term)
         cells = Cells.of(labels[DOCUMENT].tolist(), labels[WORD].tolist(), doc, term, counts)
-        words = labels[WORD][cells.documents_of_words() == 0].tolist()
-        return Parsed(arrays_of(cells), {}, (*dropped, *vocabulary.never(words), *vocabulary.empty(cells)))
+        return Parsed(arrays_of(cells), {}, (*dropped, *vocabulary.never(cells), *vocabulary.empty(cells)))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return triplets, with a count of 0 where a document has no words, or a word is in no document."""
@@ -188,8 +195,8 @@ class Documents(Bags):
             names = in_order_of(like[self.axis].tolist(), names)
         if len(names) < 2:
             raise InputError(f"only the word {shown(names[0])}, at least two are needed", hint="give a column a word")
-        counts, about = _counted([table[name] for name in names], missing, like is None)
-        return Parsed({self.name: counts, self.axis: label_array(names)}, {self.name: ", ".join(names)}, notes + about)
+        parsed = self._dense([table[name] for name in names], missing, like is None)
+        return replace(parsed, notes=notes + parsed.notes)
 
     def _as_corpus(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Read what a `Corpus` may be, and fill in the zeros."""
@@ -205,8 +212,18 @@ class Documents(Bags):
         if hasattr(arrays[self.name], "tocoo"):
             return self.parse(cast(Table, self.own_table(arrays, ".")), missing)
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
-        counts, about = _counted(columns_of(self.name, arrays[self.name], labels), missing, True)
-        return Parsed({self.name: counts, self.axis: labels}, {}, about)
+        columns = columns_of(self.name, arrays[self.name], self.axis, labels)
+        return replace(self._dense(columns, missing, True), columns={})
+
+    def _dense(self, columns: list[Column], missing: str, fitted: bool) -> Parsed:
+        """Read a column of counts for each word; documents of a fit, but for a part of a table, must hold a word."""
+        cells, used, notes = from_columns(columns, None, missing, self.name)
+        whole = fitted and columns[0].before is None
+        if whole and not cells.words:
+            raise InputError("the counts add up to 0: there are no words in the documents")
+        never = vocabulary.never(cells) if whole else ()
+        arrays = {self.name: cells.dense(), self.axis: label_array(cells.word)}
+        return Parsed(arrays, used, (*notes, *vocabulary.empty(cells), *never))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return a column of counts for each word."""
@@ -231,37 +248,3 @@ def _refuse_disorder(columns: Mapping[str, Column], counts: np.ndarray, doc: np.
     columns[DOC].refuse(np.append(False, back), "is below the document before; cells are sorted by document")
     problem = "does not exceed the word before; those of a document are sorted, each once"
     columns[TERM].refuse(np.append(False, again), problem)
-
-
-def _counted(columns: list[Column], missing: str, fitted: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Convert columns to counts, shape (kept, words), and say which documents are empty and which words missing.
-
-    Of documents to be fitted, at least one must hold a word; a part of a table need not.
-    """
-    arrays = list(map(to_counts, columns))
-    kept, dropped = complete(columns, arrays, missing)
-    values, before = np.column_stack(kept), columns[0].before
-    total = _refuse_large_sum(values)
-    whole = fitted and before is None
-    if whole and total == 0:
-        raise InputError("the counts add up to 0: there are no words in the documents")
-    notes = (*dropped, *_empty(np.flatnonzero(sum(arrays) == 0), before or 0))
-    if whole:
-        never = [column.name for column, used in zip(columns, values.any(axis=0), strict=True) if not used]
-        notes = (*notes, *vocabulary.never(never))
-    return values.astype(np.int64), notes
-
-
-def _refuse_large_sum(values: np.ndarray) -> float:
-    """Add up counts, and refuse a sum above what float64 can count; up to there each partial sum is exact."""
-    total = float(values.sum())
-    if total >= LARGEST_COUNT and sum(map(int, values.ravel())) > LARGEST_COUNT:
-        raise InputError("the counts have a sum above 2**53")
-    return total
-
-
-def _empty(rows: np.ndarray, before: int) -> tuple[str, ...]:
-    """Name the documents without words, by the rows of the user's table."""
-    if not len(rows):
-        return ()
-    return (f"{len(rows)} empty document{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})",)

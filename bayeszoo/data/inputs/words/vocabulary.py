@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | N
         cells = kept
     if fitted is None:
         _refuse_few(cells)
-        notes += never([cells.word[v] for v in np.flatnonzero(cells.documents_of_words() == 0)])
+        notes += never(cells)
     return ReadCells(cells, corpus.columns, (*notes, *empty(cells)))
 
 
@@ -109,8 +109,9 @@ def _refuse_few(cells: Cells) -> None:
         raise InputError(f"only the word {shown(cells.word[0])}, at least two are needed", hint="keep more of them")
 
 
-def never(words: Sequence[str]) -> tuple[str, ...]:
+def never(cells: Cells) -> tuple[str, ...]:
     """Name the words that no document has."""
+    words = [cells.word[v] for v in np.flatnonzero(cells.documents_of_words() == 0)]
     if not words:
         return ()
     return (f"words {joined(words)} never occur" if len(words) > 1 else f"word {joined(words)} never occurs",)
