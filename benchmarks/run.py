@@ -27,7 +27,7 @@ import bayeszoo as bz
 from bayeszoo.foundation.optimize import maximize
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.density import Density
-from bayeszoo.likelihoods.inverse_wishart import InverseWisharts, ScaledNormals
+from bayeszoo.likelihoods.inverse_wishart import InverseWishart, ScaledNormal
 from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_e_step, gaussian_mixture_log_likelihood
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
@@ -287,8 +287,8 @@ def mixture_of(Y: np.ndarray) -> pm.Model:
     size = Y.shape[1]
     with pm.Model() as model:
         weights = pm.Dirichlet("weights", pm.Data("alpha", np.ones(3)))
-        covariances = InverseWisharts("covariances", size + 2.0, np.eye(size), 3)
-        means = ScaledNormals("means", np.zeros(size), 0.1, covariances)
+        covariances = InverseWishart("covariances", size + 2.0, np.eye(size), 3)
+        means = ScaledNormal("means", np.zeros(size), 0.1, covariances)
         pm.Potential("Y", gaussian_mixture_log_likelihood(weights, means, covariances, pm.Data("Y_data", Y)))
     return model
 

@@ -125,7 +125,7 @@ class GaussianMixture(GaussianMixtureModel):
         with pm.Model() as model:
             weights = pm.Dirichlet("weights", a=pm.Data("alpha", np.full(self.K, self.alpha)))
             covariances = priors.covariances_of(prior)
-            means = inverse_wishart.ScaledNormals("means", prior.m, self.kappa0, covariances, count=self.K)
+            means = inverse_wishart.ScaledNormal("means", prior.m, self.kappa0, covariances, count=self.K)
             rows = pm.Data("Y_data", data["Y"])
             pm.Potential("Y", likelihoods.gaussian_mixture_log_likelihood(weights, means, covariances, rows))
         return model

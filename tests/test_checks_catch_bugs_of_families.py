@@ -21,8 +21,7 @@ from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.distributions.discrete import Categorical, Multinomial, NegativeBinomial
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.wishart import MultivariateT
-from bayeszoo.likelihoods.inverse_wishart import InverseWishart
-from bayeszoo.likelihoods.transforms import Cholesky
+from bayeszoo.likelihoods.inverse_wishart import Cholesky, InverseWishart
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.fields import plain, positive, real
 from bayeszoo.model.find import find

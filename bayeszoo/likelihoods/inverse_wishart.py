@@ -9,14 +9,15 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import scipy
+from pymc.logprob.transforms import Transform
 
-from bayeszoo.likelihoods.ops.covariances import InverseWishartDensities, ScaledNormalDensities
-from bayeszoo.likelihoods.ops.precision import log_det_and_inverse
-from bayeszoo.likelihoods.transforms import Cholesky
+from bayeszoo.likelihoods.ops.covariances import CovariancesOfFactors, GaussianTerms
+
+_HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
 
-def InverseWishart(name: str, nu: float, psi: np.ndarray, dims: Any = None) -> Any:
-    """Declare Sigma ~ InvWishart(nu, Psi), sampled on its Cholesky factor.
+def InverseWishart(name: str, nu: float, psi: np.ndarray, count: int | None = None, dims: Any = None) -> Any:
+    """Declare Sigma ~ InvWishart(nu, Psi), or several that are independent, sampled on their Cholesky factors.
 
     Parameters
     ----------
@@ -26,52 +27,13 @@ def InverseWishart(name: str, nu: float, psi: np.ndarray, dims: Any = None) -> A
         Degrees of freedom, > D - 1.
     psi : ndarray of shape (D, D)
         Scale matrix; the mean is Psi / (nu - D - 1).
+    count : int, optional
+        Makes it ``count`` matrices, of shape (count, D, D).
     dims : tuple of str, optional
-        Names of the two axes.
+        Names of the axes.
     """
-    return _inverse_wishart(name, nu, psi, psi / (nu + len(psi) + 1), dims)
-
-
-def ScaledNormal(name: str, mean: np.ndarray, kappa: float, sigma: Any, dims: Any = None) -> Any:
-    """Declare mu ~ N(mean, Sigma / kappa), as ``pm.MvNormal`` does, at a tenth of the time to compile.
-
-    Parameters
-    ----------
-    name : str
-        The variable.
-    mean : ndarray of shape (D,)
-        Its mean.
-    kappa : float
-        What the covariance is divided by.
-    sigma : variable of shape (D, D)
-        The covariance.
-    dims : str, optional
-        Name of the axis.
-    """
-    return _scaled_normal(name, mean, kappa, sigma, np.shape(mean), dims)
-
-
-def InverseWisharts(name: str, nu: float, psi: np.ndarray, count: int, dims: Any = None) -> Any:
-    """Declare ``count`` independent Sigma_k ~ InvWishart(nu, Psi), of shape (count, D, D), by their Cholesky factors.
-
-    Parameters
-    ----------
-    name : str
-        The variable.
-    nu : float
-        Degrees of freedom, > D - 1.
-    psi : ndarray of shape (D, D)
-        Scale matrix of each.
-    count : int
-        How many.
-    dims : tuple of str, optional
-        Names of the three axes.
-    """
-    start = np.broadcast_to(psi / (nu + len(psi) + 1), (count, *psi.shape))
-    return _inverse_wishart(name, nu, psi, start, dims)
-
-
-def _inverse_wishart(name: str, nu: float, psi: np.ndarray, start: np.ndarray, dims: Any) -> Any:
+    start = psi / (nu + len(psi) + 1)
+    start = start if count is None else np.broadcast_to(start, (count, *psi.shape))
     return pm.CustomDist(
         name,
         *_as_data(name, nu=np.float64(nu), scale=psi, log_constant=_log_constant(nu, psi)),
@@ -86,10 +48,10 @@ def _inverse_wishart(name: str, nu: float, psi: np.ndarray, start: np.ndarray, d
     )
 
 
-def ScaledNormals(
-    name: str, mean: np.ndarray, kappa: float, covariances: Any, dims: Any = None, count: int | None = None
+def ScaledNormal(
+    name: str, mean: np.ndarray, kappa: float, sigma: Any, count: int | None = None, dims: Any = None
 ) -> Any:
-    """Declare independent mu_k ~ N(mean, Sigma_k / kappa), of shape (K, D).
+    """Declare mu ~ N(mean, Sigma / kappa), or one for each of several, in a tenth of ``pm.MvNormal``'s time to compile.
 
     Parameters
     ----------
@@ -98,19 +60,14 @@ def ScaledNormals(
     mean : ndarray of shape (D,)
         The mean of each.
     kappa : float
-        What the covariances are divided by.
-    covariances : variable of shape (K, D, D) or (D, D)
-        The covariances, or the one that all share.
-    dims : tuple of str, optional
-        Names of the two axes.
+        What the covariance is divided by.
+    sigma : variable of shape (D, D) or (K, D, D)
+        The covariance, or that of each.
     count : int, optional
-        K: needed where neither ``dims`` nor ``covariances`` tell it.
+        K, where one covariance is that of K means, and ``dims`` do not tell K.
+    dims : str or tuple of str, optional
+        Names of the axes.
     """
-    shape = None if count is None else (count, len(mean))
-    return _scaled_normal(name, mean, kappa, covariances, shape, dims)
-
-
-def _scaled_normal(name: str, mean: np.ndarray, kappa: float, sigma: Any, shape: Any, dims: Any) -> Any:
     return pm.CustomDist(
         name,
         *_as_data(name, mean=mean, kappa=np.float64(kappa)),
@@ -118,7 +75,7 @@ def _scaled_normal(name: str, mean: np.ndarray, kappa: float, sigma: Any, shape:
         logp=_log_density_of_normal,
         random=_draw_normal,
         signature="(d),(),(d,d)->(d)",
-        shape=shape,
+        shape=None if count is None else (count, len(mean)),
         dims=dims,
     )
 
@@ -130,10 +87,16 @@ def _as_data(name: str, **values: Any) -> list[Any]:
 
 def gaussian_log_likelihood(mu: Any, sigma: Any, n: Any, mean: Any, scatter: Any) -> Any:
     """Log density of n rows N(mu, Sigma), of which only the mean and the scatter about it are known."""
-    log_det, precision = log_det_and_inverse(sigma)
-    shift = mean - mu
-    squares = pt.sum(precision * (scatter + n * shift[:, None] * shift[None, :]))
-    return -(n * (mean.shape[0] * math.log(2 * math.pi) + log_det) + squares) / 2
+    n, shift = pt.as_tensor_variable(n), mean - mu
+    about_mu = scatter + n * shift[:, None] * shift[None, :]
+    return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[0] * _HALF_LOG_2_PI
+
+
+def _gaussian_terms(sigma: Any, scatter: Any, n: Any) -> Any:
+    """Return -(n log|Sigma| + tr(Sigma^-1 S)) / 2 of one matrix (D, D), or of each of (K, D, D)."""
+    if sigma.type.ndim == 2:
+        return GaussianTerms()(sigma[None], scatter[None], pt.atleast_1d(n))[0][0]
+    return GaussianTerms()(sigma, scatter, pt.atleast_1d(n))[0]
 
 
 def _log_constant(nu: float, psi: np.ndarray) -> np.float64:
@@ -143,18 +106,15 @@ def _log_constant(nu: float, psi: np.ndarray) -> np.float64:
 
 def _log_density(sigma: Any, nu: Any, psi: Any, constant: Any) -> Any:
     """Log density of each matrix as SciPy's ``invwishart(df=nu, scale=psi)``."""
-    given = pt.atleast_1d(nu), pt.atleast_3d(psi), pt.atleast_1d(constant)
-    if sigma.type.ndim == 3:
-        return InverseWishartDensities()(sigma, *given)[0]
-    return InverseWishartDensities()(sigma[None], *given)[0][0]
+    return constant + _gaussian_terms(sigma, psi + pt.zeros_like(sigma), nu + sigma.shape[-1] + np.float64(1))
 
 
 def _log_density_of_normal(value: Any, mean: Any, kappa: Any, sigma: Any) -> Any:
-    given = pt.atleast_2d(mean), pt.atleast_1d(kappa)
-    if value.type.ndim == 1:
-        return ScaledNormalDensities()(value[None], sigma[None], *given)[0][0]
-    each = pt.broadcast_to(sigma, (value.shape[0], *sigma.shape[1:])) if sigma.type.shape[0] == 1 else sigma
-    return ScaledNormalDensities()(value, each, *given)[0]
+    if value.type.ndim == 2 and sigma.type.shape[0] == 1:
+        sigma = pt.broadcast_to(sigma, (value.shape[0], *sigma.shape[1:]))
+    shift, size = value - mean, value.shape[-1]
+    terms = _gaussian_terms(sigma, kappa * shift[..., :, None] * shift[..., None, :], np.float64(1))
+    return terms + size * (pt.log(kappa) / 2 - _HALF_LOG_2_PI)
 
 
 def _draw_covariance(nu: Any, psi: Any, constant: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
@@ -168,3 +128,41 @@ def _draw_normal(mean: Any, kappa: Any, sigma: Any, rng: np.random.Generator, si
     size = np.broadcast_shapes(mean.shape[:-1], factor.shape[:-2]) if size is None else size
     z = rng.standard_normal((*size, mean.shape[-1]))
     return mean + (factor @ z[..., None])[..., 0]
+
+
+class Cholesky(Transform):
+    """A covariance matrix as its Cholesky factor L with the log of the diagonal, packed by rows.
+
+    Every real vector of length D (D + 1) / 2 is a covariance matrix, so a sampler cannot leave the cone. A leading axis
+    is that of further matrices.
+
+    Parameters
+    ----------
+    size : int
+        D.
+    """
+
+    name = "cholesky"
+
+    def __init__(self, size: int) -> None:
+        self.rows, self.columns = np.tril_indices(size)
+        self.diagonal, self.size = self.rows == self.columns, size
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        """Map Sigma, shape (D, D) or (K, D, D), to the packed factor."""
+        packed = pt.linalg.cholesky(value)[..., self.rows, self.columns]
+        return pt.switch(self.diagonal, pt.log(pt.switch(self.diagonal, packed, np.float64(1))), packed)
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        """Map the packed factor to Sigma = L L'."""
+        covariances = CovariancesOfFactors(self.size)
+        return covariances(value) if value.type.ndim == 2 else covariances(value[None])[0]
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        """Log of |d Sigma / d value| = 2^D prod L_ii^(D - i + 2), with i = 1..D, of each matrix.
+
+        The lower triangle of L L' has derivative 2^D prod L_ii^(D - i + 1) in that of L (Muirhead 1982, theorem
+        2.1.9), and each L_ii is the exponential of its coordinate.
+        """
+        powers = np.where(self.diagonal, self.size + 1.0 - self.rows, 0.0)
+        return np.float64(self.size * np.log(2.0)) + pt.sum(powers * value, axis=-1)

@@ -8,7 +8,7 @@ import numpy as np
 import pymc as pm
 
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
-from bayeszoo.likelihoods.inverse_wishart import InverseWishart, InverseWisharts
+from bayeszoo.likelihoods.inverse_wishart import InverseWishart
 
 
 def covariances_of(components: GaussianComponents, dims: Any = None) -> Any:
@@ -23,7 +23,7 @@ def covariances_of(components: GaussianComponents, dims: Any = None) -> Any:
     """
     K, nu, psi = components.count, np.float64(components.nu), components.psi
     if components.kind == "full":
-        return InverseWisharts("covariances", nu, psi, K, dims=dims)
+        return InverseWishart("covariances", nu, psi, K, dims=dims)
     if components.kind == "tied":
         return InverseWishart("covariances", nu, psi, dims=dims) + np.zeros((K, 1, 1))
     shape, scale = (pm.Data(f"covariances_{name}", value) for name, value in (("shape", nu / 2), ("scale", psi / 2)))

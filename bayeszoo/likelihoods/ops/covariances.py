@@ -1,104 +1,182 @@
-"""Densities of covariance matrices and of means given them, several at a time, as PyTensor operations.
+"""Densities in covariance matrices, and these matrices from packed Cholesky factors, as PyTensor operations.
 
-They could be written with PyTensor's own operations, of which there would be thirty; numba compiles these for half a
-minute, and loops over small matrices in seconds.
+PyTensor's own Cholesky factor, triangular solve and matrix product give the same numbers, but numba compiles them and
+their gradients for minutes; loops over small matrices compile in seconds.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-import scipy
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
 from pytensor.link.numba.dispatch import basic as numba_basic
 
-from bayeszoo.likelihoods.ops import precision
-from bayeszoo.likelihoods.ops.operation import LogDensity
-
-_log_det_and_inverse = numba_basic.numba_njit(precision.by_loops)
-_NATS = math.log(2 * math.pi)
+from bayeszoo.likelihoods.ops.operation import LogDensity, Operation
 
 
-def _inverse_wisharts(sigma: Any, nu: Any, psi: Any, constant: Any) -> Any:
-    """Return log densities, and (P Psi P - (nu + D + 1) P) / 2 with P the inverse of Sigma."""
-    values, gradients, size = np.empty(len(sigma)), np.zeros(sigma.shape), sigma.shape[1]
-    if psi.shape != (1, size, size):
-        raise ValueError("the covariances and their scale matrix differ in D")
-    power, half = nu[0] + size + 1, np.empty((size, size))
+def _log_det_and_inverse(sigma: Any) -> Any:
+    """Return log det and inverse by the Cholesky factor; NaN where the matrix is not positive definite."""
+    size, log_det = len(sigma), 0.0
+    factor, inverse, precision = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
+    for j in range(size):
+        for i in range(j, size):
+            total = sigma[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j and not total > 0:
+                return np.nan, np.full((size, size), np.nan)
+            factor[i, j] = np.sqrt(total) if i == j else total / factor[j, j]
+        log_det += 2 * np.log(factor[j, j])
+    for j in range(size):  # the inverse of the factor, column by column
+        for i in range(j, size):
+            total = 1.0 if i == j else 0.0
+            for k in range(j, i):
+                total -= factor[i, k] * inverse[k, j]
+            inverse[i, j] = total / factor[i, i]
+    for i in range(size):
+        for j in range(size):
+            for k in range(max(i, j), size):
+                precision[i, j] += inverse[k, i] * inverse[k, j]
+    return log_det, precision
+
+
+_compiled_inverse = numba_basic.numba_njit(_log_det_and_inverse)
+
+
+def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
+    """Return values, and with P the inverse of Sigma the gradients (P S P - n P) / 2 and -P / 2."""
+    size = sigma.shape[1]
+    if scatter.shape != sigma.shape:
+        raise ValueError("covariances and scatter matrices differ in K or D")
+    values, half = np.empty(len(sigma)), np.empty((size, size))
+    of_sigma, of_scatter = np.empty(sigma.shape), np.empty(sigma.shape)
     for k in range(len(sigma)):
-        log_det, P = _log_det_and_inverse(sigma[k])
-        trace = 0.0
+        log_det, P = _compiled_inverse(sigma[k])
+        of_scatter[k], of_sigma[k], half[:], trace = -0.5 * P, -0.5 * n[0] * P, 0.0, 0.0
         for i in range(size):
-            for j in range(size):
-                trace += P[i, j] * psi[0, i, j]
-                half[i, j] = 0.0
-                for m in range(size):
-                    half[i, j] += 0.5 * P[i, m] * psi[0, m, j]
-        for i in range(size):
-            for j in range(size):
-                gradients[k, i, j] = -0.5 * power * P[i, j]
-                for m in range(size):
-                    gradients[k, i, j] += half[i, m] * P[m, j]
-        values[k] = constant[0] - 0.5 * (power * log_det[()] + trace)
-    return values, gradients
+            for m in range(size):
+                for j in range(size):
+                    half[i, j] += 0.5 * P[i, m] * scatter[k, m, j]
+            trace += 2 * half[i, i]
+            for m in range(size):
+                for j in range(size):
+                    of_sigma[k, i, j] += half[i, m] * P[m, j]
+        values[k] = -0.5 * (n[0] * log_det + trace)
+    return values, of_sigma, of_scatter
 
 
-def _inverse_wisharts_by_numpy(sigma: Any, nu: Any, psi: Any, constant: Any) -> list[np.ndarray]:
+def _by_numpy(sigma: Any, scatter: Any, n: Any) -> list[np.ndarray]:
     if not np.all(np.linalg.eigvalsh(sigma) > 0):
-        return [np.full(len(sigma), np.nan), np.full_like(sigma, np.nan)]
-    power, P = nu[0] + sigma.shape[-1] + 1, np.linalg.inv(sigma)
-    values = constant[0] - (power * np.linalg.slogdet(sigma)[1] + np.trace(P @ psi, axis1=1, axis2=2)) / 2
-    return [values, (P @ psi @ P - power * P) / 2]
+        return [np.full(len(sigma), np.nan), np.full_like(sigma, np.nan), np.full_like(sigma, np.nan)]
+    P = np.linalg.inv(sigma)
+    values = -(n[0] * np.linalg.slogdet(sigma)[1] + np.trace(P @ scatter, axis1=1, axis2=2)) / 2
+    return [values, (P @ scatter @ P - n[0] * P) / 2, -P / 2]
 
 
-class InverseWishartDensities(LogDensity):
-    """Sigma (K, D, D) to log densities and their gradient, given nu (1,), Psi (1, D, D) and the log constant (1,)."""
+class GaussianTerms(LogDensity):
+    """Sigma and S, both (K, D, D), and n (1,) to -(n log|Sigma| + tr(Sigma^-1 S)) / 2 of each, and its two gradients.
 
-    parameters = (3,)
-    data = ((1, "float64"), (3, "float64"), (1, "float64"))
+    Of n Gaussian rows with scatter S about the mean it is the log density but for a constant, and so it is of Sigma
+    under an inverse-Wishart distribution with scale matrix S and n - D - 1 degrees of freedom.
+    """
+
+    parameters = (3, 3)
+    data = ((1, "float64"),)
     value_ndim = 1
-    sources = (precision,)
-    loops, by_numpy = staticmethod(_inverse_wisharts), staticmethod(_inverse_wisharts_by_numpy)
+    sources = (_log_det_and_inverse,)
+    loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_numpy)
 
 
-def _scaled_normals(value: Any, sigma: Any, mean: Any, kappa: Any) -> Any:
-    """Return log densities, and with u = P (value - mean), gradients -kappa u and (kappa u u' - P) / 2."""
-    size, kappa = value.shape[1], kappa[0]
-    if sigma.shape != (len(value), size, size) or mean.shape != (1, size):
-        raise ValueError("means and covariances differ in K or D")
-    values, of_value, of_sigma, u = np.empty(len(value)), np.empty(value.shape), np.empty(sigma.shape), np.empty(size)
-    for k in range(len(value)):
-        log_det, P = _log_det_and_inverse(sigma[k])
-        squares = 0.0
+def _factors(packed: Any) -> Any:
+    """Unpack each L, whose rows are one after the other, with the logs of the diagonal."""
+    size = int(np.sqrt(2.0 * packed.shape[1]))  # of D (D + 1) / 2 entries
+    factors = np.zeros((len(packed), size, size))
+    for k in range(len(packed)):
+        at = 0
         for i in range(size):
-            u[i] = 0.0
-            for j in range(size):
-                u[i] += P[i, j] * (value[k, j] - mean[0, j])
-            squares += u[i] * (value[k, i] - mean[0, i])
+            for j in range(i + 1):
+                factors[k, i, j] = np.exp(packed[k, at]) if i == j else packed[k, at]
+                at += 1
+    return factors
+
+
+_compiled_factors = numba_basic.numba_njit(_factors)
+
+
+def _products(packed: Any) -> Any:
+    factors = _compiled_factors(packed)
+    covariances = np.zeros(factors.shape)
+    for k in range(len(packed)):
+        for i in range(factors.shape[1]):
+            for j in range(i + 1):
+                for m in range(j + 1):
+                    covariances[k, i, j] += factors[k, i, m] * factors[k, j, m]
+                covariances[k, j, i] = covariances[k, i, j]
+    return covariances
+
+
+def _pulled_back(packed: Any, given: Any) -> Any:
+    """Return the lower triangle of (G + G') L, times L_ii on the diagonal."""
+    factors, derivatives = _compiled_factors(packed), np.zeros(packed.shape)
+    size = factors.shape[1]
+    for k in range(len(packed)):
+        at = 0
         for i in range(size):
-            of_value[k, i] = -kappa * u[i]
-            for j in range(size):
-                of_sigma[k, i, j] = 0.5 * (kappa * u[i] * u[j] - P[i, j])
-        values[k] = -0.5 * (size * (_NATS - math.log(kappa)) + log_det[()] + kappa * squares)
-    return values, of_value, of_sigma
+            for j in range(i + 1):
+                for m in range(j, size):
+                    derivatives[k, at] += (given[k, i, m] + given[k, m, i]) * factors[k, m, j]
+                derivatives[k, at] *= factors[k, i, i] if i == j else 1.0
+                at += 1
+    return derivatives
 
 
-def _scaled_normals_by_numpy(value: Any, sigma: Any, mean: Any, kappa: Any) -> list[np.ndarray]:
-    if not np.all(np.linalg.eigvalsh(sigma) > 0):
-        return [np.full(len(value), np.nan), np.full_like(value, np.nan), np.full_like(sigma, np.nan)]
-    pairs = zip(value, sigma, strict=True)
-    values = [scipy.stats.multivariate_normal(mean[0], cov / kappa[0]).logpdf(one) for one, cov in pairs]
-    P, shift = np.linalg.inv(sigma), value - mean
-    u = (P @ shift[..., None])[..., 0]
-    return [np.array(values), -kappa[0] * u, (kappa[0] * u[:, :, None] * u[:, None, :] - P) / 2]
+def _products_by_numpy(packed: Any) -> list[np.ndarray]:
+    factors = _factors(packed)
+    return [factors @ factors.mT]
 
 
-class ScaledNormalDensities(LogDensity):
-    """Means (K, D) and covariances (K, D, D) to log densities, two gradients; given the mean (1, D) and kappa (1,)."""
+def _pulled_back_by_numpy(packed: Any, given: Any) -> list[np.ndarray]:
+    factors = _factors(packed)
+    rows, columns = np.tril_indices(factors.shape[1])
+    whole = (given + given.mT) @ factors
+    return [np.where(rows == columns, factors[:, rows, columns], 1.0) * whole[:, rows, columns]]
 
-    parameters = (2, 3)
-    data = ((2, "float64"), (1, "float64"))
-    value_ndim = 1
-    sources = (precision,)
-    loops, by_numpy = staticmethod(_scaled_normals), staticmethod(_scaled_normals_by_numpy)
+
+class CovariancesOfFactors(Operation):
+    """Packed factors L, (K, D (D + 1) / 2), to L L', (K, D, D)."""
+
+    __props__ = ("size",)
+    sources = (_factors,)
+    loops, by_numpy = staticmethod(_products), staticmethod(_products_by_numpy)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def make_node(self, packed: Any) -> Apply:
+        """Take rows of packed factors."""
+        packed = pt.as_tensor_variable(packed, ndim=2, dtype="float64")
+        return Apply(self, [packed], [pt.TensorType("float64", (packed.type.shape[0], self.size, self.size))()])
+
+    def infer_shape(self, node: Apply, input_shapes: Any) -> Any:
+        """Return (K, D, D)."""
+        return [(input_shapes[0][0], np.int64(self.size), np.int64(self.size))]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """Return the derivative, an operation of its own."""
+        return [_PullBack()(inputs[0], cotangents[0])]
+
+
+class _PullBack(Operation):
+    """Packed factors and the derivative in the covariances to the derivative in the factors."""
+
+    __props__ = ()
+    sources = (_factors,)
+    loops, by_numpy = staticmethod(_pulled_back), staticmethod(_pulled_back_by_numpy)
+
+    def make_node(self, packed: Any, given: Any) -> Apply:
+        return Apply(self, [packed, pt.as_tensor_variable(given, ndim=3, dtype="float64")], [packed.type()])
+
+    def infer_shape(self, node: Apply, input_shapes: Any) -> Any:
+        return [input_shapes[0]]

@@ -1,4 +1,4 @@
-"""What the compiled densities have in common: value and gradient are outputs of one PyTensor operation."""
+"""What the compiled operations have in common: numba's loops beside NumPy's route, and gradients among the outputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,31 @@ from pytensor.link.numba.dispatch import basic as numba_basic
 from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
 
 
-class LogDensity(Op):
-    """A log density and its gradient in the first of its inputs, computed together.
+class Operation(Op):
+    """The same numbers by two routes that share no code.
 
-    Subclasses say what the inputs are and give the same numbers twice, by routes that share no code.
+    Attributes
+    ----------
+    loops : callable
+        The inputs to the outputs, in what numba compiles.
+    sources : tuple
+        Code, other than ``loops``, that was compiled into it: PyTensor's cache on disk sees no other change.
+    by_numpy : callable
+        The inputs to a list of the outputs by NumPy and SciPy, for linkers other than numba's.
+    """
+
+    sources: ClassVar[tuple[Any, ...]] = ()
+    loops: Callable[..., Any]
+    by_numpy: Callable[..., Any]
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute it by NumPy."""
+        for storage, result in zip(output_storage, type(self).by_numpy(*inputs), strict=True):
+            storage[0] = result
+
+
+class LogDensity(Operation):
+    """A log density and its gradient in the first of its inputs, computed together.
 
     Attributes
     ----------
@@ -28,21 +49,12 @@ class LogDensity(Op):
         Numbers of axes and types of the inputs that have none, which come last.
     value_ndim : int
         0, or 1 where each entry along the first axis of the parameters has a density of its own.
-    loops : callable
-        The inputs to the value and the gradients, in what numba compiles.
-    sources : tuple
-        Code, other than ``loops``, that was compiled into it: PyTensor's cache on disk sees no other change.
-    by_numpy : callable
-        The same by NumPy and SciPy, for linkers other than numba's.
     """
 
     __props__ = ()
     parameters: ClassVar[tuple[int, ...]]
     data: ClassVar[tuple[tuple[int, str], ...]]
     value_ndim: ClassVar[int] = 0
-    sources: ClassVar[tuple[Any, ...]] = ()
-    loops: Callable[..., Any]
-    by_numpy: Callable[..., Any]
 
     def make_node(self, *inputs: Any) -> Apply:
         """Take what can be read as arrays of these numbers of axes."""
@@ -51,11 +63,6 @@ class LogDensity(Op):
         arrays = [pt.cast(pt.as_tensor_variable(value, ndim=ndim), dtype) for value, (ndim, dtype) in pairs]
         gradients = [array.type() for array in arrays[: len(self.parameters)]]
         return Apply(self, arrays, [pt.TensorType("float64", gradients[0].type.shape[: self.value_ndim])(), *gradients])
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute it by NumPy."""
-        for storage, result in zip(output_storage, type(self).by_numpy(*inputs), strict=True):
-            storage[0] = result
 
     def infer_shape(self, node: Apply, input_shapes: Any) -> Any:
         """Return the shapes of the value and of the parameters."""
@@ -74,8 +81,8 @@ class LogDensity(Op):
         return [*gradients, *(disconnected_type() for _ in self.data)]
 
 
-@register_funcify_default_op_cache_key(LogDensity)
-def _funcify(op: LogDensity, node: Apply, **kwargs: Any) -> Any:
+@register_funcify_default_op_cache_key(Operation)
+def _funcify(op: Operation, node: Apply, **kwargs: Any) -> Any:
     loops = type(op).loops
     return numba_basic.numba_njit(loops), source_version(loops, *op.sources)
 
