@@ -18,7 +18,7 @@ from hmmlearn import _hmmc
 from hmmlearn import hmm as peers
 from threadpoolctl import threadpool_limits
 
-from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.families.hmm import passes
 from bayeszoo.likelihoods.ops import hmm
 
 REPEATS = 21
@@ -157,16 +157,21 @@ def peer_iteration(model: Any, data: np.ndarray) -> Callable[[], object]:
 
 def dice_iteration(example: Example) -> object:
     """One EM iteration for symbols."""
-    found = hidden_markov.table_sums(*example.tables, np.log(example.emission), example.symbols)
-    return [table / table.sum(axis=-1, keepdims=True) for table in (found.transition, found.observations)]
+    found = passes.table_sums(*example.tables, np.log(example.emission), example.symbols)
+    return [table / table.sum(axis=-1, keepdims=True) for table in (found.transition, found.emitted)]
 
 
 def normal_iteration(example: Example) -> object:
     """One EM iteration for normal rows."""
-    found = hidden_markov.normal_sums(*example.tables, example.means, example.sigmas, example.y)
-    shifts = found.shifts / found.counts
-    sigmas = np.sqrt(found.squares / found.counts - shifts**2)
-    return example.means + shifts, sigmas, found.transition / found.transition.sum(axis=1, keepdims=True)
+    found = passes.normal_sums(*example.tables, example.means, example.sigmas, example.y)
+    counts, z, squares = found.emitted
+    shifts = z / counts
+    sigmas = example.sigmas * np.sqrt(squares / counts - shifts**2)
+    return (
+        example.means + example.sigmas * shifts,
+        sigmas,
+        found.transition / found.transition.sum(axis=1, keepdims=True),
+    )
 
 
 def against_em() -> None:

@@ -24,7 +24,6 @@ from bayeszoo.data.inputs import SymbolSeries, starts
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.hmm.symbols import Symbols
-from bayeszoo.families.hmm.tables import Table
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
 pm = lazy_loader.load("pymc")
@@ -83,7 +82,7 @@ class HMMCategorical(HiddenMarkovModel):
         if self.emission is not None and len(self.emission[0]) != size:
             raise InputError(f"emission has {len(self.emission[0])} columns, the data have {size} symbols")
         known = None if self.emission is None else np.array(self.emission)
-        return Symbols(Table("emission", np.tile(self.entries("eta", size), (self.K, 1)), known))
+        return Symbols("emission", np.tile(self.entries("eta", size), (self.K, 1)), known)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the tables from the prior (of three symbols where nothing tells how many), a path, and symbols."""
@@ -91,7 +90,7 @@ class HMMCategorical(HiddenMarkovModel):
         symbols = entries if self.emission is None else len(self.emission[0])
         labels = np.array([f"s{v + 1}" for v in range(symbols)])
         params, path = self.draw_path(rng, size)
-        table = self.emissions({"symbol": labels}).table
+        table = self.emissions({"symbol": labels})
         emission = table.rvs(rng)
         y = np.array([rng.choice(symbols, p=emission[state]) for state in path], dtype=np.int64)
         params |= {"emission": emission} if table.is_free else {}
@@ -117,5 +116,4 @@ class HMMCategorical(HiddenMarkovModel):
         return model
 
     def _tables(self, data: Values, dims: Mapping[str, Any]) -> list[Any]:
-        every = (*self.chain.tables, self.emissions(data).table)
-        return [declared.table(one, dims.get(one.name)) for one in every]
+        return [declared.table(one, dims.get(one.name)) for one in (*self.chain, self.emissions(data))]

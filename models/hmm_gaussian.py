@@ -97,7 +97,7 @@ class HMMGaussian(HiddenMarkovModel):
         """Declare the forward algorithm."""
         missing, dims = np.isnan(data["y"])[:, None], self.dims
         with pm.Model(coords=self.coords(data)) as model:
-            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain.tables)
+            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
             means, variances = self._states(dims["means"])
             y = pm.Data("y_data", np.where(missing[:, 0], self.m0, data["y"]), dims="row")
             log_b = pm.logp(pm.Normal.dist(means, pm.math.sqrt(variances)), y[:, None])
@@ -109,7 +109,7 @@ class HMMGaussian(HiddenMarkovModel):
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:
-            tables = [declared.table(one) for one in self.chain.tables]
+            tables = [declared.table(one) for one in self.chain]
             means, variances = self._states(None)
             missing, first = np.isnan(data["y"]), pm.Data("starts", starts(data["sequence"]))
             y = pm.Data("y_data", np.where(missing, self.m0, data["y"]))  # which takes no NaN

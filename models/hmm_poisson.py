@@ -88,7 +88,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Declare the forward algorithm."""
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
-            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain.tables)
+            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
             rates = pm.Gamma("rates", alpha=self.a, beta=self.b, shape=self.K, dims=dims["rates"])
             y = pm.Data("y_data", np.maximum(data["y"], 0), dims="row")
             log_b = pm.math.switch(missing, np.float64(0), pm.logp(pm.Poisson.dist(rates), y[:, None]))
@@ -99,7 +99,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Declare the same density on a compiled likelihood of the distinct counts."""
         self.require_rows(data)
         with pm.Model() as model:
-            tables = [declared.table(one) for one in self.chain.tables]
+            tables = [declared.table(one) for one in self.chain]
             a, b = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a", "b"))
             rates = pm.Gamma("rates", alpha=a, beta=b, shape=self.K)
             values, codes = distinct(data["y"])

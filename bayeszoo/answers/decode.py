@@ -84,7 +84,7 @@ def _each(params: Values) -> list[dict[str, np.ndarray]]:
 
 def chain_at(model: HiddenMarkovModel, point: Values, data: Values) -> tuple[np.ndarray, ...]:
     """Return the first arguments of `hidden_markov` at one point: both tables, log densities (T, K), starts."""
-    tables = [table.of(point) for table in model.chain.tables]
+    tables = [table.of(point) for table in model.chain]
     return *tables, model.emissions(data).log_density(point, data["y"]), starts(data["sequence"])
 
 
@@ -108,12 +108,12 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
 def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
     """Return the known tables as a single draw of the parameters."""
     emissions = model.emissions(data)
-    if unknown := [table.name for table in model.chain.tables if table.is_free] + list(emissions.own):
+    if unknown := [table.name for table in model.chain if table.is_free] + list(emissions.own):
         what = "is a parameter" if len(unknown) == 1 else "are parameters"
         of_tables = "emission" in emissions.own or not emissions.own
         hint = f"fit it first{', or give every table' if of_tables else ''}"
         raise InputError(f"{', '.join(unknown)} {what} of {model.name}", hint=hint)
-    return {table.name: np.asarray(table.known)[None, None] for table in model.chain.tables}
+    return {table.name: np.asarray(table.known)[None, None] for table in model.chain}
 
 
 def decode(
@@ -266,7 +266,7 @@ def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Val
         transition = model.chain.transition.of(params)
         each = [np.asarray(model.assign(params, data))[:, last]]
         for _ in range(steps):
-            each.append(hidden_markov.predict_states(each[-1], transition, 1))
+            each.append(each[-1] @ transition)
         states = np.stack(each[1:], axis=2).reshape(len(each[0]), -1, model.K)
         return np.concatenate([states, states @ _of_states(model, params, data, center)], axis=2)
 

@@ -6,7 +6,7 @@ log(k!) are near 3e13, and their sum would be off by hundredths.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy
@@ -16,7 +16,9 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.hmm.emissions import Emissions, Sums, table_sums
+from bayeszoo.families.hmm import passes
+from bayeszoo.families.hmm.emissions import Emissions
+from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import Pair
 from bayeszoo.families.mixtures.base import clusters
 from bayeszoo.model.base import Values
@@ -29,15 +31,11 @@ class Counts(Emissions):
     counts and of the rows.
     """
 
-    own: ClassVar[tuple[str, ...]] = ("rates",)  # type: ignore[misc]
+    own = ("rates",)
+    free = property(lambda self: self.K, doc="K.")
 
     def __init__(self, K: int, a: float, b: float) -> None:
         self.K, self.a, self.b = K, float(a), float(b)
-
-    @property
-    def free(self) -> int:
-        """Return K."""
-        return self.K
 
     @property
     def unbounded(self) -> str:
@@ -70,7 +68,7 @@ class Counts(Emissions):
 
     def _distinct_sums(self, tables: Pair, log_mass: Any, y: np.ndarray, starts: np.ndarray) -> Sums:
         values, codes = distinct(y)
-        found = table_sums(tables, log_mass(values).T, codes, starts)
+        found = passes.table_sums(*tables, log_mass(values).T, codes, starts)
         return found._replace(emitted=(found.emitted @ values, found.emitted.sum(axis=1)))
 
     def moments(self, each: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,10 +123,6 @@ class Counts(Emissions):
     def next_mean(self, params: Values, next_state: np.ndarray) -> np.ndarray:
         """Return the mean."""
         return np.sum(next_state * params["rates"], axis=-1)
-
-    def ordered(self, params: Values) -> dict[str, np.ndarray]:
-        """Return the rates in order."""
-        return {"sorted_rates": np.sort(params["rates"], axis=-1)}
 
     def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the nearest of K rows, chosen by k-means++."""

@@ -6,51 +6,26 @@ log density is 0 in every state.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.families.hmm import passes as hidden_markov
-from bayeszoo.families.hmm.tables import Pair
+from bayeszoo.families.hmm import passes
+from bayeszoo.families.hmm.passes import Sums
+from bayeszoo.families.hmm.tables import Pair, Part
 from bayeszoo.model.base import Values
 
 
-class Sums(NamedTuple):
-    """Expected numbers of first states (K,) and transitions (K, K), expected statistics, and the log likelihood."""
-
-    initial: np.ndarray
-    transition: np.ndarray
-    emitted: Any
-    value: float
-
-
-class Emissions(ABC):
-    """The prior of what K states emit.
+class Emissions(Part):
+    """The prior of what K states emit: parameters of shape (..., K) or (..., K, V), whose leading axes are draws.
 
     Statistics are what `moments` returns; hyperparameters, of q(theta) and of posteriors, what `updated` does.
-
-    Attributes
-    ----------
-    own : tuple of str
-        The parameters, of shape (..., K) or (..., K, V); leading axes are draws. None where they are known.
-    K : int
     """
 
-    own: tuple[str, ...]
-    K: int
-
-    @property
     @abstractmethod
-    def free(self) -> int:
-        """How many numbers they add to those that the likelihood is maximized over."""
-
-    @property
-    @abstractmethod
-    def unbounded(self) -> str:
-        """Why the prior density has no maximum, if it has none."""
+    def seen(self, y: np.ndarray) -> np.ndarray:
+        """Say which rows have an observation, (T,)."""
 
     @abstractmethod
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
@@ -70,36 +45,12 @@ class Emissions(ABC):
 
     def smoothed(self, tables: Pair, log_b: np.ndarray, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Return expected statistics given log densities (T, K), and the log likelihood."""
-        found = hidden_markov.smooth(*tables, log_b, starts)
+        found = passes.smooth(*tables, log_b, starts)
         return Sums(found.initial, found.transition, self.moments(found.probabilities, y), found.value)
 
     @abstractmethod
     def moments(self, each: np.ndarray, y: np.ndarray) -> Any:
         """Return expected statistics under probabilities of the states (T, K)."""
-
-    @abstractmethod
-    def updated(self, stats: Any) -> Any:
-        """Return the posterior given expected statistics."""
-
-    @abstractmethod
-    def mode(self, stats: Any, flat: bool) -> dict[str, np.ndarray]:
-        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-
-    @abstractmethod
-    def middle(self, hyper: Any) -> dict[str, np.ndarray]:
-        """Return a point in the middle of a distribution, never on the edge."""
-
-    @abstractmethod
-    def log_prior(self, params: Values) -> Any:
-        """Log density of the prior, (...,)."""
-
-    @abstractmethod
-    def divergence(self, hyper: Any) -> float:
-        """Return KL(q || prior) in nats."""
-
-    @abstractmethod
-    def posterior(self, hyper: Any) -> list[Posterior]:
-        """Return the distribution of the parameters, if there are any."""
 
     @abstractmethod
     def log_pairs(self, hyper: Any, params: Values) -> np.ndarray:
@@ -113,76 +64,29 @@ class Emissions(ABC):
     def next_mean(self, params: Values, next_state: np.ndarray) -> np.ndarray:
         """Return the mean of a row, or the probabilities of its symbols, whose state has probabilities (..., K)."""
 
-    @abstractmethod
     def ordered(self, params: Values) -> dict[str, np.ndarray]:
-        """Return parameters in order of size where they have one, which do not depend on labels."""
+        """Return each parameter in order of size, which labels of the states do not change."""
+        return {f"sorted_{name}": np.sort(params[name], axis=self.state_axis) for name in self.own}
+
+    state_axis = -1
+    """Axis of the states in the parameters."""
 
     @abstractmethod
     def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a state for each row with an observation, chosen by its value, at random."""
-
-    @abstractmethod
-    def seen(self, y: np.ndarray) -> np.ndarray:
-        """Say which rows have an observation, (T,)."""
+        """Return a state for each observed row, (rows,), by what was observed, at random."""
 
     def degenerate(self, params: Values, y: np.ndarray) -> str:
         """Say why a fitted point is a degenerate maximum; nothing where it is not."""
         return ""
 
 
-@dataclass(frozen=True, eq=False)
-class PathStatistics:
-    """Expected counts of the states, and what they emitted.
+class OfParts(NamedTuple):
+    """Expected statistics, or hyperparameters of q(theta), of each part of a model, and the prior of its emissions.
 
-    Attributes
-    ----------
-    initial, transition : ndarray of shape (K,), (K, K)
-        Expected numbers of first states, and of transitions.
-    emitted : Any
-        Expected statistics of the observations.
-    emissions : Emissions
-        Their prior.
+    Of `initial` (K,) and `transition` (K, K) statistics are expected counts, and hyperparameters concentrations.
     """
 
     initial: np.ndarray
     transition: np.ndarray
     emitted: Any
     emissions: Emissions
-
-
-@dataclass(frozen=True, eq=False)
-class Approximation:
-    """q(theta): independent posteriors of the tables and of the emissions.
-
-    Attributes
-    ----------
-    initial, transition : ndarray of shape (K,), (K, K)
-        Concentrations of Dirichlet distributions.
-    hyper : Any
-        Of the emissions.
-    emissions : Emissions
-        Their prior.
-    """
-
-    initial: np.ndarray
-    transition: np.ndarray
-    hyper: Any
-    emissions: Emissions
-
-
-def table_sums(tables: Pair, log_table: np.ndarray, codes: np.ndarray, starts: np.ndarray) -> Sums:
-    """Return expected statistics where few observations are distinct: how often each state gave each of them, (K, V).
-
-    Parameters
-    ----------
-    tables : tuple of ndarray
-        Initial (K,) and transition (K, K).
-    log_table : ndarray of shape (K, V)
-        Log density in each state of each distinct observation.
-    codes : ndarray of int, shape (T,)
-        The column of each row, -1 where the observation is missing.
-    starts : ndarray of int
-        Index of the first row of each sequence.
-    """
-    found = hidden_markov.table_sums(*tables, log_table, codes, starts)
-    return Sums(found.initial, found.transition, found.observations, found.value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
@@ -18,9 +18,10 @@ import numpy as np
 from bayeszoo.data.inputs import starts
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
-from bayeszoo.families.hmm import passes as hidden_markov
-from bayeszoo.families.hmm.emissions import Approximation, Emissions, PathStatistics, Sums
-from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, Chain, Pair, known_table, never_left, path_counts
+from bayeszoo.families.hmm import passes
+from bayeszoo.families.hmm.emissions import Emissions, OfParts
+from bayeszoo.families.hmm.passes import Sums
+from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, Chain, Pair, Part, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
@@ -97,6 +98,10 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         """The tables of the states."""
         return Chain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)
 
+    def _parts(self, of: OfParts) -> Iterator[tuple[Part, Any]]:
+        """Go through the parts, each with its own statistics or hyperparameters."""
+        return zip((*self.chain, of.emissions), of[:3], strict=True)
+
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the numbers of the states, for both axes of transitions, and the labels of the data."""
         states = np.arange(1, self.K + 1)
@@ -108,16 +113,16 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
-        tables = {table.name: table.rvs(rng) for table in self.chain.tables}
+        tables = {table.name: table.rvs(rng) for table in self.chain}
         path = np.zeros(size, dtype=np.int64)
         for t in range(size):
             path[t] = rng.choice(self.K, p=tables["transition"][path[t - 1]] if t else tables["initial"])
-        return {table.name: tables[table.name] for table in self.chain.tables if table.is_free}, path
+        return {table.name: tables[table.name] for table in self.chain if table.is_free}, path
 
     def require_rows(self, data: Values) -> None:
         """Refuse more states than observations, and a model without parameters."""
         emissions = self.emissions(data)
-        if not emissions.own and not any(table.is_free for table in self.chain.tables):
+        if not any(part.own for part in (*self.chain, emissions)):
             hint = "bayeszoo.answers.decode.decode finds the states"
             raise InputError("every table is known: there is no parameter to be fitted", hint=hint)
         if (rows := int(emissions.seen(data["y"]).sum())) < self.K:
@@ -129,10 +134,9 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
         q = self.vb_m_step(self.path_statistics(self.seeds(data, rng), data))
-        tables = [t.mean(alpha) for t, alpha in zip(self.chain.tables, (q.initial, q.transition), strict=True)]
-        return {**tables[0], **tables[1], **q.emissions.middle(q.hyper)}
+        return {name: value for part, own in self._parts(q) for name, value in part.middle(own).items()}
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> Approximation:
+    def vb_start(self, data: Values, rng: np.random.Generator) -> OfParts:
         """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
         path = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
@@ -152,11 +156,12 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         leaves[0] = True
         return path[np.maximum.accumulate(np.where(leaves, np.arange(rows), 0))]
 
-    def path_statistics(self, path: np.ndarray, data: Values) -> PathStatistics:
-        """Return the statistics of one path of states, (T,)."""
+    def path_statistics(self, path: np.ndarray, data: Values, count: float = 1.0) -> OfParts:
+        """Return the statistics of one path of states, (T,), of which a state and a transition count so much."""
         initial, transition = path_counts(path[None], starts(data["sequence"]), self.K)
         emissions = self.emissions(data)
-        return PathStatistics(initial[0], transition[0], emissions.moments(np.eye(self.K)[path], data["y"]), emissions)
+        emitted = emissions.moments(count * np.eye(self.K)[path], data["y"])
+        return OfParts(count * initial[0], count * transition[0], emitted, emissions)
 
     # EM
 
@@ -166,24 +171,21 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         found = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
         return _expectation(found, emissions)
 
-    def m_step(self, stats: PathStatistics, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: OfParts, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        chain = self.chain
-        tables = chain.initial.mode(stats.initial, flat) | chain.transition.mode(stats.transition, flat)
-        return tables | stats.emissions.mode(stats.emitted, flat)
+        return {name: value for part, own in self._parts(stats) for name, value in part.mode(own, flat).items()}
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of the tables and of the emissions; leading axes are draws."""
-        of_tables = sum(table.log_prior(params) for table in self.chain.tables)
-        return np.asarray(of_tables + self.emissions(data).log_prior(params))
+        return np.asarray(sum(part.log_prior(params) for part in (*self.chain, self.emissions(data))))
 
     def free_parameters(self, stats: Any) -> int:
         """Return how many numbers the tables and the emissions have that are not known."""
-        return sum(table.free for table in self.chain.tables) + self.emissions(stats).free
+        return sum(part.free for part in (*self.chain, self.emissions(stats)))
 
     def unbounded(self, data: Values) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
-        return self.chain.unbounded or self.emissions(data).unbounded
+        return next((why for part in (*self.chain, self.emissions(data)) if (why := part.unbounded)), "")
 
     def degenerate(self, params: Values, data: Values) -> str:
         """Say why a fitted point is a degenerate maximum; nothing where it is not."""
@@ -196,7 +198,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         by what it emits, or if it is never left.
         """
         chain, log_b = self.chain, self.emissions(data).log_density(params, data["y"])
-        if self.K == 1 or not any(table.is_flat(flat) for table in chain.tables):
+        if self.K == 1 or not any(table.is_flat(flat) for table in chain):
             return ""
         with np.errstate(invalid="ignore"):
             apart = np.abs(log_b - log_b[:, :1])
@@ -209,31 +211,26 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     # Variational Bayes
 
-    def vb_e_step(self, q: Approximation, data: Values) -> Expectation:
+    def vb_e_step(self, q: OfParts, data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and its log normalizer."""
         tables = self.chain.typical(q.initial, q.transition)
-        found = q.emissions.expected_sums(tables, q.hyper, data["y"], starts(data["sequence"]))
+        found = q.emissions.expected_sums(tables, q.emitted, data["y"], starts(data["sequence"]))
         return _expectation(found, q.emissions)
 
-    def vb_m_step(self, stats: PathStatistics) -> Approximation:
+    def vb_m_step(self, stats: OfParts) -> OfParts:
         """Return q(theta), the posterior given expected statistics."""
-        chain = self.chain
-        tables = chain.initial.updated(stats.initial), chain.transition.updated(stats.transition)
-        return Approximation(*tables, stats.emissions.updated(stats.emitted), stats.emissions)
+        initial, transition, emitted = (part.updated(own) for part, own in self._parts(stats))
+        return OfParts(initial, transition, emitted, stats.emissions)
 
-    def divergence(self, q: Approximation) -> float:
+    def divergence(self, q: OfParts) -> float:
         """Return KL(q(theta) || prior) in nats."""
-        chain = self.chain
-        of_tables = chain.initial.divergence(q.initial) + chain.transition.divergence(q.transition)
-        return of_tables + q.emissions.divergence(q.hyper)
+        return sum(part.divergence(own) for part, own in self._parts(q))
 
-    def vb_posterior(self, q: Approximation) -> Posterior:
+    def vb_posterior(self, q: OfParts) -> Posterior:
         """Return q(theta): rows of tables Dirichlet, and independent of the emissions."""
-        chain = self.chain
-        tables = [*chain.initial.posterior(q.initial), *chain.transition.posterior(q.transition)]
-        return Posterior.product(*tables, *q.emissions.posterior(q.hyper))
+        return Posterior.product(*(found for part, own in self._parts(q) for found in part.posterior(own)))
 
-    def vb_log_density(self, q: Approximation, params: Values) -> np.ndarray:
+    def vb_log_density(self, q: OfParts, params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
 
         Notes
@@ -241,7 +238,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
         k-hat judges, are of one copy of the posterior among K!.
         """
-        pairs = np.maximum(q.emissions.log_pairs(q.hyper, params), LEAST_LOG)
+        pairs = np.maximum(q.emissions.log_pairs(q.emitted, params), LEAST_LOG)
         every = self.exchangeable() is not None and math.factorial(self.K) <= MOST_ORDERS
         orders = np.array(list(itertools.permutations(range(self.K))) if every else [range(self.K)])
         total = np.float64(-np.inf)
@@ -252,9 +249,9 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
             total = np.logaddexp(total, np.logaddexp.reduce(found, axis=-1))
         return np.asarray(total - math.log(len(orders)))
 
-    def vb_row_terms(self, q: Approximation, data: Values) -> np.ndarray:
+    def vb_row_terms(self, q: OfParts, data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
-        log_b = q.emissions.expected_log_density(q.hyper, data["y"])
+        log_b = q.emissions.expected_log_density(q.emitted, data["y"])
         return self._row_terms(self.chain.typical(q.initial, q.transition), log_b, data)
 
     def row_terms(self, params: Values, data: Values) -> np.ndarray:
@@ -262,7 +259,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         return self._of_draws(lambda tables, log_b: self._row_terms(tables, log_b, data), params, data)
 
     def _row_terms(self, tables: Pair, log_b: np.ndarray, data: Values) -> np.ndarray:
-        found = hidden_markov.forward(*tables, log_b, starts(data["sequence"]))
+        found = passes.forward(*tables, log_b, starts(data["sequence"]))
         with np.errstate(divide="ignore"):
             return np.logaddexp.reduce(np.log(found.predicted) + log_b, axis=-1)
 
@@ -277,7 +274,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         first, shape = starts(data["sequence"]), (len(data["y"]), self.K)
 
         def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
-            found = hidden_markov.smooth(*tables, log_b, first)
+            found = passes.smooth(*tables, log_b, first)
             return np.append(found.probabilities, found.value)
 
         found = self._of_draws(packed, params, data)
@@ -294,21 +291,18 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
             found.append(function(chain.at(at), emissions.log_density(at, data["y"])))
         return np.reshape(found, (*leading, *np.shape(found[0])))
 
-    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Approximation:
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> OfParts:
         """Draw a path at one point; return the posterior given it, where a state and a transition count so much."""
-        emissions = self.emissions(data)
-        chain = *self.chain.at(params), emissions.log_density(params, data["y"]), starts(data["sequence"])
-        path = state_paths.sample_paths(*chain, rng=rng)[0]
-        initial, transition = path_counts(path[None], chain[-1], self.K)
-        emitted = emissions.moments(count * np.eye(self.K)[path], data["y"])
-        return self.vb_m_step(PathStatistics(count * initial[0], count * transition[0], emitted, emissions))
+        log_b = self.emissions(data).log_density(params, data["y"])
+        paths = state_paths.sample_paths(*self.chain.at(params), log_b, starts(data["sequence"]), rng=rng)
+        return self.vb_m_step(self.path_statistics(paths[0], data, count))
 
     def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
         """Return the log likelihood at each draw."""
         first = starts(data["sequence"])
 
         def value(tables: Pair, log_b: np.ndarray) -> np.ndarray:
-            return np.asarray(hidden_markov.log_likelihood(tables[0], tables[1], log_b, first))
+            return np.asarray(passes.log_likelihood(tables[0], tables[1], log_b, first))
 
         return self._of_draws(value, params, data)
 
@@ -317,7 +311,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for paths of states of shape (M, T)."""
         counts = path_counts(assignments, starts(data["sequence"]), self.K)
-        of_states = [table.log_evidence(n) for table, n in zip(self.chain.tables, counts, strict=True)]
+        of_states = [table.log_evidence_of(n) for table, n in zip(self.chain, counts, strict=True)]
         return of_states[0] + of_states[1] + self.emissions(data).log_evidence(assignments, data["y"])
 
     def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
@@ -363,4 +357,4 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
 
 def _expectation(found: Sums, emissions: Emissions) -> Expectation:
-    return Expectation(PathStatistics(found.initial, found.transition, found.emitted, emissions), found.value)
+    return Expectation(OfParts(found.initial, found.transition, found.emitted, emissions), found.value)

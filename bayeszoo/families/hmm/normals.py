@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.hmm import passes as hidden_markov
-from bayeszoo.families.hmm.emissions import Emissions, Sums
+from bayeszoo.families.hmm import passes
+from bayeszoo.families.hmm.emissions import Emissions
+from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import Pair
 from bayeszoo.families.mixtures.base import clusters
 from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
@@ -29,17 +30,12 @@ class Normals(Emissions):
         Shape and scale of the prior of a variance.
     """
 
-    unbounded = ""
-    own: ClassVar[tuple[str, ...]] = ("means", "variances")  # type: ignore[misc]
+    own, unbounded = ("means", "variances"), ""
+    free = property(lambda self: self.components.free, doc="2 K.")
 
     def __init__(self, K: int, m: float, kappa: float, a: float, b: float) -> None:
         self.K = K
         self.components = GaussianComponents("spherical", K, np.array([m]), kappa, 2 * a, np.array([[2 * b]]))
-
-    @property
-    def free(self) -> int:
-        """Return 2 K."""
-        return self.components.free
 
     def seen(self, y: np.ndarray) -> np.ndarray:
         """Say which numbers are not NaN."""
@@ -62,11 +58,14 @@ class Normals(Emissions):
     def sums(self, tables: Pair, params: Values, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Add up in one compiled pass, from the means, so that nothing cancels."""
         means = np.asarray(params["means"], dtype=np.float64)
-        found = hidden_markov.normal_sums(*tables, means, np.sqrt(params["variances"]), y, starts)
-        shift = found.shifts / np.where(found.counts > 0, found.counts, 1.0)
-        scatter = found.squares - found.counts * shift**2
-        emitted = ComponentMoments(found.counts, (means + shift)[:, None], scatter, self.components.structure)
-        return Sums(found.initial, found.transition, emitted, found.value)
+        sigmas = np.sqrt(params["variances"])
+        found = passes.normal_sums(*tables, means, sigmas, y, starts)
+        counts, z, squares = found.emitted
+        shift = sigmas * z / np.where(counts > 0, counts, 1.0)
+        scatter = sigmas**2 * squares - counts * shift**2
+        return found._replace(
+            emitted=ComponentMoments(counts, (means + shift)[:, None], scatter, self.components.structure)
+        )
 
     def moments(self, each: np.ndarray, y: np.ndarray) -> ComponentMoments:
         """Return expected counts, means and scatters."""
@@ -127,10 +126,6 @@ class Normals(Emissions):
     def next_mean(self, params: Values, next_state: np.ndarray) -> np.ndarray:
         """Return the mean."""
         return np.sum(next_state * params["means"], axis=-1)
-
-    def ordered(self, params: Values) -> dict[str, np.ndarray]:
-        """Return means and variances in order."""
-        return {f"sorted_{name}": np.sort(params[name], axis=-1) for name in self.own}
 
     def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the nearest of K rows, chosen by k-means++."""

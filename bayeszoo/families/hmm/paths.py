@@ -1,6 +1,6 @@
 """Paths of the states of a hidden Markov chain given all rows: the most probable one, and draws.
 
-The arguments are those of `hidden_markov`. Sources: Rabiner (1989), section III.B (Viterbi); Scott (2002), Bayesian
+Arguments and errors are those of `passes`. Sources: Rabiner (1989), section III.B (Viterbi); Scott (2002), Bayesian
 methods for hidden Markov models (forward filtering, backward sampling).
 """
 
@@ -11,25 +11,18 @@ from typing import Any
 import numba
 import numpy as np
 
-from bayeszoo.families.hmm.hidden_chain import Chain
+from bayeszoo.families.hmm.passes import Chain
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
-def viterbi(
-    initial: Any, transition: Any, log_b: Any, starts: Any = None, missing: Any = None
-) -> tuple[np.ndarray, float]:
+def viterbi(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> tuple[np.ndarray, float]:
     """Return the most probable path of states, shape (T,), and its log joint density with the rows.
 
     Of equally probable last states the lowest is taken, and so on backwards.
-
-    Raises
-    ------
-    NumericalError
-        Where no path of states can give the rows.
     """
-    chain = Chain.checked(initial, transition, log_b, starts, missing)
-    (log_initial, log_transition), path = chain.tables.logs, np.zeros(len(chain.log_b), dtype=np.int64)
+    chain = Chain.checked(initial, transition, log_b, starts)
+    (log_initial, log_transition), path = chain.logs, np.zeros(len(chain.log_b), dtype=np.int64)
     _best_path(log_initial, log_transition, chain.log_b, chain.opens, path)
     steps = np.where(chain.opens, log_initial[path], log_transition[np.roll(path, 1), path])
     value = float(np.sum(steps + np.take_along_axis(chain.log_b, path[:, None], axis=1)[:, 0]))
@@ -39,27 +32,14 @@ def viterbi(
 
 
 def sample_paths(
-    initial: Any,
-    transition: Any,
-    log_b: Any,
-    starts: Any = None,
-    missing: Any = None,
-    *,
-    rng: np.random.Generator,
-    size: int = 1,
+    initial: Any, transition: Any, log_b: Any, starts: Any = None, *, rng: np.random.Generator, size: int = 1
 ) -> np.ndarray:
-    """Draw paths of states given all rows, shape (size, T): forward filtering, backward sampling.
-
-    Raises
-    ------
-    NumericalError
-        Where no path of states can give the rows.
-    """
-    chain = Chain.checked(initial, transition, log_b, starts, missing)
+    """Draw paths of states given all rows, shape (size, T): forward filtering, backward sampling."""
+    chain = Chain.checked(initial, transition, log_b, starts)
     log_filtered = chain.log_predicted()[0] + chain.log_b
     ends, paths = np.append(chain.opens[1:], True), np.empty((size, len(chain.log_b)), dtype=np.int64)
     for path in paths:
-        _draw(log_filtered, chain.tables.logs[1], ends, rng.random(len(path)), path)
+        _draw(log_filtered, chain.logs[1], ends, rng.random(len(path)), path)
     return paths
 
 

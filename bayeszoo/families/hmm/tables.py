@@ -6,8 +6,9 @@ enumeration need of them is in closed form.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -33,19 +34,7 @@ LEAST_LOG = -1e300
 def known_table(value: Any, label: str, axes: int) -> Any:
     """Check a table of probabilities given by a user, and return it as nested tuples; None stays None.
 
-    Parameters
-    ----------
-    value : array_like or None
-        Of as many axes; the last sums to 1 within 1e-8, and is divided by its sum.
-    label : str
-        Names it in messages.
-    axes : int
-        1 or 2.
-
-    Raises
-    ------
-    InputError
-        When it is not that.
+    The last of its axes sums to 1 within 1e-8, and is divided by its sum; ``label`` names the table in messages.
     """
     if value is None:
         return None
@@ -69,8 +58,51 @@ def _tuples(table: np.ndarray) -> Any:
     return tuple(_tuples(row) if row.ndim else np.float64(row) for row in table)
 
 
+class Part(ABC):
+    """Parameters with a prior that is conjugate given the states: those of a table, or of what the states emit."""
+
+    @property
+    @abstractmethod
+    def own(self) -> tuple[str, ...]:
+        """The parameters; none where they are known."""
+
+    @property
+    @abstractmethod
+    def free(self) -> int:
+        """How many numbers they add to those that the likelihood is maximized over."""
+
+    @property
+    @abstractmethod
+    def unbounded(self) -> str:
+        """Why the prior density has no maximum, if it has none."""
+
+    @abstractmethod
+    def log_prior(self, params: Values) -> Any:
+        """Log density of the prior, (...,)."""
+
+    @abstractmethod
+    def updated(self, stats: Any) -> Any:
+        """Return the hyperparameters of the posterior given expected statistics."""
+
+    @abstractmethod
+    def mode(self, stats: Any, flat: bool) -> dict[str, np.ndarray]:
+        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
+
+    @abstractmethod
+    def middle(self, hyper: Any) -> dict[str, np.ndarray]:
+        """Return a point in the middle of a distribution, never on the edge."""
+
+    @abstractmethod
+    def divergence(self, hyper: Any) -> float:
+        """Return KL(q || prior) in nats."""
+
+    @abstractmethod
+    def posterior(self, hyper: Any) -> list[Posterior]:
+        """Return the distribution of the parameters, if there are any."""
+
+
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Part):
     """Rows of probabilities, a parameter or known.
 
     Attributes
@@ -88,6 +120,11 @@ class Table:
     known: np.ndarray | None = None
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """The name, unless the table is known."""
+        return (self.name,) if self.is_free else ()
+
+    @property
     def is_free(self) -> bool:
         """Whether it is a parameter."""
         return self.known is None
@@ -96,6 +133,12 @@ class Table:
     def free(self) -> int:
         """How many numbers it adds to those that the likelihood is maximized over."""
         return self.prior.size - self.prior.size // self.prior.shape[-1] if self.is_free else 0
+
+    @property
+    def unbounded(self) -> str:
+        """Say so where a concentration is below 1."""
+        below = self.is_free and self.prior.shape[-1] > 1 and np.any(self.prior < 1)
+        return f"a concentration < 1: it grows without bound as a probability of {self.name} goes to 0" if below else ""
 
     def of(self, params: Values) -> np.ndarray:
         """Return the probabilities; leading axes of a parameter are draws, a known table has none."""
@@ -138,7 +181,7 @@ class Table:
         """Return the concentrations of the posterior given expected counts; of a known table they mean nothing."""
         return self.prior + counts if self.is_free else self.prior
 
-    def mean(self, alpha: np.ndarray) -> dict[str, np.ndarray]:
+    def middle(self, alpha: np.ndarray) -> dict[str, np.ndarray]:
         """Return the mean under Dirichlet distributions of the rows, which is nowhere 0."""
         return {self.name: alpha / alpha.sum(axis=-1, keepdims=True)} if self.is_free else {}
 
@@ -161,21 +204,17 @@ class Table:
         """Draw from the prior, or return the known table."""
         return Dirichlet(self.prior).rvs((), rng) if self.known is None else self.known
 
-    def log_evidence(self, counts: np.ndarray) -> np.ndarray:
+    def log_evidence_of(self, counts: np.ndarray) -> np.ndarray:
         """Log probability of outcomes with these counts (M, *shape), in their order, probabilities integrated out."""
         if self.known is None:
             return np.reshape(log_dirichlet_ratio(self.prior, counts), (len(counts), -1)).sum(axis=1)
         return np.reshape(scipy.special.xlogy(counts, self.known), (len(counts), -1)).sum(axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(NamedTuple):
     """The tables of a hidden Markov chain of K states.
 
-    Attributes
-    ----------
-    initial, transition : Table
-        Probabilities of the first state, (K,), and of the next one, (K, K), a row for each state.
+    Probabilities of the first state, (K,), and of the next one, (K, K), a row for each state.
     """
 
     initial: Table
@@ -188,11 +227,6 @@ class Chain:
         rows = np.full((K, K), beta) + sticky * np.eye(K)
         return cls(Table("initial", np.full(K, alpha), given[0]), Table("transition", rows, given[1]))
 
-    @property
-    def tables(self) -> tuple[Table, Table]:
-        """Both."""
-        return self.initial, self.transition
-
     def at(self, params: Values) -> Pair:
         """Return both at one point."""
         return self.initial.of(params), self.transition.of(params)
@@ -201,15 +235,6 @@ class Chain:
         """Return the exponentials of expected logarithms, whose rows sum to less than 1, given concentrations."""
         return np.exp(self.initial.expected_log(initial)), np.exp(self.transition.expected_log(transition))
 
-    @property
-    def unbounded(self) -> str:
-        """Why the prior density has no maximum, if it has none."""
-        K = len(self.initial.prior)
-        for table, what in zip(self.tables, ("an initial", "a transition"), strict=True):
-            if table.is_free and K > 1 and np.any(table.prior < 1):
-                return f"a concentration < 1: it grows without bound as {what} probability goes to 0"
-        return ""
-
 
 def never_left(state: int) -> str:
     """Say why nothing tells where a state, counted from 0, goes."""
@@ -217,20 +242,7 @@ def never_left(state: int) -> str:
 
 
 def path_counts(paths: np.ndarray, starts: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count first states and transitions.
-
-    Parameters
-    ----------
-    paths : ndarray of int, shape (M, rows)
-        States 0..K - 1.
-    starts : ndarray of int
-        Index of the first row of each sequence.
-    K : int
-
-    Returns
-    -------
-    ndarray of shape (M, K), ndarray of shape (M, K, K)
-    """
+    """Count first states, (M, K), and transitions, (M, K, K), of paths of states 0..K - 1, (M, rows)."""
     inside = np.setdiff1d(np.arange(1, paths.shape[1]), starts)
     moves = paths[:, inside - 1] * K + paths[:, inside]
     first = [np.sum(paths[:, starts] == k, axis=1) for k in range(K)]
