@@ -180,3 +180,8 @@ def test_the_mode_of_duplicates_is_said_to_be_one_of_several():
     data = bz.read(LASSO, {"y": [1.0, 2.0, 3.1, 4.2], "a": [1.0, 2.0, 3.0, 5.0], "b": [1.0, 2.0, 3.0, 5.0]})
     tree = bz.fit(LASSO.weak(data), data, "map")
     assert "a mode of such weights is one of several" in tree.attrs["notes"]
+
+
+def test_a_grid_without_bounds_is_refused():
+    with pytest.raises(bz.InputError, match="the fields of a grid need bounds"):
+        bz.evidence_grid(RIDGE.weak(bz.example(RIDGE)), over=["tau", "sigma"])

@@ -14,14 +14,7 @@ import scipy
 
 
 class Frozen:
-    """A distribution at fixed parameters, with the methods of SciPy's.
-
-    Parameters
-    ----------
-    dist : scipy.stats.rv_continuous or scipy.stats.rv_discrete
-    *args, **kwds
-        Its shapes, ``loc`` and ``scale``.
-    """
+    """A distribution of SciPy's at fixed shapes, ``loc`` and ``scale``, with its methods."""
 
     def __init__(self, dist: Any, *args: Any, **kwds: Any) -> None:
         self.dist, self.args, self.kwds = dist, args, kwds

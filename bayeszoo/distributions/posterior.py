@@ -86,9 +86,9 @@ def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Poster
         precision = rng.gamma(shape, 1 / rate, size or None)
         return {"mu": rng.normal(mean, (kappa * precision) ** -0.5), "lam": precision}
 
-    def log_density(params: Mapping[str, Any]) -> float:
-        given = frozen.norm(mean, (kappa * params["lam"]) ** -0.5)
-        return float(given.logpdf(params["mu"]) + lam.logpdf(params["lam"]))
+    def log_density(params: Mapping[str, Any]) -> Any:  # leading axes are draws
+        given = frozen.norm(mean, (kappa * np.asarray(params["lam"])) ** -0.5)
+        return given.logpdf(params["mu"]) + lam.logpdf(params["lam"])
 
     return Posterior({"mu": mu, "lam": lam}, draw, log_density)
 

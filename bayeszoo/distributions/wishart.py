@@ -51,13 +51,7 @@ class NormalInverseWishart:
         return Posterior({"mu": self.mu, "Sigma": self.Sigma}, self.rvs, self.logpdf)
 
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw jointly: ``mu`` of shape (*size, D) and ``Sigma`` of shape (*size, D, D).
-
-        Raises
-        ------
-        NumericalError
-            When nu is so near to D - 1 that draws are beyond the largest float.
-        """
+        """Draw jointly: ``mu`` of shape (*size, D) and ``Sigma`` of shape (*size, D, D)."""
         size = (size,) if isinstance(size, int) else tuple(size)
         root = self._matrices.draw_root(self.nu, self.Psi, size, rng)
         z = rng.standard_normal(size + self.m.shape)

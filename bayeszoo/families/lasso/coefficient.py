@@ -26,27 +26,11 @@ class LaplaceGaussian:
     """Distributions with density proportional to exp(-precision / 2 (w - centre)^2 - |w| / scale), elementwise.
 
     The posterior of a coefficient w ~ Laplace(0, scale) whose likelihood is Gaussian: of the one predictor of a
-    regression, or of each where the predictors are orthogonal. Two truncated normals meet at zero.
+    regression, or of each where the predictors are orthogonal. Two truncated normals meet at zero; ``loc`` is added to
+    w. For a predictor x with known noise the precision is sum(x^2) / sigma^2; at 0 the distribution is the prior, and
+    the centre has no meaning. Where data and prior are both known to a millionth of their distance, the digits of their
+    difference are lost: a `NumericalError`.
 
-    Parameters
-    ----------
-    precision, centre : array_like
-        Of the likelihood, and its maximum: for a predictor x with known noise, sum(x^2) / sigma^2 >= 0. At 0 the
-        distribution is the prior, and the centre has no meaning, but is finite.
-    scale : array_like
-        Of the prior, > 0: its mean absolute value, and its standard deviation divided by sqrt(2).
-    loc : array_like
-        What is added to w.
-
-    Raises
-    ------
-    InputError
-        When a parameter is not finite or out of its range, or their product is beyond 1e150.
-    NumericalError
-        When data and prior are both known to a millionth of their distance: the digits of their difference are lost.
-
-    Notes
-    -----
     Hans (2009), Bayesian lasso regression, section 2. With the standard error 1 / sqrt(precision) as the unit, the side
     of zero on which the centre lies has density exp(-s^2 / 2 - t s) in s = |w|, and the other one the same with t of
     its own: t = p - k and t = p + k, where p = 1 / (scale sqrt(precision)) is the prior's slope and k the centre.
@@ -55,7 +39,10 @@ class LaplaceGaussian:
     def __init__(self, precision: Any, centre: Any, scale: Any, loc: Any = 0.0) -> None:
         each = (np.asarray(value, dtype=np.float64) for value in (precision, centre, scale, loc))
         precision, centre, scale, self._loc = np.broadcast_arrays(*each)
-        _refuse(precision, centre, scale)
+        ranges = {"precision must be >= 0": precision >= 0, "centre must be": True, "scale must be > 0": scale > 0}
+        for (rule, inside), value in zip(ranges.items(), (precision, centre, scale), strict=True):
+            if not np.all(np.isfinite(value) & inside):
+                raise InputError(f"{rule} finite" if inside is True else f"{rule} and finite")
         self._sign, self._far_off = np.where(centre < 0, -1.0, 1.0), np.abs(centre)
         with np.errstate(all="ignore"):
             error = 1 / np.sqrt(precision)
@@ -227,12 +214,3 @@ def _ratios(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     small = np.minimum(t, 2.0)
     mean = 1 / _mills(small) - small
     return np.where(t > 2, r, mean), np.where(t > 2, after, (1 / mean - small) / 2)
-
-
-def _refuse(precision: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> None:
-    if not np.all(np.isfinite(precision) & (precision >= 0)):
-        raise InputError("precision must be >= 0 and finite")
-    if not np.all(np.isfinite(centre)):
-        raise InputError("centre must be finite")
-    if not np.all(np.isfinite(scale) & (scale > 0)):
-        raise InputError("scale must be > 0 and finite")

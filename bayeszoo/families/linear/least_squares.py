@@ -173,7 +173,7 @@ def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.nd
         misfit=outside + float(np.sum(np.square(known / stretched))),
         squared_error=outside + float(np.sum(np.square(shrunken))),
         log_det=math.fsum(np.log1p(np.square(s))),
-        rounding=_rounding(s) + _rounding_of(root),
+        rounding=_rounding(s, root),
     )
 
 
@@ -188,16 +188,6 @@ def fitted(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float, 
     rest = outcome - u @ known
     rest = rest - u @ (u.T @ rest)
     return (v.T @ (known / s)) / size, float(np.sum(np.square(rest))), len(s)
-
-
-def unique(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the least-squares solution and its squared error, or raise `NumericalError` when there are several."""
-    theta, squared_error, rank = fitted(design, outcome)
-    if rank < len(theta):
-        raise NumericalError(
-            f"no unique maximum-likelihood estimate: the data identify {rank} of {len(theta)} combinations of weights"
-        )
-    return theta, squared_error
 
 
 def gaussian(name: str, solution: Solution) -> Posterior:
@@ -244,15 +234,15 @@ def covariance_root(label: str, value: Any, size: int) -> np.ndarray:
     return np.asarray(np.linalg.cholesky(matrix) if matrix.ndim else math.sqrt(matrix) * np.eye(size))
 
 
-def _rounding(s: np.ndarray) -> float:
-    """Return how far the errors of singular values, all of the size of the largest's, can move the log determinant."""
-    error = 8 * np.finfo(np.float64).eps * np.max(s, initial=0.0)
-    return math.fsum(2 * s * error / (1 + np.square(s)))
+def _rounding(s: np.ndarray, root: np.ndarray) -> float:
+    """Return how far rounding can move the log determinant, and by which share a variance.
 
-
-def _rounding_of(root: np.ndarray) -> float:
-    """Return the share by which the rounding of a covariance matrix, given by its root, can change a variance."""
-    if np.count_nonzero(root) == len(root):  # independent entries
-        return 0.0
+    The errors of singular values are all of the size of the largest's. Those of a prior covariance matrix, of which the
+    root is known, matter where its entries are not independent.
+    """
+    eps = np.finfo(np.float64).eps
+    of_values = math.fsum(2 * s * (8 * eps * np.max(s, initial=0.0)) / (1 + np.square(s)))
+    if np.count_nonzero(root) == len(root):
+        return of_values
     correlated = root / np.sqrt(np.sum(np.square(root), axis=1))[:, None]
-    return float(np.finfo(np.float64).eps * np.linalg.cond(correlated) ** 2)
+    return of_values + float(eps * np.linalg.cond(correlated) ** 2)

@@ -13,9 +13,9 @@ import scipy
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example, read
 from bayeszoo.data.table.table import shown
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.identified import identify
-from bayeszoo.families.linear.least_squares import Solution, fitted, unique
+from bayeszoo.families.linear.least_squares import Solution, fitted
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Axes, Values
@@ -238,7 +238,10 @@ class LinearModel(Observable, family=True):
 
     def least_squares(self, stats: FactoredMoments) -> tuple[np.ndarray, float]:
         """Return the unique least-squares estimate in the user's units, and its squared error: 0 where but rounding."""
-        theta, squared_error = unique(*self.equations(stats))
+        theta, squared_error, rank = fitted(*self.equations(stats))
+        if rank < len(theta):
+            identified = f"the data identify {rank} of {len(theta)} combinations of weights"
+            raise NumericalError(f"no unique maximum-likelihood estimate: {identified}")
         noise = 1e-20 * float(np.sum(np.square(stats.root[:, -1])))
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
 

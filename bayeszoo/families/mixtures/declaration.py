@@ -12,15 +12,7 @@ from bayeszoo.likelihoods.inverse_wishart import InverseWishart
 
 
 def covariances_of(components: GaussianComponents, dims: Any = None) -> Any:
-    """Declare ``covariances`` by their prior, and return the K matrices that they stand for, (K, D, D).
-
-    Parameters
-    ----------
-    components : GaussianComponents
-        The prior.
-    dims : tuple of str, optional
-        Names of the axes of ``covariances``, which may be fewer than those of the matrices.
-    """
+    """Declare ``covariances`` by their prior, and return the K matrices (K, D, D) that they stand for."""
     K, nu, psi = components.count, np.float64(components.nu), components.psi
     if components.kind == "full":
         return InverseWishart("covariances", nu, psi, K, dims=dims)

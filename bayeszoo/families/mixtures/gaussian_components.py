@@ -256,14 +256,6 @@ class GaussianComponents:
         of_means = (d * (ratio - 1 - np.log(ratio)) + self.kappa * squares) / 2
         return float(np.sum(of_means) + np.sum(structure.divergence(hyper.nu, hyper.psi, self.nu, self.psi)))
 
-    def log_marginal(self, n: np.ndarray, growth: np.ndarray) -> np.ndarray:
-        """Log density of ``n`` (..., G) rows of G groups, which add ``growth`` (..., G, *shape) to psi: (...,)."""
-        together = growth.sum(axis=-1 - len(self.structure.shape)) if self.tied else growth
-        rows = n.sum(axis=-1) if self.tied else n
-        of_means = -self.columns / 2 * (n * math.log(math.pi) + np.log1p(n / self.kappa))
-        ratio = self.structure.log_ratio(self.nu, self.psi, rows, together)
-        return np.asarray(ratio + of_means.sum(axis=-1) if self.tied else np.sum(ratio + of_means, axis=-1))
-
     def log_evidence(self, Y: np.ndarray, assignments: np.ndarray) -> np.ndarray:
         """Log density of rows (N, D) given their components (A, N), parameters integrated out, shape (A,).
 
@@ -272,10 +264,12 @@ class GaussianComponents:
         sets = assignments[:, None, :] == np.arange(self.count)[:, None]
         different, which = distinct(sets.reshape(math.prod(sets.shape[:2]), len(Y)))
         which, stats = which.reshape(sets.shape[:2]), self.moments(different.T.astype(np.float64), Y)
-        growth = self.growth(stats)
+        n, growth = stats.n, self.growth(stats)
+        of_means = -self.columns / 2 * (n * math.log(math.pi) + np.log1p(n / self.kappa))
         if self.tied:
-            return self.log_marginal(stats.n[which], growth[which])
-        return self.log_marginal(stats.n[:, None], growth[:, None])[which].sum(axis=-1)
+            n, growth = n[which].sum(axis=-1), growth[which].sum(axis=1)
+            return self.structure.log_ratio(self.nu, self.psi, n, growth) + of_means[which].sum(axis=-1)
+        return np.asarray((self.structure.log_ratio(self.nu, self.psi, n, growth) + of_means)[which].sum(axis=-1))
 
     def posterior(self, hyper: Hyper) -> Posterior:
         """Return the distribution of means and covariances."""

@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior, normal_gamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
@@ -89,9 +88,7 @@ class MeanPrecision:
 
     def logpdf(self, params: Mapping[str, Any]) -> Any:
         """Joint log density; leading axes are draws."""
-        mu, lam = (np.asarray(params[name], dtype=np.float64) for name in ("mu", "lam"))
-        of_lam = frozen.gamma(self.shape, scale=1 / self.rate).logpdf(lam)
-        return of_lam + frozen.norm(self.mean, (self.kappa * lam) ** -0.5).logpdf(mu)
+        return self.posterior().logpdf(params)
 
     def posterior(self) -> Posterior:
         """Return it with its marginals and draws."""

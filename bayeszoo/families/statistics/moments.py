@@ -62,8 +62,10 @@ class Moments(Stats):
             return type(self)(0.0, 0 * self.mean, 0 * self.scatter, 0 * self.mean, log_coefficient=coefficient)
         shift = self._to(other) * (self.n / n)  # of the data taken away against those that remain
         scatter = self.scatter - other.scatter - np.multiply.outer(shift, shift) * (n * other.n / self.n)
+        below = np.minimum(np.diagonal(scatter) if np.ndim(scatter) else scatter, 0.0)  # by rounding
+        scatter = scatter - (np.diag(below) if np.ndim(scatter) else below)
         mean, rest = two_sum(self.mean, self.rest - shift * (other.n / self.n))
-        return type(self)(n, mean, _not_negative(scatter), rest, log_coefficient=coefficient)
+        return type(self)(n, mean, scatter, rest, log_coefficient=coefficient)
 
     def _to(self, other: Self) -> Any:
         """Return the mean of others less this one."""
@@ -99,14 +101,6 @@ def two_sum(large: Any, small: Any) -> tuple[Any, Any]:
     total = large + small
     added = total - large
     return total, (large - (total - added)) + (small - added)
-
-
-def _not_negative(scatter: Any) -> Any:
-    """Undo what rounding takes below zero on the diagonal."""
-    if np.ndim(scatter) == 0:
-        return max(scatter, 0.0)
-    below = np.minimum(np.diagonal(scatter), 0.0)
-    return scatter - np.diag(below)
 
 
 def gaussian_peak(stats: Moments, sigma: float) -> float:

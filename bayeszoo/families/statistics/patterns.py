@@ -111,11 +111,6 @@ class Patterns(Stats):
         return float(self.n.sum())
 
     @property
-    def numbers(self) -> float:
-        """How many numbers were observed."""
-        return float(self.n @ self.observed.sum(axis=1))
-
-    @property
     def is_complete(self) -> bool:
         """Whether no number is missing."""
         return bool(self.observed.all())
