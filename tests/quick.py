@@ -1,8 +1,12 @@
 """Which cases of a test `make test` runs (`make test-all` runs the slow ones too), and how bugs are seeded."""
 
 from dataclasses import make_dataclass
+from pathlib import Path
 
 import pytest
+
+from bayeszoo import models
+from bayeszoo.model.find import find
 
 
 def quick_first(cases, count=1):
@@ -62,3 +66,17 @@ def base_of(bug):
 def named(value):
     """Return the name of a class or a function in the id of a test."""
     return value if isinstance(value, str) else getattr(value, "__name__", None)
+
+
+def zoo_with(folder, autouse=True):
+    """Return a fixture that puts the models of a folder of tests into the zoo."""
+
+    @pytest.fixture(scope="module", autouse=autouse)
+    def more_models():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(models, "__path__", [str(Path(__file__).parent / folder), *models.__path__])
+            find.cache_clear()
+            yield
+        find.cache_clear()
+
+    return more_models

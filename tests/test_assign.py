@@ -2,13 +2,11 @@
 
 import math
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo import models
 from bayeszoo.answers.assign import Assignments, Latents, assign, assignments
 from bayeszoo.data.inputs import Real
 from bayeszoo.data.read import Data
@@ -18,21 +16,12 @@ from bayeszoo.inference.labels import align
 from bayeszoo.inference.labels.align import in_chunks
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model import find as zoo
 from bayeszoo.results.assemble import assemble
+from tests.quick import zoo_with
 
 module = sys.modules["bayeszoo.answers.assign"]  # the package may export a function of that name
-LATENT = Path(__file__).parent / "latent_models"
+latent_models = zoo_with("latent_models")
 Y = np.array([0, 1, 4, 5, 12, 30])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def latent_models():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "__path__", [str(LATENT), *models.__path__])
-        zoo.find.cache_clear()
-        yield
-    zoo.find.cache_clear()
 
 
 def poisson(K=2):

@@ -239,26 +239,9 @@ def plug_in(*bases):
     return make_dataclass(name, typed, bases=bases, namespace=own, frozen=True)
 
 
-PLUG_INS = [
-    plug_in(*bases)
-    for bases in (
-        (Observable,),
-        (Sufficient,),
-        (ClosedForm,),
-        (Predictive,),
-        (Conjugate,),
-        (PointEstimates,),
-        (EM,),
-        (Variational,),
-        (EM, Variational),
-        (Stochastic,),
-        (Latent,),
-        (Enumerable,),
-        (Collapsed,),
-        (Symmetric,),
-        (Latent, Symmetric),
-    )
-]
+CLOSED = [(Observable,), (Sufficient,), (ClosedForm,), (Predictive,), (Conjugate,), (PointEstimates,)]
+LATENT = [(EM,), (Variational,), (EM, Variational), (Stochastic,), (Latent,), (Enumerable,), (Collapsed,)]
+PLUG_INS = [plug_in(*bases) for bases in (*CLOSED, *LATENT, (Symmetric,), (Latent, Symmetric))]
 
 
 def slow_if_compiled(kind, method):

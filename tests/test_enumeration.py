@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -10,27 +10,15 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import bayeszoo as bz
-from bayeszoo import models
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import passed
-from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.methods import enumeration
 from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior, most_rows, run
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model import find as zoo
-from bayeszoo.results.assemble import assemble
+from tests.quick import zoo_with
 
-LATENT = Path(__file__).parent / "latent_models"
+latent_models = zoo_with("latent_models")
 Y = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def latent_models():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "__path__", [str(LATENT), *models.__path__])
-        zoo.find.cache_clear()
-        yield
-    zoo.find.cache_clear()
 
 
 def bernoulli(*fields):
@@ -102,10 +90,8 @@ def test_a_wrong_density_of_an_assignment_is_seen_by_the_integral():
             each = stats.betabinom.logpmf(yes, n[..., None].astype(int), self.a, self.b)
             return each.sum(axis=(1, 2)) - assignments.shape[1] * math.log(self.K)
 
-    model = bernoulli(2, 1, 1, 1)
-    assert (
-        abs(Enumeration.of(Flat(2, 1, 1, 1), columns(Y)).log_evidence - math.log(Quadrature(model, Y).evidence)) > 0.1
-    )
+    exact = math.log(Quadrature(bernoulli(2, 1, 1, 1), Y).evidence)
+    assert abs(Enumeration.of(Flat(2, 1, 1, 1), columns(Y)).log_evidence - exact) > 0.1
 
 
 def loop(model, y):
@@ -157,13 +143,9 @@ def test_the_evidence_of_all_data_sets_sums_to_one():
 
 def test_the_evidence_is_the_sum_of_one_step_predictions():
     model, y = poisson(2, 0.5, 1.5, 0.3), [3, 0, 8, 1, 7, 2]
-    steps = [
-        Enumeration.of(model, counts(*y[:i])).log_predictive(counts(y[i]))[0]
-        if i
-        else Enumeration.of(model, counts(*y[:1])).log_evidence
-        for i in range(len(y))
-    ]
-    assert Enumeration.of(model, counts(*y)).log_evidence == pytest.approx(sum(steps), rel=1e-12)
+    steps = [Enumeration.of(model, counts(*y[:i])).log_predictive(counts(y[i]))[0] for i in range(1, len(y))]
+    first, whole = (Enumeration.of(model, counts(*y[:n])).log_evidence for n in (1, len(y)))
+    assert whole == pytest.approx(first + sum(steps), rel=1e-12)
 
 
 def test_one_component_is_the_conjugate_family_of_any_number_of_rows():
@@ -194,19 +176,13 @@ def test_no_rows_have_evidence_one_and_the_prior(K):
 
 def largest_z(model, draws, exact):
     w, p = draws["weights"][..., 0], np.moveaxis(draws["p"], (-2, -1), (0, 1))
-    quantities = {
-        "weights": (w**2 + (1 - w) ** 2, exact.w**2 + (1 - exact.w) ** 2),
-        "predictive": (w * p[0, 0] + (1 - w) * p[1, 0], exact.w * exact.p[0, 0] + (1 - exact.w) * exact.p[1, 0]),
-        "spread": (
-            w * p[0, 0] ** 2 + (1 - w) * p[1, 0] ** 2,
-            exact.w * exact.p[0, 0] ** 2 + (1 - exact.w) * exact.p[1, 0] ** 2,
-        ),
-        "label": (w, exact.w),
-    }
-    errors = [
-        (mine.mean() - exact.mean(law)) / (mine.std() / math.sqrt(mine.size)) for mine, law in quantities.values()
-    ]
-    return np.max(np.abs(errors))
+    pairs = zip(label_free(w, p[:, 0]), label_free(exact.w, exact.p[:, 0]), strict=True)
+    return max(abs(mine.mean() - exact.mean(law)) / (mine.std() / math.sqrt(mine.size)) for mine, law in pairs)
+
+
+def label_free(w, p):
+    """Return what the weights and the probabilities of the components say whatever their order, and a weight."""
+    return w**2 + (1 - w) ** 2, w * p[0] + (1 - w) * p[1], w * p[0] ** 2 + (1 - w) * p[1] ** 2, w
 
 
 def test_draws_are_those_of_the_posterior():
@@ -227,30 +203,27 @@ def test_draws_are_those_of_the_posterior():
 
 def test_draws_by_a_wrong_rule_are_seen():
     model = bernoulli(2, 2, 1, 3)
-    exact = Quadrature(model, Y[:, :1])
 
-    class Uniform(Enumeration):
-        """Every assignment is as probable as any other."""
-
+    class EveryAssignmentAlike(Enumeration):
         @property
         def probabilities(self):
             return np.full(len(self.log_joint), 1 / len(self.log_joint))
 
-    class OtherRows(type(model)):
-        """The assignment is read in the other order."""
-
+    class RowsInAnotherOrder(type(model)):
         def posterior_given(self, assignment, data):
             return super().posterior_given(assignment[::-1], data)
 
-    made = [Uniform.of(model, columns(Y[:, :1])), Enumeration.of(OtherRows(2, 2, 1, 3), columns(Y[:, :1]))]
-    for wrong in made:
-        assert largest_z(model, wrong.draw((4, 5000), np.random.default_rng(3)), exact) > 6
+    wrong = (
+        EveryAssignmentAlike.of(model, columns(Y[:, :1])),
+        Enumeration.of(RowsInAnotherOrder(2, 2, 1, 3), columns(Y[:, :1])),
+    )
+    exact = Quadrature(model, Y[:, :1])
+    assert all(largest_z(model, one.draw((4, 5000), np.random.default_rng(3)), exact) > 6 for one in wrong)
 
 
 def test_a_fit_is_stored_as_an_exact_one():
     model = poisson(2, 1.0, 1.0, 0.2)
-    problem = Problem(model, bz.read(model, [0, 1, 8, 9, 7]), np.random.default_rng(0))
-    tree = assemble(problem, run(problem), {"method": "enumerate", "kind": "exact", "seed": 0}, {})
+    tree = bz.fit(model, [0, 1, 8, 9, 7], "enumerate", seed=0)
     assert tree.attrs["status"] == "ok"
     assert tree["posterior"]["rates"].dims == ("chain", "draw", "component")
     assert tree["posterior"]["rates"].sizes["draw"] == 1000
@@ -330,12 +303,7 @@ def test_probabilities_that_do_not_add_up_fail_the_gate():
 
 def test_progress_ends_at_the_number_of_assignments(monkeypatch):
     monkeypatch.setattr(enumeration, "_CELLS", 64)
-    told = []
-
-    class Told(Reporter):
-        def progress(self, what, done, total):
-            told.append((what, done, total))
-
-    Enumeration.of(poisson(), counts(*range(7)), Told())
-    assert told[-1] == ("assignments", 128, 128)
-    assert len(told) > 3
+    reporter = Mock()
+    Enumeration.of(poisson(), counts(*range(7)), reporter)
+    assert reporter.progress.call_args.args == ("assignments", 128, 128)
+    assert reporter.progress.call_count > 3

@@ -47,13 +47,7 @@ def test_a_fit_of_a_tiny_corpus_passes_the_gate(tree):
     assert tree.attrs["kind"] == "sampled"
     assert tree["posterior"]["topics"].dims == ("chain", "draw", "topic", "word")
     assert tree["posterior"]["proportions"].shape == (4, 500, 3, 2)
-    assert Fit(tree).facts | {"label_stability": 0, "components_withheld": 0} == {
-        "attempts": 1,
-        "tune": 1000,
-        "thin": 10,
-        "label_stability": 0,
-        "components_withheld": 0,
-    }
+    assert {"attempts": 1, "tune": 1000, "thin": 10}.items() <= Fit(tree).facts.items()
 
 
 def test_a_fit_agrees_with_enumeration(tree):

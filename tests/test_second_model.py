@@ -225,12 +225,15 @@ def test_two_models_of_one_name_are_refused(install, run, name):
 
 
 def test_a_plug_in_must_be_the_model_that_it_is_offered_as(install):
-    points = {"my_coin": "their_module:TheirCoin", "not_a_model": "json:dumps"}
+    points = {"my_coin": "their_module:TheirCoin", "not_a_model": "json:dumps", "halfway": "bayeszoo.model:ClosedForm"}
     install("theirs", points, {"their_module": plugin_source()})
-    with pytest.raises(bz.InputError, match="TheirCoin is called 'their_coin', but is offered as 'my_coin'"):
-        bz.find("my_coin")
-    with pytest.raises(bz.InputError, match="the plug-in 'not_a_model' is not a bayeszoo Model"):
-        bz.find("not_a_model")
+    for name, message in {
+        "my_coin": "TheirCoin is called 'their_coin', but is offered as 'my_coin'",
+        "not_a_model": "the plug-in 'not_a_model' is not a bayeszoo Model",
+        "halfway": "ClosedForm lacks compressed, declare, log_evidence, posterior, simulate, statistics",
+    }.items():
+        with pytest.raises(bz.InputError, match=message):
+            bz.find(name)
 
 
 def test_files_in_the_current_folder_are_never_imported(tmp_path):

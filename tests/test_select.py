@@ -1,6 +1,5 @@
 """Selection against SciPy: evidences, penalties, leave-one-out by refitting, and what must be withheld."""
 
-import importlib
 import json
 import math
 import subprocess
@@ -15,8 +14,8 @@ import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
 from bayeszoo.cli.app import main
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model import find as zoo
 from bayeszoo.results.stored import Fit
+from tests.quick import zoo_with
 
 COIN = bz.find("beta_bernoulli")
 FLIPS = [1, 0, 1, 1, 0, 1, 1, 1]
@@ -24,14 +23,7 @@ Y = [1.3, -0.4, 0.8, 2.1, 0.2, 1.7, 0.9, -1.1, 0.5, 1.4, 1.0, 0.1]
 UNDEFINED = "log evidence is undefined under a flat prior (mu, sigma)"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def bad_models():
-    models = importlib.import_module(zoo.GROUP)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "__path__", [*models.__path__, str(Path(__file__).parent / "bad_models")])
-        zoo.find.cache_clear()
-        yield
-    zoo.find.cache_clear()
+bad_models = zoo_with("bad_models")
 
 
 @pytest.fixture(scope="module")

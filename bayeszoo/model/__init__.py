@@ -24,33 +24,7 @@ from bayeszoo.model.capabilities import (
 )
 from bayeszoo.model.fields import covariance, plain, positive, real, whole
 
-__all__ = [
-    "EM",
-    "Axes",
-    "Chain",
-    "ClosedForm",
-    "Collapsed",
-    "Conjugate",
-    "Coordinates",
-    "Enumerable",
-    "Example",
-    "Expectation",
-    "FoldIn",
-    "Latent",
-    "Model",
-    "Observable",
-    "PointEstimates",
-    "Posterior",
-    "Predictive",
-    "Stats",
-    "Stochastic",
-    "Sufficient",
-    "Symmetric",
-    "Values",
-    "Variational",
-    "covariance",
-    "plain",
-    "positive",
-    "real",
-    "whole",
-]
+__all__ = ["Axes", "Chain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
+__all__ += ["EM", "ClosedForm", "Collapsed", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
+__all__ += ["PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ += ["covariance", "plain", "positive", "real", "whole"]

@@ -37,12 +37,13 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     """Put what a method found into the groups and attributes of DESIGN section 3."""
     model = problem.model
     found = labelled(model, outcome.draws, problem.given, how["kind"])
-    groups = {} if found is None else _of_labels(model, outcome.draws, problem.given, found)
-    outcome = outcome if found is None else _relabelled(outcome, found)
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
-    axis = model.exchangeable() if isinstance(model, Symmetric) else None
-    axes = {**dims, "permutation": (str(axis),), "sign": (str(axis),)}
-    groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in groups.items()}
+    groups = {}
+    if found is not None and isinstance(model, Symmetric):
+        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable()),))}
+        of_labels = _of_labels(model, outcome.draws, problem.given, found)
+        groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
+        outcome = _relabelled(outcome, found)
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
@@ -68,7 +69,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     return tree
 
 
-def _of_labels(model: Any, draws: Mapping[str, np.ndarray], data: Any, found: Labelled) -> dict[str, Any]:
+def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, found: Labelled) -> dict[str, Any]:
     """Return the groups of a model whose labels mean nothing: draws as they came, the permutations, what is free."""
     return {
         "unaligned": draws,

@@ -126,7 +126,7 @@ def _outcome(fit: Fit) -> np.ndarray:
     return np.asarray(fit.model.inputs.outcome(fit.data))
 
 
-def _observable(fit: Fit) -> Any:
+def _observable(fit: Fit) -> Observable:
     """Return the model, which says how each row is distributed given the parameters."""
     if not isinstance(fit.model, Observable):
         raise NoGroup(f"the rows of {fit.model.name} are not independent given the parameters")
@@ -173,7 +173,9 @@ def _predictive(fit: Fit, group: str) -> xr.Dataset:
     return _of_rows(fit, _by_chain(draws, lambda params: replicates(model, params, fit.data, outcome, rng)))
 
 
-def replicates(model: Any, params: Values, data: Values, outcome: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def replicates(
+    model: Observable, params: Values, data: Values, outcome: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Draw the outcome of each row once for each draw of the parameters, shape (draws, *outcome.shape)."""
     likelihood = model.likelihood(params, data)
     if isinstance(likelihood, Categorical):  # which draws an indicator of each category

@@ -13,7 +13,7 @@ from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import match, permute
 from bayeszoo.inference.labels.symmetry import FEW, is_symmetric, mean_responsibilities
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Symmetric
+from bayeszoo.model.capabilities import Latent, Symmetric
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import best_of_components
 
@@ -54,14 +54,16 @@ def _matched(trees: list[Any]) -> list[Any]:
     first = best_of_components(trees)
     if len(trees) < 2 or not is_symmetric(model := Fit(first).model):
         return trees
+    if not model.signed and not isinstance(model, Latent):  # nothing says which component a row is of
+        return trees
     turn = _turn_of_factors(model, first) if model.signed else _turn_of_rows(model, first)
     return [tree if tree is first else turn(tree) for tree in trees]
 
 
-def _turn_of_rows(model: Any, first: Any) -> Callable[[Any], Any]:
+def _turn_of_rows(model: Symmetric, first: Any) -> Callable[[Any], Any]:
     """Return what numbers the components of a fit as those of the first, by the rows that they hold."""
     data = cast(Any, Fit(first).given)
-    reference = mean_responsibilities(model, Fit(first).draws(), data)
+    reference = mean_responsibilities(cast(Latent, model), Fit(first).draws(), data)
 
     def turn(tree: Any) -> Any:
         draws = Fit(tree).draws()
@@ -72,7 +74,7 @@ def _turn_of_rows(model: Any, first: Any) -> Callable[[Any], Any]:
     return turn
 
 
-def _turn_of_factors(model: Any, first: Any) -> Callable[[Any], Any]:
+def _turn_of_factors(model: Symmetric, first: Any) -> Callable[[Any], Any]:
     """Return what gives the factors of a fit the order and the signs of those of the first."""
     name = model.signed[0]
     reference = Fit(first).draws()[name].mean(axis=(0, 1))

@@ -55,14 +55,14 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
 def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
     """Name the quantities whose entries are listed: closed forms cost nothing, of others there must be few."""
     closed = tree.attrs["kind"] == "exact"
-    return [name for name, values in _draws(tree, group) if closed or values[0, 0].size <= MOST_LISTED]
+    return [name for name, values in Fit(tree).draws(group).items() if closed or values[0, 0].size <= MOST_LISTED]
 
 
 def not_listed(tree: xr.DataTree) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the quantities whose entries are not listed."""
     groups = ("posterior", "derived")
     kept = {name for group in groups for name in listed(tree, group)}
-    return {name: v.shape[2:] for group in groups for name, v in _draws(tree, group) if name not in kept}
+    return {name: v.shape[2:] for group in groups for name, v in Fit(tree).draws(group).items() if name not in kept}
 
 
 def _summarized(
@@ -71,7 +71,7 @@ def _summarized(
     kind, summaries = tree.attrs["kind"], {}
     exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
     fit = Fit(tree)
-    for name, values in _draws(tree, group):
+    for name, values in fit.draws(group).items():
         if names is not None and name not in names:
             continue
         closed = _closed_form(exact[name]) if name in exact else None
@@ -113,12 +113,6 @@ def _moments_that_exist(
         if value is not None and key in ("mean", "sd", "mcse_mean", "mcse_sd")
     }
     return {**found, **withheld}
-
-
-def _draws(tree: xr.DataTree, group: str) -> Iterator[tuple[str, np.ndarray]]:
-    if group in tree.children:
-        for name, variable in tree[group].to_dataset().data_vars.items():
-            yield str(name), variable.transpose("chain", "draw", ...).to_numpy()
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -254,13 +248,12 @@ def failures_of(tree: xr.DataTree) -> list[str]:
         tree.attrs["status"]
     )
     gate = Fit(tree).checks
-    failed = [_failure(name, check) for name, check in gate.items() if not check["passed"]]
+    failed = []
+    for name, check in gate.items():
+        if not check["passed"]:
+            value = "not checked" if check["value"] is None else check["value"]
+            failed.append(f"{name}: {value if isinstance(value, str) else f'{value:.4g}'} (must be {check['limit']})")
     return [f"estimates are withheld: {reason}", *failed] if reason else failed
-
-
-def _failure(name: str, check: Mapping[str, Any]) -> str:
-    found = "not checked" if check["value"] is None else check["value"]
-    return f"{name}: {found if isinstance(found, str) else format(found, '.4g')} (must be {check['limit']})"
 
 
 _RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}

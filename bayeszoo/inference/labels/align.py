@@ -17,8 +17,8 @@ import scipy
 
 from bayeszoo.data.inputs import Series
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Latent, rows_have_parameters
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Latent, Symmetric, rows_have_parameters
 
 MAX_ROWS = 1000
 """Rows that are looked at; of more, as many are chosen."""
@@ -66,7 +66,7 @@ def align(model: Any, params: Values, data: Values) -> Alignment:
     return Alignment(permutations.reshape(*shape, K), q.T, _stability(p, permutations, q))
 
 
-def permute(model: Any, params: Values, permutations: np.ndarray) -> dict[str, Any]:
+def permute(model: Symmetric, params: Values, permutations: np.ndarray) -> dict[str, Any]:
     """Relabel each draw by permutations (*leading, K): the same numbers, bit for bit, in another order.
 
     The axis that the model names as exchangeable, and the one with ``_2``, are permuted wherever ``dims`` has them.
@@ -95,7 +95,7 @@ def match(model: Any, params: Values, responsibilities: np.ndarray, data: Values
     return _nearest(p, responsibilities.T)[0][0]
 
 
-def _permuted(model: Any, name: str, values: Any, axis: str, permutations: np.ndarray) -> np.ndarray:
+def _permuted(model: Model, name: str, values: Any, axis: str, permutations: np.ndarray) -> np.ndarray:
     leading, made = permutations.ndim - 1, np.asarray(values)
     for i, own in enumerate(model.dims.get(name, ())):
         if own in (axis, f"{axis}_2"):

@@ -16,6 +16,7 @@ import scipy
 
 from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Symmetric
 
 _STARTS = 10
 _START_DRAWS = 400
@@ -67,13 +68,13 @@ def nearest(loadings: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np
     return permutations, np.where(chosen < 0, -1.0, 1.0)
 
 
-def turned(model: Any, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
+def turned(model: Symmetric, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
     """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
     return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}
 
 
-def undone(model: Any, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
+def undone(model: Symmetric, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
     """Undo `turned`: the same numbers, bit for bit."""
     upright = {**params, **{name: params[name] * signs[..., None, :] for name in model.signed}}
     return permute(model, upright, inverse(permutations))
