@@ -162,3 +162,27 @@ def test_no_fact_of_a_fit_that_failed_gives_the_elbo_away(coin):
     failed = coin.copy()
     failed.attrs |= {"status": "not converged", "facts": '{"elbo": -1.5, "maxima": [-1.5, -2.0], "restarts": 2}'}
     assert document(failed)["facts"] == {"maxima": [None, None], "restarts": 2}
+
+
+# Closed forms at the ends of what a double can hold
+
+
+ENDS = {
+    "small alpha": (bz.find("dirichlet_multinomial")(alpha=1e-3), ["a", "a", "b"], {"categories": "a,b,c"}),
+    "large counts": (bz.find("dirichlet_multinomial")(), {"a": [10**12], "b": [5], "c": [0]}, {}),
+    "chain": (bz.find("markov_chain")(alpha=1e-3), list("aababab"), {"symbols": "a,b,c"}),
+}
+
+
+@pytest.mark.parametrize(("model", "rows", "options"), ENDS.values(), ids=ENDS)
+def test_a_quantile_beyond_the_doubles_withholds_nothing(model, rows, options):
+    tree = bz.fit(model, bz.read(model, rows, **options), method="exact", seed=1)
+    assert tree.attrs["status"] == "ok"
+    name = next(iter(tree["exact"].data_vars))
+    quantile = tree["exact"][name].sel(statistic="q025").to_numpy()
+    assert np.all((quantile == 0) | (quantile > 1e-307))
+
+
+def test_an_interval_finer_than_the_doubles_is_withheld():
+    tree = bz.fit(GaussianMean(m0=1e15), 1e15 + np.array([1.0, 2.0, -1.0]), method="exact", seed=1)
+    assert tree.attrs["status"] == "not converged"

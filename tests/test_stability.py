@@ -255,7 +255,7 @@ def test_awkward_data_give_numbers_or_a_reason(which, method):
             assert not np.isnan(draws).any()
             if method in ("exact", "laplace", "advi"):  # where the posterior is
                 middle = np.median(draws, axis=(0, 1))
-                assert np.all(marginal.ppf(1e-6) <= middle)
+                assert np.all(marginal.ppf(1e-6) <= np.maximum(middle, np.finfo(np.float64).tiny))  # where SciPy stops
                 assert np.all(middle <= marginal.ppf(1 - 1e-6))
 
 
@@ -267,15 +267,12 @@ def fit_or_reason(model, data, method):
         return str(error)
 
 
-def test_most_awkward_data_have_their_exact_answer():
-    """The reasons above are not given away: of 17, the exact answer is withheld only where SciPy's quantiles fail."""
-    withheld = set()
-    for which, (model, data) in AWKWARD.items():
-        rows = bz.read(model, data)
-        made = model.weak(rows) if isinstance(model, type) else model
-        if bz.fit(made, rows, "exact", seed=1).attrs["status"] != "ok":
-            withheld.add(which)
-    assert withheld == {"one category seen, weakly", "a trillion of one category"}
+@pytest.mark.parametrize("which", AWKWARD)
+def test_awkward_data_have_their_exact_answer(which):
+    model, data = AWKWARD[which]
+    rows = bz.read(model, data)
+    made = model.weak(rows) if isinstance(model, type) else model
+    assert bz.fit(made, rows, "exact", seed=1).attrs["status"] == "ok"
 
 
 @pytest.mark.parametrize("size", [30.0, 200.0])

@@ -139,13 +139,19 @@ def _exact(
     """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
     arrays = {}
     for name, marginal in marginals.items():
-        values = [marginal.mean(), marginal.std(), *(marginal.ppf(q) for q in QUANTILES.values())]
+        values = [marginal.mean(), marginal.std(), *(_quantile(marginal, q) for q in QUANTILES.values())]
         arrays[name] = np.array(values, dtype=np.float64)
     dataset = _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
     dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
     if stats.log_coefficient:  # single observations have one order only
         dataset.attrs["log_evidence_counts"] = float(model.log_evidence_counts(stats))
     return dataset
+
+
+def _quantile(marginal: Any, q: float) -> np.ndarray:
+    """Return a quantile: 0 where SciPy stops at the smallest double with all its digits."""
+    found = np.asarray(marginal.ppf(q))
+    return np.where(np.abs(found) <= np.finfo(np.float64).tiny, 0.0, found)
 
 
 def _provenance(
