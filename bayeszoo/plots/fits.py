@@ -18,35 +18,12 @@ from bayeszoo.comparison.compare import names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.diagnostics import relative_efficiency
 from bayeszoo.foundation.gate import k_hat_limit
+from bayeszoo.plots import drawable as choice
 from bayeszoo.plots import style as pictures
-from bayeszoo.plots.drawable import (
-    EXACT,
-    MODE,
-    at_modes,
-    colours,
-    drawable,
-    lines,
-    listed,
-    one_of_each,
-    same_model,
-    that_have,
-    trusted,
-    with_draws,
-    withheld,
-)
+from bayeszoo.plots.drawable import EXACT, MODE
+from bayeszoo.results import quantities as scalars
 from bayeszoo.results.groups import extend
 from bayeszoo.results.matched import matched
-from bayeszoo.results.quantities import (
-    GROUPS,
-    draws_of,
-    exact_densities,
-    finite,
-    free_of_labels,
-    labels,
-    measurable,
-    modes,
-    varying,
-)
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -125,7 +102,7 @@ def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
     Parameters and errors are those of `trace`; by default there are at most five quantities.
     """
-    chosen = labels(tree, free_of_labels(tree))[:5] if quantities is None else quantities
+    chosen = scalars.labels(tree, scalars.free_of_labels(tree))[:5] if quantities is None else quantities
     visuals = {"divergence": {"color": MODE}, "scatter": {"alpha": 0.15}} | options.pop("visuals", {})
     return _arviz().plot_pair(_chains(tree, chosen), visuals=visuals, **_named(options))
 
@@ -195,23 +172,22 @@ def posterior(
     InputError
         When the fits are of different data, or there is no such quantity.
     """
-    trees = trusted(listed(fits))
-    drawn = with_draws(trees)
+    trees = choice.trusted(choice.listed(fits))
+    drawn = choice.with_draws(trees)
     if not drawn:
         raise InputError("none of the fits has draws", hint="a point estimate has no density")
     named = dict(zip(map(id, trees), names_of(trees), strict=True))
-    chosen = varying(drawn[0], labels(drawn[0]))[:MOST] if quantities is None else list(quantities)
-    is_one = same_model(trees)
-    curves = exact_densities(drawn[0], chosen) if exact and is_one else None
+    chosen = scalars.varying(drawn[0], scalars.labels(drawn[0]))[:MOST] if quantities is None else list(quantities)
+    is_one = choice.same_model(trees)
+    curves = scalars.exact_densities(drawn[0], chosen) if exact and is_one else None
     entries: list[Entry] = []
     collection: Any = None
-    for tree, colour in zip(drawn, colours(drawn), strict=True):
+    for tree, colour in zip(drawn, choice.colours(drawn), strict=True):
         look = {"color": colour, "width": 2.0}
         quiet = {"credible_interval": False, "point_estimate": False, "point_estimate_text": False}
         quiet |= {} if collection is None else {"title": False}
-        collection = _arviz().plot_dist(
-            draws_of(tree, chosen), visuals={"dist": look, **quiet}, plot_collection=collection, **_panels(options)
-        )
+        looks = {"visuals": {"dist": look, **quiet}, **_panels(options)}
+        collection = _arviz().plot_dist(scalars.draws_of(tree, chosen), plot_collection=collection, **looks)
         of_exact = "draws of " * (tree.attrs["method"] == "exact" and curves is not None)
         entries.append((f"{of_exact}{named[id(tree)]}", look))
     _legend(collection, entries + _over(collection, curves, _mode(trees, chosen) if mode and is_one else None))
@@ -235,7 +211,7 @@ def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Datase
 def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the mode as a fit that was asked for it has it, else as the closed form."""
     asked_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
-    return next((found for tree in asked_first if (found := modes(tree, quantities)) is not None), None)
+    return next((found for tree in asked_first if (found := scalars.modes(tree, quantities)) is not None), None)
 
 
 def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCollection:
@@ -248,13 +224,13 @@ def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCo
     InputError
         When no fit has draws that may be shown.
     """
-    fits = listed(fits)
-    shown = drawable(fits)
+    fits = choice.listed(fits)
+    shown = choice.drawable(fits)
     if not shown:
         raise InputError("none of the fits has draws that may be shown")
-    chosen = one_of_each(shown[0])
-    shown = that_have(shown, chosen)
-    return posterior([*shown, *at_modes(fits, shown)], chosen, **lines(fits, shown) | options)
+    chosen = choice.one_of_each(shown[0])
+    shown = choice.that_have(shown, chosen)
+    return posterior([*shown, *choice.at_modes(fits, shown)], chosen, **choice.lines(fits, shown) | options)
 
 
 def forest(
@@ -264,11 +240,11 @@ def forest(
 
     Parameters and errors are those of `posterior`; by default there are at most 36 quantities.
     """
-    trees = with_draws(trusted(listed(fits)))
+    trees = choice.with_draws(choice.trusted(choice.listed(fits)))
     if not trees:
         raise InputError("none of the fits has draws", hint="a point estimate has no interval")
-    chosen = labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
-    found = [draws_of(tree, chosen) for tree in trees]
+    chosen = scalars.labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
+    found = [scalars.draws_of(tree, chosen) for tree in trees]
     return _forest(dict(zip(names_of(trees), found, strict=True)), trees, options)
 
 
@@ -300,20 +276,21 @@ def shrinkage(
     InputError
         When the fits are of different data, models or priors, or no quantity can be compared.
     """
-    trusted([reference])
+    choice.trusted([reference])
     trees = [reference, approximation]
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
-    if not same_model(trees):
+    if not choice.same_model(trees):
         raise InputError(f"{' and '.join(names_of(trees))} are fits of different models or priors")
     trees = matched(trees)
-    wanted = labels(reference) if quantities is None else quantities
-    chosen = finite(trees[1], measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
+    wanted = scalars.labels(reference) if quantities is None else quantities
+    chosen = scalars.finite(trees[1], scalars.measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
     if not chosen:
         raise InputError("no quantity has a standard deviation that is finite and not 0")
-    names = [name + " (withheld)" * bool(withheld(tree)) for name, tree in zip(names_of(trees), trees, strict=True)]
-    found = {name: draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
+    held = [" (withheld)" * bool(choice.withheld(tree)) for tree in trees]
+    names = [name + why for name, why in zip(names_of(trees), held, strict=True)]
+    found = {name: scalars.draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
     first, second = found.values()
-    mean, sd = (getattr(first, name)(("chain", "draw")) for name in ("mean", "std"))
+    mean, sd = first.mean(("chain", "draw")), first.std(("chain", "draw"))
     ratios = (second.std(("chain", "draw")) / sd)["value"].to_numpy()
     rows = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
     moved = {name: ((one - mean) / sd).assign_coords(quantity=rows) for name, one in found.items()}
@@ -321,22 +298,22 @@ def shrinkage(
 
 
 def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
-    several, chosen = len(found) > 1, colours(trees)
+    several, colours = len(found) > 1, choice.colours(trees)
+    together = xr.concat(list(found.values()), dim="model", join="outer").assign_coords(model=list(found))
     settings: dict[str, Any] = {
         "combined": True,
-        "figure_kwargs": _forest_size(next(iter(found.values()))["quantity"].to_numpy(), len(found)),
+        "figure_kwargs": _forest_size(together["quantity"].to_numpy(), len(found)),
         "labels": ["quantity"],
         "ci_probs": (0.5, 0.95),
+        "stats": {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")},  # of shorter fits
+        **({"color": colours} if several else {}),
     }
-    settings["stats"] = {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")}  # of shorter fits
-    settings |= {"color": chosen} if several else {}
-    looks = {} if several else {name: {"color": chosen[0]} for name in ("trunk", "twig")}
-    together = xr.concat(list(found.values()), dim="model", join="outer").assign_coords(model=list(found))
+    looks = {} if several else {name: {"color": colours[0]} for name in ("trunk", "twig")}
     drawn = together if several else together.isel(model=0, drop=True)
     visuals = looks | options.pop("visuals", {})
     collection = _arviz().plot_forest(drawn, visuals=visuals, **_named(settings | options))
     if several:
-        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(found, chosen, strict=True)])
+        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(found, colours, strict=True)])
     _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
     return collection
 
@@ -363,9 +340,9 @@ def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
     """Return the draws of a sampler, with what it says of them."""
     if tree.attrs["kind"] != "sampled":
         raise InputError(f"{tree.attrs['method']} has no chains", hint="give a fit by nuts, gibbs or smc")
-    groups = free_of_labels(tree) if quantities is None else (*GROUPS, "invariants")
-    chosen = labels(tree, groups)[:MOST] if quantities is None else quantities
-    made = {"posterior": draws_of(tree, chosen, groups)}
+    groups = scalars.free_of_labels(tree) if quantities is None else (*scalars.GROUPS, "invariants")
+    chosen = scalars.labels(tree, groups)[:MOST] if quantities is None else quantities
+    made = {"posterior": scalars.draws_of(tree, chosen, groups)}
     if "diverging" in tree.children.get("sample_stats", {}):
         made["sample_stats"] = tree["sample_stats"].to_dataset()[["diverging"]]
     return xr.DataTree.from_dict(made)
