@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
-MOST_COST = 5_000
-"""Cost of a step above which the identities are checked on an excerpt of the data."""
-POINTS = 25
-"""Points from the prior, and as many from the posterior, at which densities are compared."""
+MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
+POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
 
 
 def has_own_operations(model: pm.Model) -> bool:

@@ -29,13 +29,10 @@ from bayeszoo.model.capabilities import rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 
-FEW = 5
-"""Rows of which all assignments are summed over."""
-FEW_WORDS = 12
-"""Words, where each has a latent variable."""
+FEW = 5  # rows of which all assignments are summed over
+FEW_WORDS = 12  # words, where each has a latent variable
 SIMULATIONS = 100
-EDGE = 1e-9
-"""A probability below it is taken for one of 0."""
+EDGE = 1e-9  # a probability below it is taken for one of 0
 
 
 def _value(case: Case, params: Values) -> float:

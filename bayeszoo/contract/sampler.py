@@ -14,8 +14,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.results.stored import Fit
 
-MAX_Z = 4.4
-"""Two-sided level 1e-5 for one standard normal number."""
+MAX_Z = 4.4  # two-sided level 1e-5 for one standard normal number
 MAX_TAIL = 2.4
 MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
 """Largest Monte Carlo standard error, in posterior sd: agreement must not be had by vagueness."""

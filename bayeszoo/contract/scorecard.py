@@ -24,8 +24,7 @@ from bayeszoo.model.base import Model, fields_of
 
 FOLDER = "scorecards"
 PACKAGES = ("bayeszoo", "pymc", "pytensor", "numpy", "scipy", "nutpie")
-SOURCE, SAMPLER = "source", "sampler"
-"""What stands for the checks that are not identities."""
+SOURCE, SAMPLER = "source", "sampler"  # what stands for the checks that are not identities
 
 
 @dataclass(frozen=True)

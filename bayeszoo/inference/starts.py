@@ -25,18 +25,13 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import EM, Variational
 
-MOST = 5
-"""Maxima of EM that are looked at."""
+MOST = 5  # maxima of EM that are looked at
 SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
-SAME = 1e-4
-"""Nats by which places differ if they are not one: a hundredth of a standard deviation apart."""
-EDGE = 1e-6
-"""Least probability to begin from."""
-LEAST_SHARE = 0.005
-"""Modes with less of the mass may be missed by so few draws."""
-MOST_COORDINATES = 1000
-"""Coordinates from which the curvature is not computed; then modes are judged by their heights."""
+SAME = 1e-4  # nats by which places differ if they are not one: a hundredth of a standard deviation apart
+EDGE = 1e-6  # least probability to begin from
+LEAST_SHARE = 0.005  # modes with less of the mass may be missed by so few draws
+MOST_COORDINATES = 1000  # coordinates from which the curvature is not computed; then modes are judged by their heights
 CLIMBS, MOST_CLIMBED = 8, 100
 """Draws of the prior that are climbed from where there is no EM, and coordinates from which none is."""
 

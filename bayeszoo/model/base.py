@@ -36,11 +36,9 @@ def _same(first: Any, second: Any) -> bool:
     return all(np.shape(one) == np.shape(other) and np.array_equal(one, other) for one, other in pairs)
 
 
-Values = Mapping[str, Any]
-"""Named arrays: parameters, or the canonical arrays of a data set."""
+Values = Mapping[str, Any]  # named arrays: parameters, or the canonical arrays of a data set
 
-Axes = Mapping[str, tuple[str, ...]]
-"""Names of the axes of named arrays."""
+Axes = Mapping[str, tuple[str, ...]]  # names of the axes of named arrays
 
 
 class Model(ABC):

@@ -15,8 +15,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 
-LARGEST = 1e100
-"""Largest hyperparameter, so that products and squares of several stay finite."""
+LARGEST = 1e100  # largest hyperparameter, so that products and squares of several stay finite
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 
-GROUP = "bayeszoo.models"
-"""The package that holds our models, and the entry-point group of other people's."""
+GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
 
 
 def builtin_names() -> list[str]:

@@ -27,10 +27,8 @@ else:
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 DIGEST = "content_digest"
-FORMAT = 1
-"""Version of the groups and attributes; changes when an old file can no longer be read."""
-MAX_BYTES = 4 * 2**30
-"""Largest fit, in declared bytes, that `load` reads into memory."""
+FORMAT = 1  # version of the groups and attributes; changes when an old file can no longer be read
+MAX_BYTES = 4 * 2**30  # largest fit, in declared bytes, that `load` reads into memory
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 

@@ -27,10 +27,8 @@ else:
 
 GROUPS = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive", "log_prior")
 """The groups in the order in which they are made: ``prior_predictive`` is drawn from ``prior``."""
-MOST_NUMBERS = 4_000_000
-"""Numbers in all groups together, of 8 bytes each, up to which `fit` makes them unasked."""
-PRIOR_DRAWS = 1000
-"""Draws of ``prior`` and ``prior_predictive``, in one chain."""
+MOST_NUMBERS = 4_000_000  # numbers in all groups together, of 8 bytes each, up to which `fit` makes them unasked
+PRIOR_DRAWS = 1000  # draws of ``prior`` and ``prior_predictive``, in one chain
 
 
 class NoGroup(InputError):

@@ -19,8 +19,7 @@ else:
     xr = lazy_loader.load("xarray")
 
 GROUPS = ("posterior", "derived")
-POINTS = 241
-"""Points at which a density is computed."""
+POINTS = 241  # points at which a density is computed
 _TAILS = (0.001, 0.999)
 
 

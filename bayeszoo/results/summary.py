@@ -24,8 +24,7 @@ _EMPTY: dict[str, np.ndarray | None] = dict.fromkeys(("mean", "sd", *QUANTILES, 
 MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
 _COLUMNS = ("mean", "sd", "q025", "median", "q975", "mcse_mean", "r_hat")
-_MOST_ROWS = 40
-"""Rows of the table in a notebook; `summarize` gives all of them."""
+_MOST_ROWS = 40  # rows of the table in a notebook; `summarize` gives all of them
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
 """Numbers about a fit as a whole, withheld together with its estimates."""
 

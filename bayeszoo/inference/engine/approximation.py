@@ -15,8 +15,7 @@ from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_most, pareto_k
 from bayeszoo.foundation.optimize import Gradient, Mode
 from bayeszoo.inference.problem import Outcome, Problem
 
-DRAWS = 4000
-"""Draws for the ELBO and k-hat, to begin with."""
+DRAWS = 4000  # draws for the ELBO and k-hat, to begin with
 GOOD_K_HAT = 0.5
 MAX_DRAWS = 64_000
 """Draws at which a k-hat above its limit is believed.

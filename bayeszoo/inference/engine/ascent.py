@@ -18,29 +18,22 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Expectation
 
-MAX_FALL = 1e-9
-"""Share of the objective's size by which rounding may make it fall."""
-GAIN_LEFT = 1e-9
-"""A climb has converged when the gain that it has left is less than this share of the objective's size."""
-SAME = 1e-5
-"""Nats within which two climbs have reached the same maximum."""
-ROUNDING = 1e-15
-"""Share of the objective's size below which a gain is that of rounding."""
+MAX_FALL = 1e-9  # share of the objective's size by which rounding may make it fall
+GAIN_LEFT = 1e-9  # a climb has converged when the gain that it has left is less than this share of the objective's size
+SAME = 1e-5  # nats within which two climbs have reached the same maximum
+ROUNDING = 1e-15  # share of the objective's size below which a gain is that of rounding
 SAME_ROWS = 1e-3
 """Nats within which each row is as likely at one maximum as at another, if they are the same but for labels."""
-NOISE = 1e-12
-"""Share below which a gain may be that of rounding, if another step gained nothing."""
+NOISE = 1e-12  # share below which a gain may be that of rounding, if another step gained nothing
 MAX_STEPS = 20_000
 RESTARTS = 20
 MOST_RESTARTS = 200
-LARGE = 100_000
-"""Cost of a step from which climbs stop before rounding."""
+LARGE = 100_000  # cost of a step from which climbs stop before rounding
 COARSE = 1e-5
 """A climb of so costly steps is stopped when the gain that it has left is less than this share of its size."""
 BUDGET = 1e9
 """Cost of all steps of a search, half a minute or so, after which no further climb is begun once there are two."""
-OVERHEAD = 15_000
-"""Cost of a step that costs nothing."""
+OVERHEAD = 15_000  # cost of a step that costs nothing
 
 Begin = Callable[[np.random.Generator], Any]
 Evaluate = Callable[[Any], tuple[float, Expectation]]

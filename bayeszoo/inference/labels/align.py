@@ -20,12 +20,9 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Latent, Symmetric, rows_have_parameters
 
-MAX_ROWS = 1000
-"""Rows that are looked at; of more, as many are chosen."""
-CELLS = 2**18
-"""Rows times draws that a model is asked for at a time."""
-_SEEN = 5000
-"""Responsibilities of one draw that are looked at: of many components, fewer rows."""
+MAX_ROWS = 1000  # rows that are looked at; of more, as many are chosen
+CELLS = 2**18  # rows times draws that a model is asked for at a time
+_SEEN = 5000  # responsibilities of one draw that are looked at: of many components, fewer rows
 _SMOOTH = 1e-6
 """Share of the uniform distribution in each responsibility, so that no row is infinitely far from another draw's."""
 _STARTS = 10

@@ -17,12 +17,9 @@ from bayeszoo.model.capabilities import Latent, Symmetric
 
 xr = lazy_loader.load("xarray")
 
-FEW = 100
-"""Draws of each chain that say which component is which."""
-MOST = 200
-"""Entries of a parameter that are diagnosed, where it has more, as topics of thousands of words."""
-MIN_STABILITY = 0.5
-"""Below it draws agree less about what a component is than halfway between chance and certainty."""
+FEW = 100  # draws of each chain that say which component is which
+MOST = 200  # entries of a parameter that are diagnosed, where it has more, as topics of thousands of words
+MIN_STABILITY = 0.5  # below it draws agree less about what a component is than halfway between chance and certainty
 
 
 @dataclass(frozen=True, eq=False)

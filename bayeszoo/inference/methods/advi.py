@@ -26,12 +26,10 @@ from bayeszoo.inference.starts import starts
 
 LIMITS = {"change of means in sd": 0.05, "change of log sds": 0.025, "divergence of the last two fits": 0.05}
 """Two successive fits agree below these; the divergence, in nats, sees correlations that means and sds do not."""
-MAX_ELBO_GAP = 0.1
-"""Nats by which a fit from a distant start may differ."""
+MAX_ELBO_GAP = 0.1  # nats by which a fit from a distant start may differ
 MAX_LOG2_DRAWS = 13
 
-MAX_LOG_SCALE = 300.0
-"""Log of the largest scale, in those of the Laplace approximation, that the search looks at."""
+MAX_LOG_SCALE = 300.0  # log of the largest scale, in those of the Laplace approximation, that the search looks at
 
 
 @dataclass(frozen=True)

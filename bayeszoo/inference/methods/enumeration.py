@@ -23,12 +23,9 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 
-MOST = 2_000_000
-"""Assignments that are summed over."""
-MAX_ERROR = 1e-9
-"""Of probabilities that are known."""
-_CELLS = 2**18
-"""Rows times assignments that are looked at at a time."""
+MOST = 2_000_000  # assignments that are summed over
+MAX_ERROR = 1e-9  # of probabilities that are known
+_CELLS = 2**18  # rows times assignments that are looked at at a time
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:

@@ -26,16 +26,11 @@ from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Chain, Collapsed
 
-ATTEMPTS = 3
-"""Runs, each with twice as many sweeps for a draw, and in warmup if there is one, as the one before."""
-APART = 1.3
-"""R-hat above which chains are taken to be in different modes, which no longer run mends."""
-LEAST_POWER = 0.3
-"""At which warmup begins."""
-ANNEALED = 0.75
-"""Share of the warmup in which the power rises to 1."""
-MOST_BYTES = 2 * 2**30
-"""Of all draws."""
+ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw, and in warmup if there is one, as the one before
+APART = 1.3  # R-hat above which chains are taken to be in different modes, which no longer run mends
+LEAST_POWER = 0.3  # at which warmup begins
+ANNEALED = 0.75  # share of the warmup in which the power rises to 1
+MOST_BYTES = 2 * 2**30  # of all draws
 LP = "log p(y, z)"
 """Name, beside those of the parameters, of the log joint density of the latent variables that a draw was made from."""
 

@@ -25,10 +25,8 @@ from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
 
-STEPS = 32
-"""Steps of either kind that a closed-form mode is tried by."""
-MAX_ROWS = 10_000
-"""Distinct rows up to which the likelihood of a step is taken row by row."""
+STEPS = 32  # steps of either kind that a closed-form mode is tried by
+MAX_ROWS = 10_000  # distinct rows up to which the likelihood of a step is taken row by row
 
 
 def run_map(problem: Problem) -> Outcome:

@@ -34,8 +34,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import SHARE, Start, starts, visits
 from bayeszoo.model.capabilities import Sufficient
 
-ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))
-"""Length factor and least target acceptance of each attempt."""
+ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
 
 
 LARGE_DENSITY = 100_000

@@ -22,8 +22,7 @@ MAX_SHIFT = 10.0
 """Nats of change under finer tempering above which still finer tempering does not help: there are too many parameters
 for independent proposals to be accepted. Random-walk proposals are, but their evidence was off by four of its standard
 errors on 14 parameters, and no check saw it."""
-MAX_EVIDENCE_SD = 0.1
-"""Nats by which independent runs may scatter about each other."""
+MAX_EVIDENCE_SD = 0.1  # nats by which independent runs may scatter about each other
 
 
 def run(

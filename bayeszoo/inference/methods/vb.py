@@ -20,16 +20,11 @@ from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, Expectation, Observable, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
 
-MAX_RIVAL = 0.05
-"""k-hat of draws about one mode cannot see another, of which the search knows."""
-WEIGHTS = 4000
-"""Draws by which q(theta) is compared with the posterior."""
-MAX_DRAWS = 64_000
-"""Draws at which a k-hat above its limit is believed, as of `approximation`."""
-CELLS = 2**18
-"""Rows times draws of which likelihoods are computed at a time."""
-HELD = 2**24
-"""Numbers of which draws are kept, or drawn at a time."""
+MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
+WEIGHTS = 4000  # draws by which q(theta) is compared with the posterior
+MAX_DRAWS = 64_000  # draws at which a k-hat above its limit is believed, as of `approximation`
+CELLS = 2**18  # rows times draws of which likelihoods are computed at a time
+HELD = 2**24  # numbers of which draws are kept, or drawn at a time
 MOST_COORDINATES = 200
 """Numbers in the parameters up to which k-hat is computed, where rows have parameters of their own."""
 
