@@ -21,14 +21,14 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.families.factors import ard_steps as ard
 from bayeszoo.families.factors import trapezoid
 from bayeszoo.families.factors.ard import ArdModel
+from bayeszoo.families.factors.ard_posterior import Prior
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
 
 pm = lazy_loader.load("pymc")
-rows = lazy_loader.load("bayeszoo.families.factors.row_declarations", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
 
 MOST = 5
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -88,10 +88,10 @@ class BayesianPca(ArdModel):
         sizes = {"s0": 10 * np.sqrt(variance), "b0": 0.005 * variance, "d0": 0.01 * variance}
         return cls(q=max(1, min(stats.size - 1, MOST)), m0=plain(stats.each_column()[1]), a0=0.5, **sizes)
 
-    def prior(self, columns: int) -> ard.Prior:
+    def prior(self, columns: int) -> Prior:
         """Return the prior for D columns, which must be more than the factors."""
         trapezoid.entries(columns, self.q)
-        return ard.Prior(self.entries("m0", columns), self.s0, (self.a0, self.b0), (self.c0, self.d0))
+        return Prior(self.entries("m0", columns), self.s0, (self.a0, self.b0), (self.c0, self.d0))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior (of q + 2 columns if m0 is one number), factors, and rows given them."""
@@ -118,5 +118,5 @@ class BayesianPca(ArdModel):
         with pm.Model(coords=self.coords(data)) as model:
             mean, loadings, variance = self.parameters(size, self.dims)
             cov = pm.math.dot(loadings, loadings.T) + variance * np.eye(size)
-            rows.GaussianRows("Y", mean, cov, data["Y"])
+            ours.GaussianRows("Y", mean, cov, data["Y"])
         return model

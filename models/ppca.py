@@ -21,13 +21,11 @@ import numpy as np
 
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.families.factors import trapezoid
-from bayeszoo.families.factors.em import FactorPrior
-from bayeszoo.families.factors.ppca import PpcaModel
+from bayeszoo.families.factors.ppca import FactorPrior, PpcaModel
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
 
 pm = lazy_loader.load("pymc")
-rows = lazy_loader.load("bayeszoo.families.factors.row_declarations", suppress_warning=True)
 ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
 
 _IRIS = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -106,5 +104,5 @@ class Ppca(PpcaModel):
         with pm.Model(coords=self.coords(data)) as model:
             mean, loadings, variance = self.parameters(size, self.dims)
             cov = pm.math.dot(loadings, loadings.T) + variance * np.eye(size)
-            rows.GaussianRows("Y", mean, cov, data["Y"])
+            ours.GaussianRows("Y", mean, cov, data["Y"])
         return model

@@ -10,8 +10,7 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.factors import ard_posterior
-from bayeszoo.families.factors import ard_steps as ard
+from bayeszoo.families.factors import ard_posterior, steps
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.methods import em, vb
@@ -99,7 +98,7 @@ def test_bound_by_its_definition_with_scipys_densities(missing, monkeypatch):
     assert error < 0.1
     # constants that are dropped are seen
     right = ard_posterior.gamma_divergence
-    monkeypatch.setattr(ard, "gamma_divergence", lambda one, other: right(one, other) - 0.5)
+    monkeypatch.setattr(ard_posterior, "gamma_divergence", lambda one, other: right(one, other) - 0.5)
     assert abs(bound(model, data).objective - expected) > 4.4 * error
 
 
@@ -134,7 +133,7 @@ def test_other_means_rotations_and_variances_of_factors_only_save_steps(monkeypa
     def only_lengths(self, mean, covariance, stats, rows, power):
         return np.eye(mean.shape[1]), np.diag(covariance.sum(axis=0) + mean.T @ mean)[1:]
 
-    monkeypatch.setattr(ard.Prior, "_turn", only_lengths)
+    monkeypatch.setattr(ard_posterior.Prior, "_turn", only_lengths)
     slow = [bound(model, data), em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2).best]
     for one, other in zip(fast, slow, strict=True):
         assert one.objective == pytest.approx(other.objective, abs=1e-5)
@@ -145,8 +144,8 @@ def test_other_means_rotations_and_variances_of_factors_only_save_steps(monkeypa
 def test_a_wrong_rate_of_alpha_makes_the_objective_fall(method, monkeypatch):
     data = few(40)
     model = MODEL(q=3, a0=2.0, b0=1.0)
-    right = ard.Prior._turn
-    monkeypatch.setattr(ard.Prior, "_turn", lambda *args: (right(*args)[0], 4 * right(*args)[1]))
+    right = ard_posterior.Prior._turn
+    monkeypatch.setattr(ard_posterior.Prior, "_turn", lambda *args: (right(*args)[0], 4 * right(*args)[1]))
     climb = (
         (lambda: bound(model, data))
         if method == "vb"
@@ -260,7 +259,7 @@ def test_invariants_do_not_depend_on_order_and_signs_but_on_rotations_of_alpha()
 def test_leading_axes_are_those_of_scikit_learn():
     from sklearn.decomposition import PCA
 
-    axes = ard.leading_axes(MODEL.weak(IRIS).statistics(IRIS), 2)
+    axes = steps.leading_axes(MODEL.weak(IRIS).statistics(IRIS), 2)
     assert np.abs(PCA(2).fit(IRIS["Y"]).components_ @ axes) == pytest.approx(np.eye(2), abs=1e-10)
 
 

@@ -11,7 +11,6 @@ from bayeszoo.families.factors import rows as factors
 from bayeszoo.families.factors.rows import (
     FactorRows,
     latent_posterior,
-    principal_angles,
     principal_axes,
     procrustes,
     reconstruction,
@@ -96,16 +95,6 @@ def test_moments_quantiles_and_draws_of_a_row_agree(wrong):
     p = [scipy.stats.kstest(column, "norm").pvalue for column in whitened.T]
     p.append(scipy.stats.kstest(np.sum(whitened**2, axis=1), "chi2", (5,)).pvalue)
     assert (min(p) > 1e-4) is not wrong
-
-
-def test_principal_angles_are_scipys_and_do_not_see_rotations():
-    reference = RNG.normal(size=(5, 2))
-    found = principal_angles(DRAWS["loadings"], reference)
-    assert found.shape == (3, 2, 2)
-    np.testing.assert_allclose(found[1, 1], scipy.linalg.subspace_angles(DRAWS["loadings"][1, 1], reference))
-    turn = scipy.stats.ortho_group(2, seed=0).rvs()
-    np.testing.assert_allclose(principal_angles(DRAWS["loadings"] @ turn, reference), found, atol=1e-12)
-    assert principal_angles(PARAMS["loadings"] @ turn, PARAMS["loadings"]).max() < 1e-7
 
 
 def test_procrustes_is_scipys_and_can_be_undone():

@@ -11,7 +11,7 @@ import bayeszoo as bz
 from bayeszoo.cli.verbs.heldout import heldout_command
 from bayeszoo.comparison.held_out import as_data_of, word_score
 from bayeszoo.errors import InputError
-from bayeszoo.families.documents.word_splits import split_words
+from bayeszoo.families.documents.scores import split_words
 
 module = importlib.import_module("bayeszoo.comparison.held_out")  # a function has its name
 WORDS = np.array(["bear", "bull", "cow", "dog", "eel"])

@@ -8,8 +8,9 @@ import pytensor.tensor as pt
 import pytest
 import scipy
 
+from bayeszoo.families.factors.steps import Coefficients, e_step
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.likelihoods.loops.factors import ppca_expected_sums, ppca_value_and_gradient
+from bayeszoo.likelihoods.loops.factors import ppca_value_and_gradient
 from bayeszoo.likelihoods.ops import factors as ppca
 
 SHAPES = [(4, 2, 30), (6, 1, 4), (3, 5, 8), (1, 1, 5), (5, 0, 10), (4, 3, 50)]
@@ -99,19 +100,14 @@ def test_rotations_of_the_loadings_are_not_seen():
     assert turned[3] == pytest.approx(of_variance)
 
 
-def test_without_factors_numbers_are_independent():
-    mean, W, variance, Y = example(5, 0, 10, missing=True)
-    expected = np.nansum(scipy.stats.norm(mean, np.sqrt(variance)).logpdf(Y))
-    assert ppca_value_and_gradient(mean, W, variance, *arrays_of(Y))[0] == pytest.approx(expected, rel=1e-13)
-
-
 @pytest.mark.parametrize("variance", [0.0, -1.0, np.nan])
 def test_no_variance_has_no_density(variance):
     mean, W, _, Y = example(4, 2, 20, missing=False)
     assert np.isnan(ppca_value_and_gradient(mean, W, variance, *arrays_of(Y))[0])
     assert np.isnan(ppca_value_and_gradient(mean, W, variance, *arrays_of(Y))[3])
     assert np.isnan(ppca._by_covariances(mean, W, np.array([variance]), *arrays_of(Y))[0])
-    assert np.isnan(ppca_expected_sums(mean, W, variance, *arrays_of(Y))[0]).all()
+    at = Coefficients.known({"mean": mean, "loadings": W, "variance": variance})
+    assert np.isnan(e_step(at, Patterns.of(Y)).value)
 
 
 def test_no_rows_and_empty_rows_add_nothing():
@@ -171,6 +167,9 @@ def test_expected_sums_are_those_of_the_rows_one_by_one(D, q, N, missing):
         gram[seen] += second
         cross[seen] += y[seen, None] * x
         squares[seen] += y[seen] ** 2
-    found = ppca_expected_sums(mean, W, variance, *arrays_of(Y))
-    for one, other in zip(found, (gram, cross, squares), strict=True):
+    at = Coefficients.known({"mean": mean, "loadings": W, "variance": variance})
+    expectation = e_step(at, Patterns.of(Y))
+    found = expectation.stats
+    assert expectation.value == pytest.approx(by_scipy(mean, W, variance, Y), rel=1e-12)
+    for one, other in zip((found.gram, found.cross, found.squares), (gram, cross, squares), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)

@@ -11,9 +11,7 @@ from sklearn.decomposition import PCA
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.factors import em as factor_em
-from bayeszoo.families.factors import trapezoid
-from bayeszoo.families.factors.rows import principal_angles
+from bayeszoo.families.factors import declaration, ppca, steps, trapezoid
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import gaussian
@@ -96,16 +94,16 @@ def test_em_of_rows_with_holes_is_their_direct_maximum():
     found = em_mle(model, data_of(Y))
 
     def descend(x):
-        here = factor_em.from_vector(x, 2)
-        value, of_mean, of_W, of_variance = factor_em.value_and_gradient(stats, here)
+        here = ppca.from_vector(x, 2)
+        value, of_mean, of_W, of_variance = steps.value_and_gradient(stats, here)
         at = trapezoid.entries(4, 2)
         return -value, -np.concatenate([of_mean, of_W[at], [of_variance * here["variance"]]])
 
-    start = factor_em.to_vector(model.start(stats, np.random.default_rng(5)))
+    start = ppca.to_vector(model.start(stats, np.random.default_rng(5)))
     options = {"gtol": 1e-10, "ftol": 1e-16, "maxiter": 2000}
     direct = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
     assert found.objective == pytest.approx(-direct.fun, rel=1e-10)
-    np.testing.assert_allclose(covariance(found.state), covariance(factor_em.from_vector(direct.x, 2)), atol=1e-5)
+    np.testing.assert_allclose(covariance(found.state), covariance(ppca.from_vector(direct.x, 2)), atol=1e-5)
     checks = model.mle_certificate(stats, found.state)
     assert all(check.passed for check in checks)
 
@@ -158,15 +156,15 @@ def test_without_noise_the_factors_span_the_subspace_of_pca():
     model = Ppca(q=2)
     params = em.mle(model, model.statistics(data_of(Y)))
     assert params["variance"] < 1e-7
-    assert principal_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
+    assert scipy.linalg.subspace_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
 
 
 def test_no_factor_is_the_isotropic_gaussian():
     stats = Patterns.of(IRIS["Y"])
-    params = factor_em.closed_form(stats, 0)
+    params = ppca.closed_form(stats, 0)
     assert params["variance"] == pytest.approx(np.mean(np.var(IRIS["Y"], axis=0)))
     expected = scipy.stats.norm(params["mean"], math.sqrt(params["variance"])).logpdf(IRIS["Y"]).sum()
-    assert factor_em.log_likelihood(stats, params) == pytest.approx(expected, rel=1e-12)
+    assert steps.value_and_gradient(stats, params)[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_all_but_one_factor_are_the_full_gaussian():
@@ -255,9 +253,7 @@ def normal_loadings(rng, size, D=4, q=2, scale=0.7):
 
 
 def bartlett(size, seed, wrong=False):
-    from bayeszoo.families.factors import declaration as loading_declarations
-
-    draw = loading_declarations._draw(np.full((4, 2), 0.7), np.random.default_rng(seed), (size,))
+    draw = declaration._draw(np.full((4, 2), 0.7), np.random.default_rng(seed), (size,))
     if wrong:  # a half-normal diagonal, as if L were W's lower part
         at = range(2)
         draw[:, at, at] = np.abs(np.random.default_rng(seed).normal(0, 0.7, (size, 2)))
@@ -291,10 +287,8 @@ def test_densities_of_loadings_are_scipys():
     expected = scipy.stats.chi(2, scale=0.7).logpdf(L[:, 0, 0]) + scipy.stats.chi(1, scale=0.7).logpdf(L[:, 1, 1])
     expected += scipy.stats.norm(0, 0.7).logpdf(L[:, *np.tril_indices(4, -1, 2)]).sum(axis=1)
     np.testing.assert_allclose(trapezoid.log_density(L, 0.7), expected, rtol=1e-12)
-    from bayeszoo.families.factors.declaration import IdentifiedLoadings
-
     with pm.Model() as model:
-        IdentifiedLoadings("L", np.float64(0.7), 4, 2)
+        declaration.IdentifiedLoadings("L", np.float64(0.7), 4, 2)
     density = Density(model, mode="FAST_COMPILE")
     flat = [density.unconstrain({"L": one}) for one in L]
     np.testing.assert_allclose([density.constrained_joint(x)[0] for x in flat], expected, rtol=1e-12)
@@ -363,7 +357,7 @@ def test_map_is_the_maximum_of_the_declared_density(data):
 
 def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):
     def forgetful(self, stats, flat=False):
-        return factor_em.m_step_flat(stats)
+        return ppca.m_step_flat(stats)
 
     monkeypatch.setattr(Ppca, "m_step", forgetful)
     strong = replace(WEAK, w0=0.05)

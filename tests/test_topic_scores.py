@@ -14,9 +14,14 @@ import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents import scores as topic_scores
-from bayeszoo.families.documents.coherence import coherence
-from bayeszoo.families.documents.scores import DocumentScores, document_completion, fold_in, left_to_right
-from bayeszoo.families.documents.word_splits import split_words
+from bayeszoo.families.documents.scores import (
+    DocumentScores,
+    coherence,
+    document_completion,
+    fold_in,
+    left_to_right,
+    split_words,
+)
 from bayeszoo.likelihoods.loops import left_to_right as left_to_right_loops
 
 LIMIT = 4.4

@@ -12,8 +12,7 @@ from bayeszoo.data.inputs import Corpus
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.families.documents.coherence import coherence
-from bayeszoo.families.documents.scores import DocumentScores, document_completion, left_to_right
+from bayeszoo.families.documents.scores import DocumentScores, coherence, document_completion, left_to_right
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.capabilities import FoldIn

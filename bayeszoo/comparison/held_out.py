@@ -17,7 +17,7 @@ from bayeszoo.answers.topics import TOPICS
 from bayeszoo.data.inputs import Categories, Corpus, Documents
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
-from bayeszoo.families.documents.word_splits import split_words
+from bayeszoo.families.documents.scores import split_words
 from bayeszoo.fit import check_method, fit, methods_for
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.factors import ard_steps as ard
+from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
 from bayeszoo.model.base import Values
 from bayeszoo.results.stored import Fit
@@ -72,7 +72,7 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     found, stats = eigenvalues(params), Fit(tree).stats
     figure, axes = _figure(tree)
     ranks = np.arange(1, found.shape[1] + 1)
-    sample = np.linalg.eigvalsh(ard.pairwise_covariance(stats))[::-1]
+    sample = np.linalg.eigvalsh(steps.pairwise_covariance(stats))[::-1]
     axes.plot(ranks + 0.12, sample, "D", color=_DATA, ms=4, mfc="none", label="of the sample")
     _intervals(axes, ranks - 0.12, found, "of the fit")
     axes.axhline(float(np.median(params["variance"])), color="0.5", lw=0.8, ls=":", label="variance of the noise")

@@ -1,4 +1,4 @@
-"""Held-out scores of documents given topics.
+"""Scores of topics: the probability of documents that were held out, and the coherence of their most probable words.
 
 A score is of documents that the topics were not fitted to: of all their words, left to right, or of one half of them
 given the other. Neither is an ELBO, a bound of unknown tightness; perplexity is exp(-score a word) of these two.
@@ -6,6 +6,7 @@ given the other. Neither is an ELBO, a bound of unknown tightness; perplexity is
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
+import scipy
 
+from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.errors import InputError
-from bayeszoo.families.documents.word_splits import split_words
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 
@@ -31,6 +33,10 @@ MOST_ERROR = 0.5
 LEAST_TAIL = 25
 """Draws from which on there is a tail to look at."""
 
+MEASURES = ("npmi", "umass")
+CELLS = ("counts", "doc", "term")
+"""Arrays of a corpus that have an entry for each document and word."""
+
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -40,13 +46,9 @@ class DocumentScores:
 
     Attributes
     ----------
-    log_p : ndarray of shape (documents,)
+    log_p, mcse, words : ndarray of shape (documents,)
         Log probability of the words that are scored, in nats; 0 where there are none, NaN where it is withheld: too few
-        of the draws carry the average.
-    mcse : ndarray of shape (documents,)
-        Its Monte Carlo standard error.
-    words : ndarray of shape (documents,)
-        How many words are scored.
+        of the draws carry the average. Its Monte Carlo standard error. How many words are scored.
     mcse_total : float
         Of the sum over all documents, which share the draws of the topics.
     bound : ndarray of shape (documents,) or None
@@ -92,41 +94,15 @@ class DocumentScores:
 
 
 def left_to_right(
-    data: Arrays,
-    topics: Any,
-    alpha: Any,
-    rng: np.random.Generator,
-    *,
-    particles: int = PARTICLES,
-    runs: int = RUNS,
+    data: Arrays, topics: Any, alpha: Any, rng: np.random.Generator, *, particles: int = PARTICLES, runs: int = RUNS
 ) -> DocumentScores:
     """Estimate log p(document | topics, alpha) word by word, proportions and topics of the words summed out.
 
-    Parameters
-    ----------
-    data : mapping of str to ndarray
-        Canonical arrays of `Corpus`, whose words are those of the topics.
-    topics : array_like of shape (K, V) or (chains, draws, K, V)
-        Probability of each word in each topic; over several draws the probability of a document is averaged.
-    alpha : array_like of shape (K,), or a number
-        Concentration of the Dirichlet distribution of a document's proportions, > 0.
-    rng : numpy.random.Generator
-    particles : int
-        Of each run; of one table of topics there are four and then sixteen times as many for the documents that would
-        else be withheld.
-    runs : int
-        Independent estimates, whose spread is the Monte Carlo error; of several draws of the topics there is one each.
-
-    Returns
-    -------
-    DocumentScores
-        Of the ordered words. A document is withheld where a few runs outweigh the others: the relative error of its
-        probability is above 0.5, or the Pareto shape of the draws above the limit of the gate.
-
-    Raises
-    ------
-    InputError
-        When the topics are no probabilities, or not of the words of the data.
+    Topics are of shape (K, V), or (chains, draws, K, V), over which the probability of a document is averaged. Of one
+    table there are ``runs`` independent estimates, whose spread is the Monte Carlo error, and four and then sixteen
+    times as many particles for documents that would else be withheld; of several draws there is one run each. A
+    document is withheld where a few runs outweigh the others: the relative error of its probability is above 0.5, or
+    the Pareto shape of the draws above the limit of the gate.
 
     Notes
     -----
@@ -134,8 +110,8 @@ def left_to_right(
     stands the mean over particles of each factor is biased; here particles are resampled by their factors, which makes
     the product unbiased for the probability of the document (a particle filter with moves). Buntine (2009, Estimating
     likelihoods for topic models, ACML) averages the products of single particles instead: ``particles=1``, which has a
-    larger variance. Words come in random order. Before each of them the topics of at most
-    `left_to_right_loops.MOVES` of those before are drawn anew, in turn: cost is linear in the length of a document.
+    larger variance. Words come in random order. Before each of them the topics of at most `loops.MOVES` of those before
+    are drawn anew, in turn: cost is linear in the length of a document.
     """
     draws, alpha = checked_topics(data, topics, alpha)
     _refuse_less_than(1, particles=particles)
@@ -174,25 +150,9 @@ def document_completion(
 ) -> DocumentScores:
     """Score one half of each document's words, chosen at random, given the other half.
 
-    Parameters
-    ----------
-    data, topics, alpha, rng
-        As of `left_to_right`.
-    tune : int
-        Sweeps of Gibbs sampling before the first that counts.
-    sweeps : int
-        Sweeps that count, of each of four chains; of several draws of the topics each has one chain, and all of them
-        together have four times as many sweeps.
-
-    Returns
-    -------
-    DocumentScores
-        Each word is scored by itself: the log of its mean probability given the words of the half that is seen.
-
-    Raises
-    ------
-    InputError
-        As `left_to_right`.
+    Each word is scored by itself: the log of its mean probability given the words of the half that is seen. ``tune``
+    sweeps of Gibbs sampling come before ``sweeps`` that count, of each of four chains; of several draws of the topics
+    each has one chain, and all of them together have four times as many sweeps.
 
     Notes
     -----
@@ -227,21 +187,10 @@ def document_completion(
 
 
 def fold_in(topics: Any, alpha: Any, data: Arrays, rng: np.random.Generator, sweeps: int = TUNE) -> np.ndarray:
-    """Draw the proportions of documents that the topics were not fitted to, once for each draw of the topics.
+    """Draw the proportions of documents, (..., documents, K), that topics (..., K, V) were not fitted to.
 
-    Parameters
-    ----------
-    topics : array_like of shape (..., K, V)
-        Leading axes are draws.
-    alpha, data, rng
-        As of `left_to_right`.
-    sweeps : int
-        Of Gibbs sampling over the topics of the words before the draw.
-
-    Returns
-    -------
-    ndarray of shape (..., documents, K)
-        Of a document without words, draws from the prior.
+    Leading axes are draws of the topics, each of which gives one, after ``sweeps`` of Gibbs sampling over the topics of
+    the words; of a document without words it is a draw from the prior.
     """
     shape = np.shape(topics)[:-2]
     draws, alpha = checked_topics(data, np.reshape(topics, (1, -1, *np.shape(topics)[-2:])), alpha)
@@ -345,3 +294,76 @@ def _mcse(values: np.ndarray, independent: bool = False) -> np.ndarray:
         return np.asarray(values.std(axis=(0, 1), ddof=1) / math.sqrt(size))
     found = diagnostics.mcse(values)
     return np.where(np.ptp(values, axis=(0, 1)) == 0, 0.0, found)
+
+
+# Words held out, and words together
+
+
+def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Hold out a share of the words of each document, chosen at random; every document keeps one word.
+
+    Returns the words that are kept and those that are held out, both of all documents and words.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"share must be between 0 and 1, got {share!r}")
+    out = np.zeros_like(data["counts"])
+    bounds = np.searchsorted(data["doc"], np.arange(len(data["document"]) + 1))
+    for first, last in itertools.pairwise(bounds):
+        counts = data["counts"][first:last]
+        if (total := int(counts.sum())) > 1:
+            some = min(max(round(share * total), 1), total - 1)
+            out[first:last] = rng.multivariate_hypergeometric(counts, some, method="marginals")
+    return tuple(_with_counts(data, counts) for counts in (data["counts"] - out, out))  # type: ignore[return-value]
+
+
+def _with_counts(data: Arrays, counts: np.ndarray) -> dict[str, np.ndarray]:
+    cells = {name: values[counts > 0] for name, values in {**data, "counts": counts}.items() if name in CELLS}
+    return {**cells, **{name: data[name] for name in data if name not in CELLS}}
+
+
+def coherence(topics: Any, data: Arrays, top: int = 10, measure: str = "npmi") -> np.ndarray:
+    """Say how far the most probable words of each topic occur in the same documents of a reference corpus, (K,).
+
+    Larger is better; NPMI is NaN where two of the words are in all documents, as there is nothing to tell. Topics are
+    (K, V), such as posterior means; the corpus is that of the fit, or another one, which is the harder test.
+
+    Notes
+    -----
+    With D(v) documents that hold a word, and D(v, w) that hold both: ``"npmi"`` is the mean over pairs of normalized
+    pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), between -1 (never together, also where it is
+    a limit) and 1 (only together); ``"umass"`` the sum over pairs of log((D(v, w) + 1) / D(w)), w the more probable.
+    UMass: Mimno, Wallach, Talley, Leenders and McCallum (2011), Optimizing semantic coherence in topic models, EMNLP.
+    NPMI: Bouma (2009); for topics Lau, Newman and Baldwin (2014), whose counts are of windows of words, here documents.
+    """
+    draws, _ = checked_topics(data, topics, 1.0)
+    topics = draws[0, 0]
+    if draws.shape[:2] != (1, 1):
+        raise InputError("coherence is of one table of topics", hint="give the mean of the draws")
+    if measure not in MEASURES:
+        raise InputError(f"measure must be {' or '.join(map(repr, MEASURES))}, got {measure!r}")
+    if not 2 <= top <= topics.shape[1]:
+        raise InputError(f"top must be 2 to {topics.shape[1]}, the number of words, got {top!r}")
+    shape = len(data["document"]), len(data["word"])
+    occurs = scipy.sparse.csc_array((np.ones(len(data["doc"])), (data["doc"], data["term"])), shape=shape)
+    best = np.argsort(-topics, axis=1, kind="stable")[:, :top]
+    lacking = np.setdiff1d(best, data["term"])
+    if len(lacking):
+        raise InputError(f"no document of the reference corpus holds {shown(data['word'][lacking[0]])}")
+    together = ((occurs[:, words].T @ occurs[:, words]).toarray() for words in best)
+    return np.array([_npmi(both, shape[0]) if measure == "npmi" else _umass(both) for both in together])
+
+
+def _umass(together: np.ndarray) -> float:
+    """Return the sum over pairs, from the numbers of documents that hold both words, the most probable word first."""
+    rare, common = np.tril_indices(len(together), -1)
+    return float(np.sum(np.log((together[rare, common] + 1) / np.diag(together)[common])))
+
+
+def _npmi(together: np.ndarray, documents: int) -> float:
+    first, second = np.tril_indices(len(together), -1)
+    p, both = np.diag(together) / documents, together[first, second] / documents
+    if np.any(both == 1):
+        return math.nan
+    log_both = np.log(np.where(both > 0, both, 0.5))
+    found = (log_both - np.log(p[first]) - np.log(p[second])) / -log_both
+    return float(np.mean(np.where(both > 0, found, -1.0)))

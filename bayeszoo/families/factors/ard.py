@@ -9,8 +9,7 @@ import numpy as np
 
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.factors import ard_posterior
-from bayeszoo.families.factors import ard_steps as ard
+from bayeszoo.families.factors import ard_posterior, steps
 from bayeszoo.families.factors.base import FactorModel
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.accumulated import Accumulated
@@ -34,7 +33,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
     signed = ("loadings",)
 
     @abstractmethod
-    def prior(self, columns: int) -> ard.Prior:
+    def prior(self, columns: int) -> ard_posterior.Prior:
         """Return the prior of the parameters for rows of D numbers, which must be more than the factors."""
 
     def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
@@ -49,9 +48,9 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
 
     def e_step(self, params: Values, data: Any) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        return ard.e_step(ard_posterior.Coefficients.known(params), as_patterns(data))
+        return steps.e_step(steps.Coefficients.known(params), as_patterns(data))
 
-    def m_step(self, stats: ard.Complete, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: steps.Complete, flat: bool = False) -> dict[str, Any]:
         """Return parameters with a higher expected log joint density."""
         if flat:
             raise NumericalError(
@@ -59,18 +58,6 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
                 "loadings; use ppca"
             )
         return self.prior(len(stats.centre)).mode(stats)
-
-    def log_likelihood(self, stats: Patterns, params: Values) -> np.ndarray:
-        """Return the log density of the rows; leading axes are draws."""
-        leading = np.shape(params["variance"])
-        flat = {name: np.reshape(v, (-1, *np.shape(v)[len(leading) :])) for name, v in params.items()}
-        from bayeszoo.likelihoods.loops.factors import ppca_value_and_gradient
-
-        value: Any = ppca_value_and_gradient
-        given = stats.observed.astype(np.float64), stats.n, stats.mean, stats.scatter
-        mean, loadings = (np.ascontiguousarray(flat[name], dtype=np.float64) for name in ("mean", "loadings"))
-        draws = zip(mean, loadings, flat["variance"].tolist(), strict=True)
-        return np.reshape([value(*draw, *given)[0] for draw in draws], leading)
 
     def vb_start(self, data: Any, rng: np.random.Generator) -> ard_posterior.Factored:
         """Return q(theta) about parameters at random."""
@@ -83,9 +70,9 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
 
     def vb_e_step(self, q: ard_posterior.Factored, data: Any) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
-        return ard.e_step(q.expected, as_patterns(data))
+        return steps.e_step(q.expected, as_patterns(data))
 
-    def vb_m_step(self, stats: ard.Complete) -> ard_posterior.Factored:
+    def vb_m_step(self, stats: steps.Complete) -> ard_posterior.Factored:
         """Return a better q(theta): each of its factors in turn."""
         return self.prior(len(stats.centre)).updated(stats)
 
@@ -126,7 +113,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
             "variance": variance,
             "sorted_log_alpha": np.sort(np.log(params["alpha"]), axis=-1),
             "log_likelihood": self.log_likelihood(stats, params),
-            "cosines": np.linalg.svd(basis.mT @ ard.leading_axes(stats, self.q), compute_uv=False),
+            "cosines": np.linalg.svd(basis.mT @ steps.leading_axes(stats, self.q), compute_uv=False),
         }
 
     def remarks(self, stats: Patterns, data: Values) -> tuple[str, ...]:

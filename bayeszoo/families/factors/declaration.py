@@ -1,4 +1,4 @@
-"""Identified loadings in PyMC: the lower trapezoidal L of W = L Q, sampled on its free entries."""
+"""Factor models in PyMC: loadings L of W = L Q, sampled on their free entries, and rows with missing numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytensor.tensor as pt
 from pymc.logprob.transforms import Transform
 
 from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.statistics.patterns import Patterns
 
 
 class Trapezoid(Transform):
@@ -102,3 +103,28 @@ def _draw(scales: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray
     normal = np.tril(rng.standard_normal(shape), -1)
     diagonal = np.sqrt(rng.chisquare(trapezoid.degrees_of_freedom(shape[-1]), (*shape[:-2], shape[-1])))
     return np.asarray(scales) * (normal + np.eye(*shape[-2:]) * diagonal[..., None, :])
+
+
+def GaussianRows(name: str, mean: Any, cov: Any, rows: np.ndarray) -> None:
+    """Declare that rows are Gaussian, each by the numbers that it has.
+
+    Parameters
+    ----------
+    name : str
+        The observed variable, with the axes ``row`` and ``column``; where numbers are missing, a potential.
+    mean, cov : tensor, shape (D,) and (D, D)
+        Mean and covariance of a whole row.
+    rows : ndarray, shape (N, D)
+        The rows; NaN is missing.
+    """
+    stats = Patterns.of(rows)
+    if stats.is_complete:
+        given = pm.Data(f"{name}_data", rows, dims=("row", "column"))
+        pm.MvNormal(name, mu=mean, cov=cov, observed=given, dims=("row", "column"))
+        return
+    has, terms = ~np.isnan(rows), []
+    for seen in stats.observed[stats.observed.any(axis=1)]:
+        at, those = np.flatnonzero(seen), rows[(has == seen).all(axis=1)][:, seen]
+        each = pm.MvNormal.dist(mu=mean[at], cov=cov[at][:, at])
+        terms.append(pm.math.sum(pm.logp(each, those)))
+    pm.Potential(name, pm.math.sum(pm.math.stack(terms)))

@@ -1,21 +1,29 @@
-"""What probabilistic PCA has beside its declaration: EM, and the closed form of its maximum of likelihood."""
+"""Probabilistic PCA: what it has beside its declaration, its EM, and the closed form of its maximum of likelihood.
+
+Tipping and Bishop 1999, section 3.2 and appendix B; PRML, section 12.2; the E-step is that of `steps`.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bayeszoo.families.factors import em as factor_em
-from bayeszoo.families.factors import trapezoid
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.factors import steps, trapezoid
 from bayeszoo.families.factors.base import FactorModel
-from bayeszoo.families.factors.em import FactorPrior, FactorSums
+from bayeszoo.families.factors.steps import Coefficients, Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Coordinates, Expectation
+
+VANISHED = 1e-12
+"""Share of the mean variance of the columns below which the variance of the noise is on its way to 0."""
 
 
 class PpcaModel(FactorModel, family=True):
@@ -30,51 +38,157 @@ class PpcaModel(FactorModel, family=True):
 
     def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
-        return factor_em.start(as_patterns(data), self.q, rng)
+        return start(as_patterns(data), self.q, rng)
 
     def e_step(self, params: Values, data: Any) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        return factor_em.e_step(as_patterns(data), params)
+        return steps.e_step(Coefficients.known(params), as_patterns(data))
 
-    def m_step(self, stats: FactorSums, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Complete, flat: bool = False) -> dict[str, Any]:
         """Return parameters with a higher expected log joint density or, with ``flat``, log likelihood."""
-        return factor_em.m_step_flat(stats) if flat else self.prior(len(stats.mean)).m_step(stats)
+        return m_step_flat(stats) if flat else self.prior(len(stats.centre)).m_step(stats)
 
     def coordinates(self) -> Coordinates:
         """Return the mean, the free loadings and the log of the variance as coordinates of the parameters."""
-        return Coordinates(factor_em.to_vector, self._from_vector)
+        return Coordinates(to_vector, self._from_vector)
 
     def _from_vector(self, x: np.ndarray) -> dict[str, Any]:
         """Return the parameters at these coordinates, factors turned to a diagonal that is not negative."""
-        params = factor_em.from_vector(x, self.q)
+        params = from_vector(x, self.q)
         return {**params, "loadings": trapezoid.turned(params["loadings"])}
 
-    def log_likelihood(self, stats: Patterns, params: Values) -> float:
-        """Return the log density of the rows at a point."""
-        return factor_em.log_likelihood(stats, params)
-
     def closed_mle(self, stats: Patterns) -> dict[str, Any] | None:
-        """Return the maximum of the likelihood of complete data; None where numbers are missing.
-
-        Raises
-        ------
-        NumericalError
-            When numbers are missing: there is no closed form then, and EM finds the maximum; or when q factors fit the
-            rows exactly: the likelihood then has no maximum.
-        """
+        """Return the maximum of the likelihood of complete data; None where numbers are missing, and EM finds it."""
         self.prior(stats.size)
-        return factor_em.closed_form(stats, self.q) if stats.is_complete else None
+        return closed_form(stats, self.q) if stats.is_complete else None
 
     def mle_certificate(self, stats: Patterns, params: Values) -> list[Check]:
         """Check that the likelihood is stationary there and curved downwards in all free entries.
 
         The gradient is of the density that samplers use, and shares no code with the closed form.
         """
-        at, x = trapezoid.entries(len(params["mean"]), self.q), factor_em.to_vector(params)
+        at, x = trapezoid.entries(len(params["mean"]), self.q), to_vector(params)
 
         def likelihood(x: np.ndarray) -> tuple[float, np.ndarray]:
-            here = factor_em.from_vector(x, self.q)
-            value, of_mean, of_loadings, of_variance = factor_em.value_and_gradient(stats, here)
+            here = from_vector(x, self.q)
+            value, of_mean, of_loadings, of_variance = steps.value_and_gradient(stats, here)
             return value, np.concatenate([of_mean, of_loadings[at], [here["variance"] * of_variance]])
 
         return [at_most("distance to a stationary point in sd", describe(likelihood, x).distance, MAX_DISTANCE)]
+
+
+def m_step_flat(stats: Complete) -> dict[str, Any]:
+    """Return the parameters that maximize the expected log likelihood, the loadings identified.
+
+    Raises `NumericalError` where the variance of the noise goes to 0.
+    """
+    coefficients = np.linalg.solve(stats.gram, stats.cross[:, :, None])[:, :, 0]
+    variance = stats.squared_error(coefficients) / stats.cells.sum()
+    if not variance > VANISHED * stats.squares.sum() / stats.cells.sum():
+        raise NumericalError(f"{of_factors(stats.gram.shape[1] - 1)} fit the rows exactly, up to no noise")
+    return _params(stats, trapezoid.identified(coefficients[:, 1:]), coefficients[:, 0], variance)
+
+
+def of_factors(q: int) -> str:
+    """Return ``1 component`` or ``q components``."""
+    return f"{q} component{'s' * (q != 1)}"
+
+
+def _params(stats: Complete, loadings: np.ndarray, shift: np.ndarray, variance: float) -> dict[str, Any]:
+    return {"mean": stats.centre + shift, "loadings": loadings, "variance": np.float64(variance)}
+
+
+@dataclass(frozen=True, eq=False)
+class FactorPrior:
+    """mean_d ~ N(m0_d, s0^2), entries of W ~ N(0, w0^2) up to a rotation, variance ~ InvGamma(a0, scale b0)."""
+
+    m0: np.ndarray
+    s0: float
+    w0: float
+    a0: float
+    b0: float
+
+    def m_step(self, stats: Complete) -> dict[str, Any]:
+        """Return parameters with a higher expected log joint: coefficients given the variance, then the variance.
+
+        Each of the two steps is to the maximum (ECM: Meng and Rubin 1993), so EM never falls. A factor whose first
+        loading comes out negative is turned round, which changes neither likelihood nor prior.
+        """
+        D, q = len(stats.gram), stats.gram.shape[1] - 1
+        H, g = stats.gram * stats.precision, stats.cross * stats.precision
+        H[:, range(q + 1), range(q + 1)] += 1 / np.array([self.s0, *[self.w0] * q]) ** 2
+        g[:, 0] += (self.m0 - stats.centre) / self.s0**2
+        coefficients = np.zeros((D, q + 1))
+        for i in range(q):
+            coefficients[i, : i + 2] = _with_repelled_last(H[i, : i + 2, : i + 2], g[i, : i + 2], q - 1 - i)
+        coefficients[q:] = np.linalg.solve(H[q:], g[q:, :, None])[:, :, 0]
+        variance = (self.b0 + stats.squared_error(coefficients) / 2) / (self.a0 + 1 + stats.cells.sum() / 2)
+        return _params(stats, trapezoid.turned(coefficients[:, 1:]), coefficients[:, 0], variance)
+
+    def log_density(self, params: Values) -> np.ndarray:
+        """Return the log density of the parameters; leading axes are draws."""
+        mean, variance = (np.asarray(params[name], dtype=np.float64) for name in ("mean", "variance"))
+        of_mean = -np.sum(np.square((mean - self.m0) / self.s0), axis=-1) / 2
+        of_mean -= mean.shape[-1] * math.log(self.s0 * math.sqrt(2 * math.pi))
+        of_variance = self.a0 * math.log(self.b0) - math.lgamma(self.a0) - (self.a0 + 1) * np.log(variance)
+        of_loadings = trapezoid.log_density(params["loadings"], self.w0)
+        return np.asarray(of_mean + of_loadings + of_variance - self.b0 / variance)
+
+
+def _with_repelled_last(H: np.ndarray, g: np.ndarray, power: int) -> np.ndarray:
+    """Maximize -x'H x / 2 + g'x + power log|t| over x, whose last entry is t.
+
+    Given t the others follow, and in t what is left is -h (t - centre)^2 / 2 + power log|t|, a quadratic equation.
+    """
+    inverse = np.linalg.inv(H)
+    free, width = inverse @ g, inverse[-1, -1]
+    t = (free[-1] + math.copysign(math.sqrt(free[-1] ** 2 + 4 * power * width), free[-1])) / 2
+    return np.asarray(free + inverse[:, -1] / width * (t - free[-1]))
+
+
+def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
+    """Return the maximum-likelihood estimate of complete data, the loadings identified.
+
+    The variance is the mean of the discarded eigenvalues of S = scatter / n, and W = U (Lambda - variance I)^1/2 of the
+    others. Tipping and Bishop 1999, equations 7 and 8: S has divisor n, and not n - 1.
+
+    Raises `NumericalError` where there are no rows, or the likelihood grows without bound: no variance is left beside q
+    components.
+    """
+    moments = stats.whole
+    if moments.n == 0:
+        raise NumericalError("no maximum-likelihood estimate: there are no rows")
+    values, vectors = np.linalg.eigh(moments.scatter / moments.n)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    variance = float(np.mean(values[factors:]))
+    if not variance > VANISHED * values.mean():
+        what = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
+        raise NumericalError(f"no maximum-likelihood estimate: {what}")
+    W = vectors[:, :factors] * np.sqrt(values[:factors] - variance)
+    loadings = trapezoid.identified(W) if factors else W
+    return {"mean": np.asarray(moments.mean), "loadings": loadings, "variance": np.float64(variance)}
+
+
+def to_vector(params: Values) -> np.ndarray:
+    """Return the mean, the free loadings row by row, and the log of the variance, shape (free parameters,)."""
+    loadings = np.asarray(params["loadings"])
+    return np.concatenate([params["mean"], loadings[trapezoid.entries(*loadings.shape)], [np.log(params["variance"])]])
+
+
+def from_vector(x: np.ndarray, factors: int) -> dict[str, Any]:
+    """Return the parameters with these coordinates."""
+    size = (len(x) - 1 + factors * (factors - 1) // 2) // (factors + 1)
+    loadings = np.zeros((size, factors))
+    loadings[trapezoid.entries(size, factors)] = x[size:-1]
+    return {"mean": x[:size], "loadings": loadings, "variance": np.exp(x[-1])}
+
+
+def start(stats: Patterns, factors: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return parameters to climb from: the columns' means, and random loadings that explain a random share."""
+    variances = stats.column_variances()
+    scale = np.sqrt(np.where(np.isfinite(variances), variances, 0.0))
+    scale = np.where(scale > 0, scale, scale.max() if scale.any() else 1.0)
+    share = rng.uniform(0.1, 0.9)
+    W = scale[:, None] * rng.standard_normal((stats.size, factors)) * math.sqrt(share / max(factors, 1))
+    variance = np.float64((1 - share) * np.mean(scale**2))
+    return {"mean": stats.each_column()[1], "loadings": trapezoid.identified(W), "variance": variance}

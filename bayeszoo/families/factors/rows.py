@@ -177,21 +177,6 @@ def in_pieces(function: Callable[[Values], np.ndarray], params: Values, cells: i
     return whole.reshape(*leading, *whole.shape[1:])
 
 
-# Subspaces and rotations
-
-
-def principal_angles(first: Any, second: Any) -> np.ndarray:
-    """Return the principal angles between the column spaces of two matrices (D, q), shape (q,), largest first.
-
-    In radians, from 0 to pi / 2 (Bjorck and Golub 1973); they do not depend on rotations of the columns. Leading axes
-    of the first are draws.
-    """
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    flat = first.reshape(-1, *first.shape[-2:])
-    found = np.array([scipy.linalg.subspace_angles(one, second) for one in flat])
-    return found.reshape(*first.shape[:-2], -1)
-
-
 def procrustes(loadings: Any, reference: Any) -> np.ndarray:
     """Return the rotations R, shape (..., q, q), that bring loadings W R nearest to a reference (D, q).
 

@@ -1,0 +1,191 @@
+"""The E-step of factor models, for EM and variational Bayes, on statistics by pattern of missing numbers.
+
+Given the factors each column is a regression on them, with an intercept; given the columns' coefficients the factors
+of a row are Gaussian, and alike but for the mean in all rows that lack the same entries. So a step goes by the count,
+mean and scatter of each pattern of missing entries, and costs the same however many rows there are. Missing entries are
+integrated out, not imputed. Tipping and Bishop 1999, section 3.2 and appendix B; Bishop 1999a, b; PRML, 12.2.2 and
+12.2.3; Ilin and Raiko 2010 on missing entries.
+
+Throughout D columns, q factors, and the coefficients of column d are its mean and its loadings, (mean_d, W_d1..W_dq).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.families.statistics.patterns import Patterns
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Expectation
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.factors", suppress_warning=True)
+
+LOG_2_PI = math.log(2 * math.pi)
+LEAST_VARIANCE = 1e-290
+"""Of the noise, below which its inverse overflows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """What the E-step needs of the parameters: known, or their distribution.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (D, q + 1)
+        E of each column's mean and loadings.
+    covariance : ndarray of shape (D, q + 1, q + 1)
+        Of these; 0 where they are known.
+    precision, log_precision : float
+        E[1 / variance], and E of its log.
+    relevance : ndarray of shape (q,)
+        E[alpha], where the model has it.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    precision: float
+    log_precision: float
+    relevance: np.ndarray
+
+    @classmethod
+    def known(cls, params: Mapping[str, Any]) -> Coefficients:
+        """Return those of given parameters; NaN where there is no variance."""
+        mean, variance = np.column_stack([params["mean"], params["loadings"]]), float(params["variance"])
+        precision = 1 / variance if variance > LEAST_VARIANCE else math.nan
+        nothing = np.zeros((*mean.shape, mean.shape[1]))
+        return cls(mean, nothing, precision, math.log(precision), np.asarray(params.get("alpha", ())))
+
+    @property
+    def moments(self) -> np.ndarray:
+        """Second moments about the mean of the first coefficient and about 0 of the others, (D, q + 1, q + 1)."""
+        loadings = np.column_stack([np.zeros(len(self.mean)), self.mean[:, 1:]])
+        return self.covariance + loadings[:, :, None] * loadings[:, None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Complete:
+    """Expected statistics of the data with their factors, and where the E-step was.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (D,)
+        Entries observed in each column.
+    gram : ndarray of shape (D, q + 1, q + 1)
+        Sum over these of E[x x'], with x = (1, z_1, ..., z_q) of the entry's row.
+    cross : ndarray of shape (D, q + 1)
+        Sum of E[x] (y - centre).
+    squares : ndarray of shape (D,)
+        Sum of (y - centre)^2.
+    centre : ndarray of shape (D,)
+        The mean at which the E-step was, so that sums of large numbers do not cancel.
+    precision : float
+        E[1 / variance] there.
+    relevance : ndarray of shape (q,)
+        E[alpha] there.
+    latent : ndarray of shape (q + 1, q + 1)
+        Sum over all rows of E[x x'].
+    """
+
+    cells: np.ndarray
+    gram: np.ndarray
+    cross: np.ndarray
+    squares: np.ndarray
+    centre: np.ndarray
+    precision: float
+    relevance: np.ndarray
+    latent: np.ndarray
+
+    def squared_error(self, about: np.ndarray, covariance: Any = 0.0) -> float:
+        """Return the expected sum of squared errors of y - centre, given coefficients of this mean and covariance."""
+        second = covariance + about[:, :, None] * about[:, None, :]
+        return float(self.squares.sum() - 2 * np.sum(about * self.cross) + np.sum(second * self.gram))
+
+
+def e_step(at: Coefficients, patterns: Patterns) -> Expectation:
+    """Return expected statistics under the best q(z), and its log normalizer: at known parameters log likelihood.
+
+    Where there is so little noise that matrices cannot be inverted the value is not finite: climbs reject the point.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return _e_step(at, patterns)
+        except np.linalg.LinAlgError:
+            return _e_step(replace(at, precision=math.nan), patterns)
+
+
+def _e_step(at: Coefficients, patterns: Patterns) -> Expectation:
+    moments, centre, tau = at.moments, at.mean[:, 0], at.precision
+    seen = np.asarray(patterns.observed, dtype=np.float64)  # (P, D)
+    n, scatter = np.asarray(patterns.n, dtype=np.float64), patterns.scatter
+    offset = np.where(seen > 0, patterns.mean - centre, 0.0)
+    q = at.mean.shape[1] - 1
+    inner = np.eye(q) + tau * np.einsum("pd,dij->pij", seen, moments[:, 1:, 1:])
+    covariance = np.linalg.inv(inner)  # of the factors of a row, (P, q, q)
+    slopes = tau * covariance @ (seen[:, :, None] * at.mean[:, 1:]).swapaxes(1, 2)  # their mean on y, (P, q, D)
+    pull = np.einsum("pd,di->pi", seen, moments[:, 0, 1:])
+    z = np.einsum("pid,pd->pi", slopes, offset) - tau * np.einsum("pij,pj->pi", covariance, pull)
+    spread = slopes @ scatter  # (P, q, D)
+    zz = spread @ slopes.swapaxes(1, 2) + n[:, None, None] * z[:, :, None] * z[:, None, :]
+    squares = np.diagonal(scatter, axis1=1, axis2=2) + n[:, None] * offset**2
+    stats = _summed(seen, n, z, zz + n[:, None, None] * covariance, spread, offset, squares, at)
+    cells = stats.cells.sum()
+    value = cells * (at.log_precision - LOG_2_PI) - tau * (stats.squares.sum() + stats.cells @ moments[:, 0, 0])
+    value += np.sum(zz * inner) - n @ np.linalg.slogdet(inner)[1]
+    return Expectation(stats, float(value) / 2)
+
+
+def _summed(
+    seen: np.ndarray,
+    n: np.ndarray,
+    z: np.ndarray,
+    zz: np.ndarray,
+    spread: np.ndarray,
+    offset: np.ndarray,
+    squares: np.ndarray,
+    at: Coefficients,
+) -> Complete:
+    """Sum over the patterns in which each column is observed."""
+    D, q = seen.shape[1], z.shape[1]
+    cells = n @ seen
+    gram, cross = np.zeros((D, q + 1, q + 1)), np.zeros((D, q + 1))
+    gram[:, 0, 0] = cells
+    gram[:, 0, 1:] = gram[:, 1:, 0] = np.einsum("p,pd,pi->di", n, seen, z)
+    gram[:, 1:, 1:] = np.einsum("pd,pij->dij", seen, zz)
+    cross[:, 0] = n @ offset
+    cross[:, 1:] = np.einsum("pd,pid->di", seen, spread) + np.einsum("p,pd,pi->di", n, offset, z)
+    latent = np.empty((q + 1, q + 1))
+    latent[0, 0], latent[1:, 1:] = n.sum(), zz.sum(axis=0)
+    latent[0, 1:] = latent[1:, 0] = n @ z
+    own = np.einsum("pd,pd->d", seen, squares)
+    return Complete(cells, gram, cross, own, at.mean[:, 0], at.precision, at.relevance, latent)
+
+
+def value_and_gradient(stats: Patterns, params: Values) -> tuple[float, np.ndarray, np.ndarray, float]:
+    """Return the log likelihood and its derivatives in mean (D,), loadings (D, q) and variance."""
+    mean, loadings = (np.ascontiguousarray(params[name], dtype=np.float64) for name in ("mean", "loadings"))
+    given = stats.observed.astype(np.float64), stats.n, stats.mean, stats.scatter
+    found: tuple[float, np.ndarray, np.ndarray, float] = loops.ppca_value_and_gradient(
+        mean, loadings, float(params["variance"]), *given
+    )
+    return found
+
+
+def pairwise_covariance(stats: Patterns) -> np.ndarray:
+    """Return the covariance of the rows about their mean, divisor N, shape (D, D).
+
+    Where numbers are missing, each entry is that of the rows in which both were observed.
+    """
+    seen, (_, mean, _) = stats.observed.astype(np.float64), stats.each_column()
+    shift = np.where(stats.observed, stats.mean - mean, 0.0)
+    scatter = stats.scatter.sum(axis=0) + (stats.n[:, None] * shift).T @ shift
+    return np.asarray(scatter / np.maximum((stats.n[:, None] * seen).T @ seen, 1.0))
+
+
+def leading_axes(stats: Patterns, count: int) -> np.ndarray:
+    """Return the leading eigenvectors of the covariance of the rows, shape (D, count)."""
+    return np.linalg.eigh(pairwise_covariance(stats))[1][:, ::-1][:, :count]
