@@ -122,18 +122,15 @@ def sigma_by_scipy(m0, s0):
     return math.exp(best.x)
 
 
-@pytest.mark.parametrize(("factor", "shift"), [(1, 1e9), (1e9, 0), (1e-9, 0), (1e9, 1e9), (1e3, -1e9)])
+@pytest.mark.parametrize(("factor", "shift"), [(1, 1e9), (1e-9, 0), (1e9, 1e9)])
 def test_the_answer_moves_with_the_units(factor, shift):
     y = factor * Y + shift
     found = bz.empirical_bayes(in_units(GaussianMean(s0=3), factor, shift), y, over=["m0", "sigma"])
     assert ok(found).m0 == pytest.approx(y.mean(), abs=1e-4 * factor)
     assert found.model.sigma == pytest.approx(factor * sigma_by_scipy(Y.mean(), 3), rel=1e-6)
-
-
-@pytest.mark.parametrize("factor", [1e-9, 1e9])
-def test_a_default_prior_far_off_the_scale_of_the_data_is_no_obstacle(factor):
-    found = bz.empirical_bayes(GaussianMean(s0=3 * factor), factor * Y, over=["m0", "sigma"])
-    assert ok(found).sigma == pytest.approx(factor * sigma_by_scipy(Y.mean(), 3), rel=1e-6)
+    if not shift:  # a default prior of m0 far off the scale of the data is no obstacle
+        found = bz.empirical_bayes(GaussianMean(s0=3 * factor), y, over=["m0", "sigma"])
+        assert ok(found).sigma == pytest.approx(factor * sigma_by_scipy(Y.mean(), 3), rel=1e-6)
 
 
 def rats_by_scipy():
@@ -201,16 +198,12 @@ def test_a_prior_centred_on_the_mean_collapses():
     assert found.log_evidence == pytest.approx(scipy.stats.norm(Y.mean(), 2).logpdf(Y).sum(), rel=1e-9)
 
 
-def test_only_the_fields_without_a_maximum_are_named():
-    found = bz.empirical_bayes(GaussianMean(), Y, over=["m0", "s0", "sigma"])
-    assert set(found.boundary) == {"s0"}
-    assert found.model.m0 == pytest.approx(Y.mean(), rel=1e-4)
-    assert found.model.sigma == pytest.approx(Y.std(), rel=1e-4)
-
-
 def test_a_ridge_is_no_maximum():
     found = bz.empirical_bayes(GaussianMean(), [1.0], over=["s0", "sigma"])  # one row knows s0**2 + sigma**2 only
     assert set(found.boundary) == {"s0", "sigma"}
+    found = bz.empirical_bayes(GaussianMean(), Y, over=["m0", "s0", "sigma"])
+    assert set(found.boundary) == {"s0"}  # only the field without a maximum is named
+    assert found.model.sigma == pytest.approx(Y.std(), rel=1e-4)
 
 
 @pytest.mark.parametrize("power", [1, -1, 0.5])
@@ -320,23 +313,20 @@ def test_a_wrong_gradient_is_found_before_the_climb(error):
         bz.empirical_bayes(Wrong(), GROUPS, over=["a", "b"])
 
 
-def test_a_gradient_that_is_wrong_elsewhere_is_found_after_it():
-    class WrongElsewhere(RatsWithGradient):
+@pytest.mark.parametrize(
+    ("gradient", "message"),
+    [
+        (lambda given, m: {**given, "b": given["b"] + 0.1 * (m.b != 1)}, "for b, finite differences give"),
+        (lambda given, m: {"a": np.zeros(2), "b": 0.0}, "lacks a, or has it in another shape"),
+    ],
+)
+def test_a_gradient_that_is_wrong_elsewhere_or_in_shape_is_found(gradient, message):
+    class Wrong(RatsWithGradient):
         def log_evidence_gradient(self, stats):
-            given = super().log_evidence_gradient(stats)
-            return {**given, "b": given["b"] + 0.1 * (self.b != 1)}
+            return gradient(super().log_evidence_gradient(stats), self)
 
-    with pytest.raises(bz.NumericalError, match="for b, finite differences give"):
-        bz.empirical_bayes(WrongElsewhere(), GROUPS, over=["a", "b"])
-
-
-def test_a_gradient_has_the_shape_of_its_field():
-    class Wide(RatsWithGradient):
-        def log_evidence_gradient(self, stats):
-            return {"a": np.zeros(2), "b": 0.0}
-
-    with pytest.raises(bz.NumericalError, match="lacks a, or has it in another shape"):
-        bz.empirical_bayes(Wide(), GROUPS, over="a")
+    with pytest.raises(bz.NumericalError, match=message):
+        bz.empirical_bayes(Wrong(), GROUPS, over=["a", "b"])
 
 
 def test_the_gradient_is_used():
@@ -363,6 +353,7 @@ class Matrix(BetaBernoulli):
     intercept: bool = False
 
 
+@dataclass(frozen=True)
 class Unknown(Model):
     inputs = BetaBernoulli.inputs
 
@@ -434,17 +425,11 @@ def test_the_command_prints_the_fields_before_and_after(run, table):
     assert ["sigma", "1", "1.64577"] in rows
     assert "upper envelope" in out
     assert rows[-1] == ["status", "ok:", "4", "of", "4", "checks", "passed"]
-
-
-def test_the_command_prints_one_json_document(run, table):
     code, out, err = run("empirical", "gaussian_mean", table, "--over", "m0, sigma", "--json", "--seed", 2, *TEXTBOOK)
-    found = json.loads(out)
-    assert (code, err) == (0, "")
-    expected = bz.empirical_bayes(GaussianMean(), Y, over=["m0", "sigma"], seed=2)
+    found, expected = json.loads(out), bz.empirical_bayes(GaussianMean(), Y, over=["m0", "sigma"], seed=2)
+    assert (code, err, found["status"], found["over"], found["prior"]) == (0, "", "ok", ["m0", "sigma"], "textbook")
     assert (found["fields"]["sigma"], found["log_evidence"]) == (expected.model.sigma, expected.log_evidence)
-    assert (found["status"], found["over"], found["fields_before"]["sigma"]) == ("ok", ["m0", "sigma"], 1)
-    assert (found["boundary"], found["gate"]["passed"], found["prior"]) == ({}, True, "textbook")
-    assert found["data"]["source"] == "measured.csv"
+    assert (found["boundary"], found["gate"]["passed"], found["data"]["source"]) == ({}, True, "measured.csv")
 
 
 def test_the_command_withholds_what_has_no_maximum(run, tmp_path):

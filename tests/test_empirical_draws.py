@@ -89,17 +89,6 @@ def test_orthogonal_columns_have_a_closed_form():
     assert found.log_evidence == pytest.approx(-best.fun, abs=1e-7)
 
 
-def test_prior_and_noise_together():
-    data, model = orthogonal(), LASSO(intercept=False)
-    found = bz.empirical_bayes(model, data, over=("b", "sigma"))
-    best = scipy.optimize.minimize(
-        lambda u: -by_quadrature(data, *np.exp(u)), [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-5}
-    )
-    assert found.status == "ok"
-    assert [found.model.b, found.model.sigma] == pytest.approx(np.exp(best.x), rel=1e-4)
-    assert found.log_evidence == pytest.approx(-best.fun, abs=1e-6)
-
-
 # The prior's density
 
 
@@ -127,21 +116,6 @@ def test_the_prior_of_some_features_in_their_own_units():
 
 
 # One climb
-
-
-@pytest.mark.slow
-def test_by_draws_equals_the_closed_form():
-    data, model = orthogonal(), LASSO(b=3.0, intercept=False)
-    best = bz.empirical_bayes(model, data, over="b")
-    found = by_draws(model, data, ["b"], seed=1)
-    assert found.status == "ok", repr(found)
-    assert 0.001 < found.error["b"] < 0.05
-    assert abs(np.log(found.model.b / best.model.b)) < 4.4 * found.error["b"]
-    assert abs(found.gain - (best.log_evidence - best.log_evidence_before)) < 4.4 * found.gain_error
-    assert found.gain > 1
-    assert found.gain_error < 0.3
-    assert math.isnan(found.log_evidence)
-    assert "the log evidence itself is withheld" in repr(found)
 
 
 def test_two_correlated_predictors_by_quadrature():
@@ -235,15 +209,6 @@ def test_the_seed_settles_everything(exact):
     assert first[0] != other[0]
 
 
-def test_a_start_far_away_is_bridged_in_steps(exact):
-    data, model = orthogonal(), LASSO(b=0.05, intercept=False)
-    best = bz.empirical_bayes(model, data, over="b")
-    x, error, rise, gain_error = climbed(model, data)
-    assert abs(x[0] - math.log(best.model.b / 0.05)) < 4.4 * error[0]
-    assert abs(rise - (best.log_evidence - best.log_evidence_before)) < 4.4 * gain_error
-    assert rise > 15
-
-
 # The curvature, the gain and the boundary
 
 
@@ -331,26 +296,11 @@ def test_fields_that_draws_cannot_choose(over, message, monkeypatch):
     assert message in str(error.value)
 
 
-def test_with_unknown_noise_its_prior_can_be_chosen():
+def test_with_unknown_noise_its_prior_can_be_chosen_and_never_what_the_data_are_read_through():
     with pytest.raises(bz.InputError, match=r"no closed form \(the noise is unknown.*by draws b, s0, a0, b0 can be"):
         bz.empirical_bayes(LASSO(learn_sigma=True), correlated(), over=("b", "sigma"))
-
-
-@pytest.mark.parametrize("field", ["center", "scale"])
-def test_a_field_through_which_the_data_are_read_stays(field):
-    with pytest.raises(bz.InputError, match=f"over {field}: ridge needs it to read the data, so it cannot vary"):
-        bz.empirical_bayes(RIDGE(), correlated(), over=field)
-
-
-def test_runs_that_fail_their_gate_withhold_everything(monkeypatch):
-    def run(problem, **_):
-        return Outcome({"w": np.zeros((4, 10, 2))}, "none", [at_most("r_hat", 1.3, 1.01)])
-
-    monkeypatch.setattr(nuts, "run", run)
-    found = bz.empirical_bayes(LASSO(intercept=False), correlated(), over="b")
-    assert found.status == "not converged"
-    assert found.boundary == {}
-    assert "NUTS at b = 1: r_hat 1.3 (must be <= 1.01)" in repr(found)
+    with pytest.raises(bz.InputError, match="over scale: ridge needs it to read the data, so it cannot vary"):
+        bz.empirical_bayes(RIDGE(), correlated(), over="scale")
 
 
 def test_an_interrupted_run_keeps_nothing(monkeypatch):
@@ -394,7 +344,7 @@ def test_the_command_withholds_what_failed(run, table, monkeypatch):
     code, out, err = run("empirical", "bayesian_lasso", table, "--over", "b", *LEARNED)
     assert code == 3
     assert "status not converged" in out
-    assert "r_hat 1.3 (must be <= 1.01)" in err
+    assert "NUTS at b = 1: r_hat 1.3 (must be <= 1.01)" in err
     code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", *LEARNED, "--json")
     found = json.loads(out)
     assert (code, found["fields"], found["draws"]["log_evidence_gain"]) == (3, None, None)

@@ -314,7 +314,7 @@ def test_command_keeps_the_model_where_its_fit_is_not_ok(run, tmp_path, monkeypa
         tree.attrs |= {"method": method, "kind": "sampled", "status": trees[model.K]}
         return tree
 
-    monkeypatch.setattr(importlib.import_module("bayeszoo.fit"), "fit", fit)
+    monkeypatch.setattr(importlib.import_module("bayeszoo.cli.verbs.select"), "fit", fit)
     code, out, err = run(
         "select", few_csv(tmp_path), "-c", "gaussian_mixture kappa0=1 nu0=9", "--components", "1-2", "--nuts", "--json"
     )
