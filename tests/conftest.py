@@ -29,6 +29,18 @@ def _as_before():
 
 
 @pytest.fixture
+def written(tmp_path):
+    """Write text or bytes to a file of the test: ``written("y\\n1\\n")`` -> its path."""
+
+    def write(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
 def run(capsys):
     """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
     from bayeszoo.cli.app import main

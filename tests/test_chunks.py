@@ -1,11 +1,9 @@
 """A file in chunks is the file at once: the same statistics, refusals and rows, in memory that the chunk bounds."""
 
 import json
-import runpy
 import sys
 import tracemalloc
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,17 +13,11 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.data.inputs import Counts, Inputs, Real
-from bayeszoo.data.inputs.base import Parsed
-from bayeszoo.data.table.read import read_parts, read_table
+from bayeszoo.data.inputs import Counts, Real
 from bayeszoo.model.accumulated import arrays_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import Digest
 from bayeszoo.results.stored import Fit
-
-TABLES = runpy.run_path(str(Path(__file__).with_name("test_table.py")))
-"""What a file at once is held to."""
-REFUSED, ACCEPTED = TABLES["REFUSED"], TABLES["ACCEPTED"]
 
 RNG = np.random.default_rng(0)
 ROWS = 1000
@@ -133,232 +125,11 @@ def test_chunks_have_so_many_rows(files, rows):
     assert chunks[0].source == "ridge.csv"
 
 
-# The same refusals
-
-
-CASES = {
-    f"{name}, {rows}": (*case, rows)
-    for name, case in REFUSED.items()
-    for rows in ([1, 2, 3, 20_000, 10**6] if len(case[0]) < 10**5 else [20_000, 10**6])
-}
-
-
-@pytest.mark.parametrize(("text", "message", "places", "rows"), CASES.values(), ids=CASES.keys())
-def test_text_that_is_refused_at_once_is_refused_in_chunks(tmp_path, text, message, places, rows):
-    path = tmp_path / "data.csv"
-    path.write_bytes(text.encode())
-    with pytest.raises(bz.InputError) as caught:
-        list(read_parts(path, rows))
-    assert message in str(caught.value)
-    assert caught.value.rows == places
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 100])
-@pytest.mark.parametrize(("content", "columns"), ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_text_that_is_accepted_at_once_is_accepted_in_chunks(tmp_path, content, columns, rows):
-    path = tmp_path / "data.csv"
-    path.write_bytes(content)
-    parts = list(read_parts(path, rows))
-    assert {name: [cell for part in parts for cell in part[name].values] for name in parts[0].columns} == columns
-    assert {part.rows for part in parts[:-1]} <= {rows}
-    assert [part.rows for part in parts if not part.rows] == []
-
-
-def refusal(tmp_path, text, rows=7, kind="gaussian_mean", **options):
-    path = tmp_path / "bad.csv"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(bz.InputError) as caught:
-        bz.accumulate(bz.find(kind)(), path, rows, **options)
-    return caught.value
-
-
-LINES = [str(i / 10) for i in range(1, 31)]
-
-
-def with_line(place, text):
-    """Thirty rows of which one (counted from 1) is another."""
-    return "\n".join(["y", *LINES[: place - 1], text, *LINES[place:]]) + "\n"
-
-
-IN_THE_THIRD_CHUNK = {
-    "a word": (with_line(17, "abc"), "column 'y', row 17: 'abc' is not a number"),
-    "a hole": (with_line(17, "NA"), "column 'y': 1 missing value (row 17), of the rows up to 21; use --missing drop"),
-    "too large": (with_line(17, "1e200"), "column 'y', row 17: '1e200' is too large to square"),
-    "two cells": (with_line(17, "1,2"), "bad.csv: row 17 has 2 fields, the header has 1"),
-    "an open quote": (with_line(17, '"1'), "bad.csv: quote opened in row 17 is never closed"),
-    "text after a quote": (with_line(17, '"1"2'), "bad.csv: row 17 has text after a closing quote"),
-    "NUL": (with_line(17, "1\0"), "row 17 contains a NUL byte"),
-    "latin-1": (with_line(17, "é").encode("latin-1"), "not UTF-8 at byte 67; use --encoding latin-1"),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), IN_THE_THIRD_CHUNK.values(), ids=IN_THE_THIRD_CHUNK.keys())
-def test_a_bad_row_has_its_number_in_the_file(tmp_path, text, message):
-    error = refusal(tmp_path, text)
-    assert str(error).startswith(message)
-    assert error.rows == (() if "byte" in message and "row" not in message else (17,))
-
-
-def test_several_bad_rows_are_counted_as_far_as_was_looked(tmp_path):
-    text = "y\n" + "\n".join([*LINES[:14], "x", "1", "z", *LINES[:20]]) + "\n"
-    error = refusal(tmp_path, text)
-    assert str(error) == "column 'y', row 15: 'x' is not a number (and 1 more: row 17), of the rows up to 21"
-    assert error.rows == (15, 17)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 7, 100])
-def test_names_that_occur_in_different_chunks_are_data(tmp_path, rows):
-    path = tmp_path / "data.csv"
-    path.write_text("boy,3\n" + "girl,4\n" * 10 + "boy,4\n" + "girl,4\n" * 20)
-    with pytest.raises(bz.InputError, match="row 1 looks like data \\('boy','3'\\)"):
-        list(read_parts(path, rows))
-    path.write_text("sex,at\n" + "girl,at\n" * 10 + "sex,4\n" + "girl,4\n" * 20)
-    with pytest.raises(bz.InputError, match="row 1 looks like data \\('sex','at'\\)"):
-        list(read_parts(path, rows))
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 5])
-def test_a_quoted_line_end_may_lie_between_chunks(tmp_path, rows):
-    path = tmp_path / "data.csv"
-    path.write_text('a,b\n1,"x\ny"\n2,"\n\n"\n3,"u,v\n"\n4,z\n')
-    cells = [cell for part in read_parts(path, rows) for cell in part["b"].values]
-    assert cells == read_table(path)["b"].values == ["x\ny", "\n\n", "u,v\n", "z"]
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6])
-def test_blank_lines_at_the_end_are_none(tmp_path, rows):
-    path = tmp_path / "data.csv"
-    path.write_text("y\n1\n\n2\n3\n\n\n")
-    assert [cell for part in read_parts(path, rows) for cell in part["y"].values] == ["1", "", "2", "3"]
-
-
-def test_missing_values_are_dropped_and_counted(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("y,a\n" + "\n".join(["1,2", "NA,3", "4,5", ",", "6,NA", "7,9", "NA,1", "NA,2", "3,NA"]) + "\n")
-    Ridge = bz.find("ridge")
-    whole = bz.read(Ridge, path, missing="drop")
-    assert whole.notes[0] == "6 rows with missing values dropped (rows 2, 4, 5, 7, 8, ...)"
-    for rows in (1, 2, 4, 9):
-        found = bz.accumulate(Ridge(), path, rows, missing="drop")
-        assert whole.notes[0] in found.notes
-        assert found.rows == 3
-        assert Ridge().log_evidence(found.stats) == pytest.approx(Ridge().log_evidence(Ridge().statistics(whole)))
-    sizes = [chunk.rows for chunk in bz.read_chunks(Ridge, path, 2, missing="drop")]
-    assert sizes == [1, 1, 1, 0, 0]
-
-
-@pytest.mark.parametrize("rows", [1, 2, 5])
-def test_a_file_without_a_value_is_refused(tmp_path, rows):
-    error = refusal(tmp_path, "y\nNA\nNA\nNA\n", rows, missing="drop")
-    assert "has no values" in str(error) or "there are no observations" in str(error)
-
-
-def test_rows_of_no_trials_are_no_observations(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("successes,trials\n0,0\n1,2\n0,0\n")
-    Coin = bz.find("beta_bernoulli")
-    found = [bz.accumulate(Coin(), path, rows) for rows in (1, 2, 3)]
-    assert {(one.stats.successes, one.stats.failures, one.rows) for one in found} == {(1, 1, 3)}
-    assert len({one.digest for one in found}) == 1
-    assert "there are no observations" in str(refusal(tmp_path, "successes,trials\n0,0\n0,0\n", 1, "beta_bernoulli"))
-
-
-def test_counts_that_add_up_to_too_much_over_the_chunks(tmp_path):
-    text = "y\n" + f"{2**52}\n" * 3
-    assert "has a sum above 2**53" in str(refusal(tmp_path, text, 1, "gamma_poisson"))
-    assert "has a sum above 2**53" in str(refusal(tmp_path, text, 3, "gamma_poisson"))
-
-
-NOT_IN_CHUNKS = {
-    "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive needs all rows"),
-    "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count needs all"),
-    "labels": ("dirichlet_multinomial", "v\na\nb\na\n", {}, "the categories must be known .* with --categories"),
-    "labels or counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n5,6\n", {}, "only all rows together show whether"),
-    "columns of counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns needs all"),
-    "symbols": ("markov_chain", "from,to\na,b\nb,a\n", {}, "the symbols must be known before"),
-    "order": ("markov_chain", "from,to\na,b\nb,a\n", {"symbols": "a,b"}, "use --order 1"),
-    "a sequence": ("markov_chain", "s\na\nb\n", {"symbols": "a,b", "order": 1}, "a sequence of symbols cannot be cut"),
-}
-
-
-@pytest.mark.parametrize(("kind", "text", "options", "message"), NOT_IN_CHUNKS.values(), ids=NOT_IN_CHUNKS.keys())
-def test_what_only_all_rows_together_tell(tmp_path, kind, text, options, message):
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    with pytest.raises(bz.InputError, match=message):
-        list(bz.read_chunks(bz.find(kind), path, 1, **options))
-
-
-class Drifting(Inputs):
-    """Labels that are found in each chunk by itself."""
-
-    coords = ("label",)
-    options = frozenset()
-
-    def _parse(self, table, missing, options, like):
-        labels, codes = np.unique(table["y"].values, return_inverse=True)
-        return Parsed({"y": codes, "label": labels}, {"y": "y"})
-
-    def outcome(self, arrays):
-        return arrays["y"]
-
-    def observations(self, arrays):
-        return dict(arrays), np.ones(len(arrays["y"]))
-
-    unseen = describe = None
-
-
-Drifting.__abstractmethods__ = frozenset()
-
-
-def test_labels_may_not_change_from_chunk_to_chunk(tmp_path):
-    class Loose:
-        inputs, examples = Drifting(), ()
-
-    path = tmp_path / "data.csv"
-    path.write_text("y\na\nb\na\nc\n")
-    with pytest.raises(bz.InputError, match="rows 3 to 4 have other labels, columns or types than those before them"):
-        list(bz.read_chunks(Loose, path, 2))
-
-
-@pytest.mark.parametrize("rows", [0, -1, 1.5, True, "7"])
-def test_rows_of_a_chunk(files, rows):
-    with pytest.raises(bz.InputError, match="the rows of a chunk must be a whole number >= 1"):
-        bz.read_chunks(bz.find("ridge"), files / "ridge.csv", rows)
-
-
-def test_what_is_no_file(tmp_path):
-    Ridge = bz.find("ridge")
-    with pytest.raises(bz.InputError, match=r"chunks are of a file, got DataFrame; bz\.read takes what is in memory"):
-        bz.read_chunks(Ridge, FRAMES["ridge"])
-    with pytest.raises(bz.InputError, match="not a regular file"):
-        bz.read_chunks(Ridge, tmp_path / "none.csv")
-    with pytest.raises(bz.InputError, match="unknown option 'positive'"):
-        next(bz.read_chunks(Ridge, files_of(tmp_path), 1, positive="yes"))
-    with pytest.raises(bz.InputError, match="a model instance is needed, got ABCMeta"):
-        bz.accumulate(Ridge, files_of(tmp_path))
-
-
-def files_of(folder):
-    path = folder / "two.csv"
-    path.write_text("y,a\n1,2\n3,4\n")
-    return path
-
-
-def test_labels_of_an_updated_model_are_required(tmp_path):
-    polls = bz.update(bz.find("dirichlet_multinomial")(), ["b", "c"])
-    path = tmp_path / "votes.csv"
-    path.write_text("vote\na\nb\na\n")
-    with pytest.raises(bz.InputError, match="the data have category 'a', 'b', but the prior is for 'b', 'c'"):
-        bz.accumulate(polls, path, 2, categories=["a", "b"])
-
-
 # Notes
 
 
-def test_what_is_said_of_a_chunk_is_not_said_of_the_file(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("y,a,b\n1,7,1\n2,7,2\n4,7,3\n3,8,4\n5,9,5\n6,5,6\n")
+def test_what_is_said_of_a_chunk_is_not_said_of_the_file(written):
+    path = written("y,a,b\n1,7,1\n2,7,2\n4,7,3\n3,8,4\n5,9,5\n6,5,6\n")
     Ridge = bz.find("ridge")
     assert "'a' is constant" in str(bz.read(Ridge, {"y": [1, 2, 4], "a": [7, 7, 7], "b": [1, 2, 3]}).notes)
     assert bz.read(Ridge, path).notes == ()
@@ -369,9 +140,8 @@ def test_what_is_said_of_a_chunk_is_not_said_of_the_file(tmp_path):
     )
 
 
-def test_what_is_said_of_every_chunk_is_said_once(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("y,exposure\n1,1\n2,1\n0,1e-310\n1,1\n")
+def test_what_is_said_of_every_chunk_is_said_once(written):
+    path = written("y,exposure\n1,1\n2,1\n0,1e-310\n1,1\n")
     found = bz.accumulate(bz.find("gamma_poisson")(), path, 1)
     assert found.notes == (
         "column 'exposure': how long or how much each row was observed",
@@ -520,15 +290,6 @@ def test_a_fit_from_statistics_goes_to_disk_and_predicts(files, read_at_once, tm
     assert again.stats.log_coefficient == before.stats.log_coefficient
 
 
-@pytest.mark.usefixtures("same_stream")
-def test_draws_from_statistics_predict(files, read_at_once):
-    one, two = fits(files, read_at_once, "gamma_poisson", "laplace")
-    rows = {"exposure": [1.0, 2.5]}
-    columns = ["mean", "sd", "q025", "q975"]
-    first, second = (bz.predict(fit, rows, seed=np.random.default_rng(1))[columns] for fit in (one, two))
-    pd.testing.assert_frame_equal(second, first, rtol=1e-4)
-
-
 def test_a_design_of_an_intercept_alone_is_stored(files, tmp_path):
     model = bz.find("ridge")(degree=0)
     tree = bz.load(bz.save(bz.fit(model, total(files, model, 90), "exact", seed=1), tmp_path / "fit.nc"))
@@ -577,19 +338,6 @@ def test_fits_from_statistics_are_compared_without_leave_one_out_scores(files):
         bz.compare([rows, trees[0]])
 
 
-def test_a_reporter_hears_of_every_chunk(files):
-    class Ear:
-        def __init__(self):
-            self.lines = []
-
-        def say(self, line):
-            self.lines.append(line)
-
-    ear = Ear()
-    total(files, bz.find("ridge")(), 400, reporter=ear)
-    assert ear.lines == [f"ridge.csv: {n} rows read, {n} kept" for n in (400, 800, 1000)]
-
-
 # The command line
 
 
@@ -630,17 +378,15 @@ def test_chunks_go_with_a_file(run, arguments):
     assert "--chunk-rows goes with DATA" in err
 
 
-def test_the_first_chunk_that_says_anything_scales_the_prior(run, tmp_path):
-    path = tmp_path / "late.csv"
-    path.write_text("y\n" + "NA\n" * 5 + "3\n4\n5\n6\n")
+def test_the_first_chunk_that_says_anything_scales_the_prior(run, written):
+    path = written("y\n" + "NA\n" * 5 + "3\n4\n5\n6\n", "late.csv")
     code, _, err = run("fit", "normal_gamma", path, "--method", "exact", "--missing", "drop", "--chunk-rows", 2)
     assert code == 0
     assert "priors are scaled to rows 5 to 6" in err
 
 
-def test_counts_are_repeated_in_chunks(tmp_path):
-    path = tmp_path / "kicks.csv"
-    path.write_text("deaths,n\n0,109\n1,65\n2,22\n3,3\n4,1\n")
+def test_counts_are_repeated_in_chunks(written):
+    path = written("deaths,n\n0,109\n1,65\n2,22\n3,3\n4,1\n", "kicks.csv")
     assert isinstance(bz.find("gamma_poisson").inputs, Counts)
     found = [bz.accumulate(bz.find("gamma_poisson")(), path, rows, column="deaths", count="n") for rows in (1, 2, 5)]
     assert {(one.rows, one.stats.events, one.digest) for one in found} == {(200, 122.0, found[0].digest)}

@@ -15,6 +15,7 @@ import pytest
 from bayeszoo.data.inputs import Binary, Real
 from bayeszoo.data.read import Example, example, read
 from bayeszoo.errors import InputError
+from tests.reading import by_name
 
 
 class Coin:
@@ -46,17 +47,15 @@ SOURCES = {
     "csv": csv_file,
     "tsv": tsv_file,
     "parquet": parquet_file,
-    "path as text": lambda folder: str(csv_file(folder)),
     "pandas": lambda _: pd.DataFrame({"y": [0, 1, 1]}, index=[5, 4, 3]),
     "polars": lambda _: pl.DataFrame({"y": [False, True, True]}),
     "mapping": lambda _: {"y": (0, 1, 1)},
     "list": lambda _: [0, 1, 1],
     "array": lambda _: np.array([[0.0], [1.0], [1.0]]),
-    "every second": lambda _: np.array([0, 9, 1, 9, 1, 9])[::2],
 }
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
+@by_name("source", SOURCES)
 def test_the_digest_does_not_depend_on_the_source(tmp_path, source):
     data = read(Coin, source(tmp_path))
     content = b"y\0<i8\0(3,)\0" + np.array([0, 1, 1], dtype="<i8").tobytes()
@@ -99,11 +98,6 @@ def test_data_know_where_they_come_from(tmp_path):
     assert read(Coin, {"y": [0]}).source == "dict"
 
 
-def test_data_are_read_once():
-    data = read(Coin, [0, 1])
-    assert read(Coin, data) is data
-
-
 def test_options_reach_the_file_and_the_model(tmp_path):
     path = tmp_path / "data.csv"
     path.write_bytes("ja;1,0\n;1,0\nné;2,0\n".encode("latin-1"))
@@ -114,16 +108,6 @@ def test_options_reach_the_file_and_the_model(tmp_path):
     assert (data["successes"].tolist(), data["trials"].tolist()) == ([1], [3])
     assert data.notes == ("column '1': 'ja' is 1, 'né' is 0", "1 row with missing values dropped (row 2)")
     assert dict(data.columns) == {"column": "1", "count": "2"}
-
-
-def test_unknown_option():
-    with pytest.raises(InputError, match="unknown option 'positive'; accepted are column"):
-        read(Line, [0.5], positive="yes")
-
-
-def test_different_indexes_are_noted():
-    counts = {"successes": pd.Series([1, 2]), "trials": pd.Series([3, 3], index=[1, 0])}
-    assert read(Coin, counts).notes == ("successes and trials have different indexes; rows matched by position",)
 
 
 def test_no_example():

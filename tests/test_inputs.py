@@ -16,12 +16,6 @@ from bayeszoo.errors import InputError
 from tests.reading import by_name
 
 
-def file_with(tmp_path, text, **options):
-    path = tmp_path / "data.csv"
-    path.write_text(text)
-    return read_table(path, **options)
-
-
 def refusal(inputs, table, **options):
     with pytest.raises(InputError) as caught:
         inputs.parse(read_table(table), **options)
@@ -84,19 +78,19 @@ NOT_NUMBERS = {
 
 
 @by_name(("quoted", "cell"), NOT_NUMBERS)
-def test_text_that_is_not_a_number(tmp_path, quoted, cell):
-    error = refusal(Real("a"), file_with(tmp_path, f"a\n{cell}\n1\n"))
+def test_text_that_is_not_a_number(written, quoted, cell):
+    error = refusal(Real("a"), read_table(written(f"a\n{cell}\n1\n")))
     assert str(error) == f"column 'a', row 1: {quoted} is not a number"
     assert (error.column, error.rows) == ("a", (1,))
 
 
-def test_decimal_comma(tmp_path):
+def test_decimal_comma(written):
     text = 'y\n"1,5"\n"-2"\n'
-    error = refusal(Real(), file_with(tmp_path, text))
+    error = refusal(Real(), read_table(written(text)))
     assert str(error) == "column 'y', row 1: '1,5' is not a number; use --decimal ','"
-    parsed = Real().parse(file_with(tmp_path, text, decimal=","))
+    parsed = Real().parse(read_table(written(text), decimal=","))
     assert parsed.arrays["y"].tolist() == [1.5, -2.0]
-    assert "'1.5' is not a number" in str(refusal(Real(), file_with(tmp_path, 'y\n1.5\n"2,5"\n', decimal=",")))
+    assert "'1.5' is not a number" in str(refusal(Real(), read_table(written('y\n1.5\n"2,5"\n'), decimal=",")))
 
 
 REAL = {
@@ -197,11 +191,11 @@ def test_labels(values, positive, outcomes):
     assert parsed.arrays["y"].tolist() == outcomes
 
 
-def test_labels_are_noted_and_an_empty_cell_is_missing(tmp_path):
-    table = file_with(tmp_path, "sex\ngirl\nboy\n\nNA\n")
+def test_labels_are_noted_and_an_empty_cell_is_missing(written):
+    table = read_table(written("sex\ngirl\nboy\n\nNA\n"))
     message = "column 'sex' holds 3 labels, not two: 'NA', 'boy', 'girl'"
     assert str(refusal(Binary(), table, positive="boy")) == message
-    parsed = Binary().parse(file_with(tmp_path, "sex\ngirl\n\nboy\n"), "drop", positive="boy")
+    parsed = Binary().parse(read_table(written("sex\ngirl\n\nboy\n")), "drop", positive="boy")
     assert parsed.notes == ("column 'sex': 'boy' is 1, 'girl' is 0", "1 row with missing values dropped (row 2)")
     assert parsed.columns == {"y": "sex"}
 

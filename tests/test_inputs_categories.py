@@ -101,9 +101,8 @@ def test_tables_that_are_refused(source, options, message):
     assert str(refusal(Poll, source, **options)) == message
 
 
-def test_labels_with_counts(tmp_path):
-    path = tmp_path / "poll.csv"
-    path.write_text("candidate,count\ndukakis,583\nbush,700\nother,137\nbush,27\n")
+def test_labels_with_counts(written):
+    path = written("candidate,count\ndukakis,583\nbush,700\nother,137\nbush,27\n", "poll.csv")
     data = read(Poll, path, count="count")
     assert plain(data) == {"counts": [[727, 583, 137]], "category": ["bush", "dukakis", "other"]}
     assert data.columns == {"column": "candidate", "count": "count"}

@@ -71,9 +71,8 @@ def test_triplets_are_cells(table):
     assert ("2 rows repeat their documents and words: the counts are added" in data.notes) == (len(table["word"]) == 6)
 
 
-def test_triplets_under_other_names_and_without_counts(tmp_path):
-    path = tmp_path / "words.csv"
-    path.write_text("who,said,n\ny,b,2\nx,a,1\ny,a,1\n")
+def test_triplets_under_other_names_and_without_counts(written):
+    path = written("who,said,n\ny,b,2\nx,a,1\ny,a,1\n", "words.csv")
     data = read(Topics, path, document="who", word="said", count="n")
     assert plain(data) == {
         "counts": [1, 2, 1],
@@ -387,19 +386,17 @@ def test_memory_goes_with_the_cells():
     assert (data.rows, len(data["counts"])) == (size, size)
 
 
-def test_documents_are_not_cut_into_chunks(tmp_path):
+def test_documents_are_not_cut_into_chunks(written):
     from bayeszoo.model.chunks import read_chunks
 
-    path = tmp_path / "words.csv"
-    path.write_text("document,word\nx,a\nx,b\ny,a\n")
+    path = written("document,word\nx,a\nx,b\ny,a\n", "words.csv")
     for model in (Topics, Unigrams):
         with pytest.raises(InputError, match=r"^documents cannot be cut into chunks; read the file at once$"):
             list(read_chunks(model, path, rows=2))
 
 
-def test_options_of_the_command_line(tmp_path):
-    path = tmp_path / "papers.csv"
-    path.write_text("id,body\np,the ship and the crew\nq,a crew of the ship\nr,the state\n")
+def test_options_of_the_command_line(written):
+    path = written("id,body\np,the ship and the crew\nq,a crew of the ship\nr,the state\n", "papers.csv")
     options = TableOptions(text="body", document="id", stop_words="english", min_documents=2, max_share=0.9)
     data = options.read(Topics, str(path))
     assert (data["word"].tolist(), data["document"].tolist()) == (["crew", "ship"], ["p", "q", "r"])
@@ -430,10 +427,9 @@ def test_the_federalist_papers():
     assert dense(data)[9, place["faction"]] == longer[9]["faction"] == 16
 
 
-def test_a_packed_example_does_not_fill_the_memory(tmp_path, monkeypatch):
+def test_a_packed_example_does_not_fill_the_memory(written, monkeypatch):
     monkeypatch.setattr(sources, "MOST_UNPACKED", 1000)
-    path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(gzip.compress(b"0" * 1001))
+    path = written(gzip.compress(b"0" * 1001), "bomb.csv.gz")
     with pytest.raises(InputError, match=r"^bomb\.csv\.gz holds more than 1000 bytes$"), sources.unpacked(path):
         pass
     path.write_bytes(gzip.compress(b"y\n" + b"0" * 998))

@@ -38,9 +38,8 @@ def test_columns_are_words(table):
     assert chosen.notes == ()
 
 
-def test_titles_and_authors_are_left_out_by_naming_the_words(tmp_path):
-    path = tmp_path / "papers.csv"
-    path.write_text("title,upon,whilst\nNo. 10,3,0\nNo. 49,0,2\n")
+def test_titles_and_authors_are_left_out_by_naming_the_words(written):
+    path = written("title,upon,whilst\nNo. 10,3,0\nNo. 49,0,2\n", "papers.csv")
     with pytest.raises(InputError) as caught:
         read(Topics, path)
     expected = "column 'title', row 1: 'No. 10' is not a number (and 1 more: row 2)"
@@ -128,9 +127,8 @@ def test_new_documents_have_the_words_of_the_fit_in_its_order():
     assert plain(read(Topics, Data(other), new=True, like=ARRAYS)) == plain(ARRAYS)
 
 
-def test_the_words_of_chunks_may_all_be_in_one_of_them(tmp_path):
-    path = tmp_path / "counts.csv"
-    path.write_text("a,b,c\n0,0,0\n0,0,0\n1,0,2\n")
+def test_the_words_of_chunks_may_all_be_in_one_of_them(written):
+    path = written("a,b,c\n0,0,0\n0,0,0\n1,0,2\n", "counts.csv")
     first, second = read_chunks(Topics, path, rows=2, columns="a,b,c")
     assert (first["counts"].tolist(), second["counts"].tolist()) == ([[0, 0, 0], [0, 0, 0]], [[1, 0, 2]])
     assert (first.notes, second.notes) == (("2 empty documents: 1, 2",), ())

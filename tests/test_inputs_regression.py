@@ -153,15 +153,13 @@ FILES = {
 
 
 @by_name(("text", "options", "message"), FILES)
-def test_files_that_are_refused(tmp_path, text, options, message):
-    path = tmp_path / "data.csv"
-    path.write_text(text)
+def test_files_that_are_refused(written, text, options, message):
+    path = written(text)
     assert str(refusal(Line, path, **options)) == message
 
 
-def test_files_that_are_read(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_bytes(b"\xef\xbb\xbfkm/h;y\r\n1,5;2\r\n2,5;4\r\n")
+def test_files_that_are_read(written):
+    path = written(b"\xef\xbb\xbfkm/h;y\r\n1,5;2\r\n2,5;4\r\n")
     data = read(Line, path, delimiter=";", decimal=",")
     assert plain(data) == {"y": [2.0, 4.0], "X": [[1.5], [2.5]], "feature": ["km/h"]}
     path.write_text("1,2,3\n4,5,7\n6,7,8\n")
@@ -453,9 +451,8 @@ def test_units():
 # The command line, and the data that come along
 
 
-def test_options_of_the_command_line(tmp_path, capsys):
-    path = tmp_path / "d.csv"
-    path.write_text("a,b,v\n1,2,3\n2,2,5\n4,2,4\n")
+def test_options_of_the_command_line(written, capsys):
+    path = written("a,b,v\n1,2,3\n2,2,5\n4,2,4\n", "d.csv")
     data = TableOptions(target="v", features="b,a").read(Line, str(path))
     assert (data["y"].tolist(), data["feature"].tolist()) == ([3.0, 5.0, 4.0], ["b", "a"])
     assert "column 'b' is constant (2)" in " ".join(capsys.readouterr().err.split())

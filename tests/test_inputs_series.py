@@ -378,9 +378,8 @@ def test_masks_survive_other_codes():
 
 
 @EVERY
-def test_a_sequence_is_not_cut_into_chunks(model, tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("y,sequence\n1,a\n2,a\n2,b\n")
+def test_a_sequence_is_not_cut_into_chunks(model, written):
+    path = written("y,sequence\n1,a\n2,a\n2,b\n")
     message = "^a sequence of observations cannot be cut into chunks; read the file at once$"
     with pytest.raises(InputError, match=message):
         list(read_chunks(model, path, rows=2))
@@ -390,9 +389,8 @@ def test_a_sequence_is_not_cut_into_chunks(model, tmp_path):
     assert whole == read(model, path)
 
 
-def test_the_command_line_has_masks(tmp_path, capsys):
-    path = tmp_path / "data.csv"
-    path.write_text("who,roll\nx,1\nx,\ny,6\n")
+def test_the_command_line_has_masks(written, capsys):
+    path = written("who,roll\nx,1\nx,\ny,6\n")
     options = TableOptions(column="roll", sequence="who", missing="mask")
     data = options.read(SYMBOLS, str(path))
     assert data["y"].tolist() == [0, -1, 1]

@@ -48,9 +48,8 @@ def test_of_samplers_the_usual_one_is_that_made_for_the_model():
     assert usual_methods(bz.find("beta_bernoulli")) == ["exact", "map", "laplace", "advi", "nuts"]
 
 
-def test_a_seed_that_was_drawn_is_said_and_gives_the_same_again(run, tmp_path):
-    path = tmp_path / "y.csv"
-    path.write_text("y\n1\n0\n1\n1\n", encoding="utf-8")
+def test_a_seed_that_was_drawn_is_said_and_gives_the_same_again(run, written):
+    path = written("y\n1\n0\n1\n1\n", "y.csv")
     code, first, err = run("compare", "beta_bernoulli", path, "--methods", "map,laplace", "--json")
     assert (code, "seed" in err) == (0, False)  # it is in the document
     code, first, err = run("compare", "beta_bernoulli", path, "--methods", "map,laplace")

@@ -11,7 +11,7 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.statistics.patterns import Patterns, as_patterns
+from bayeszoo.families.statistics.patterns import Patterns
 
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(3.0, 2.0, (40, 3))
@@ -108,12 +108,6 @@ def test_more_patterns_than_memory_holds_are_refused(monkeypatch):
     monkeypatch.setattr("bayeszoo.families.statistics.patterns.MOST_NUMBERS", 30)
     with pytest.raises(InputError, match=r"patterns of missing values in 3 columns are too many"):
         Patterns.of(HOLES)
-
-
-def test_statistics_and_rows_are_both_taken():
-    stats = Patterns.of(HOLES)
-    assert as_patterns(stats) is stats
-    same(as_patterns({"Y": HOLES}), stats)
 
 
 # Tables with holes

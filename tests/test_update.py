@@ -17,11 +17,7 @@ from bayeszoo.model.base import Model, Stats, fields_of
 
 RNG = np.random.default_rng(0)
 TOSSES, SPEEDS = RNG.binomial(1, 0.3, 40), RNG.normal(1e6, 80, 40)
-MODELS = [
-    (BetaBernoulli(2, 3), TOSSES),
-    (GaussianMean(1e6, 50, 80), SPEEDS),
-    (NormalGamma(1e6, 0.1, 2, 5000), SPEEDS),
-]
+MODELS = [(BetaBernoulli(2, 3), TOSSES), (GaussianMean(1e6, 50, 80), SPEEDS), (NormalGamma(1e6, 0.1, 2, 5000), SPEEDS)]
 
 
 def last(models):
@@ -100,9 +96,8 @@ def test_a_drifting_coin_is_followed():
     assert average.ppf(1 - 1e-4) < 0.7
 
 
-def test_batches_may_be_files_arrays_and_data(tmp_path):
-    path = tmp_path / "first.csv"
-    path.write_text("day,won\nMo,yes\nTu,no\n")
+def test_batches_may_be_files_arrays_and_data(written):
+    path = written("day,won\nMo,yes\nTu,no\n", "first.csv")
     options = {"column": "won", "positive": "yes"}
     batches = [path, {"won": ["no", "yes"]}, bz.read(BetaBernoulli, {"won": ["yes"]}, **options)]
     assert last(bz.stream(BetaBernoulli(), batches, **options)) == BetaBernoulli(4, 3)
@@ -124,10 +119,6 @@ def test_batches_are_taken_one_at_a_time():
     assert list(islice(models, 2)) == [BetaBernoulli(2, 2), BetaBernoulli(3, 2)]
     with pytest.raises(RuntimeError, match="one too many"):
         next(models)
-
-
-def test_no_batches_no_models():
-    assert list(bz.stream(BetaBernoulli(), [])) == []
 
 
 def test_labels_keep_their_places():
