@@ -12,7 +12,6 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli import terminal
-from bayeszoo.cli.app import main
 from bayeszoo.cli.verbs import fit as fit_verb
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
@@ -36,13 +35,6 @@ def coins(tmp_path):
     return path
 
 
-@pytest.fixture
-def zeros(tmp_path):
-    path = tmp_path / "zeros.csv"
-    path.write_text("y\n0\n0\n0\n")
-    return path
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """An exact fit of the eight tosses with a = b = 1: theta ~ Beta(7, 3)."""
@@ -58,16 +50,17 @@ def strict(text):
 # Each command
 
 
-def test_list_shows_every_model_and_what_it_can_do(run):
-    code, out, err = run("list")
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["list"], ["beta_bernoulli", "Conjugate", "nuts", "paris_births"]),
+        (["show", "beta_bernoulli"], ["theta ~ Beta(a, b)", "prior a", "successes and trials", "theta --> y"]),
+    ],
+)
+def test_list_and_show_say_all_there_is_to_models(run, command, words):
+    code, out, err = run(*command)
     assert (code, err) == (0, "")
-    assert all(word in out for word in ["beta_bernoulli", "Conjugate", "nuts", "paris_births"])
-
-
-def test_show_says_all_there_is_to_a_model(run):
-    code, out, err = run("show", "beta_bernoulli")
-    assert (code, err) == (0, "")
-    assert all(word in out for word in ["theta ~ Beta(a, b)", "prior a", "successes and trials", "theta --> y"])
+    assert all(word in out for word in words)
 
 
 def test_simulate_writes_a_table_that_fit_reads_back(run, tmp_path):
@@ -169,7 +162,9 @@ def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
     assert (code, out, err) == (3, "", "error: the fit is not converged: predictions from it are withheld\n")
 
 
-def test_a_posterior_without_a_mode_has_no_map(run, zeros):
+def test_a_posterior_without_a_mode_has_no_map(run, tmp_path):
+    zeros = tmp_path / "zeros.csv"
+    zeros.write_text("y\n0\n0\n0\n")
     half = ["--set", "a=0.5", "--set", "b=0.5"]
     code, out, err = run("fit", "beta_bernoulli", zeros, "--method", "map", *half)
     assert (code, out, err) == (4, "", "error: no mode: Beta(0.5, 3.5) is unbounded at theta = 0\n")
@@ -205,14 +200,6 @@ def test_set_does_not_swallow_the_table_after_it(run, coins):
     code, out, _ = run("fit", "beta_bernoulli", "--set", "a=2", "--set", "b=3", coins, *EXACT, "--json")
     assert (code, strict(out)["fields"]) == (0, {"a": 2.0, "b": 3.0})
     assert strict(out)["data"]["source"] == "coins.csv"
-
-
-def test_the_command_is_stored_so_that_it_can_be_run_again(run, coins, tmp_path, monkeypatch):
-    fit = tmp_path / "a fit.nc"
-    monkeypatch.setattr(sys, "argv", ["bayeszoo", "fit", "beta_bernoulli", str(coins), *EXACT, "-o", str(fit)])
-    with pytest.raises(SystemExit, match="0"):
-        main()
-    assert bz.load(fit).attrs["command"].endswith(f"-o '{fit}'")
 
 
 # What is printed

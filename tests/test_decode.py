@@ -247,16 +247,18 @@ def test_seeded_bugs_of_forecasts_are_caught(symbols, monkeypatch, before, after
         forecast_by_enumeration(symbols)
 
 
-def test_the_filter_taken_for_the_smoother_is_caught(symbols, monkeypatch):
-    monkeypatch.setattr(SYMBOLS, "assign", lambda self, params, data: module._filter(self)(params, data))
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong", "check"),
+    [
+        (SYMBOLS, "assign", lambda self, *args: module._filter(self)(*args), smoothed_by_enumeration),
+        (module, "_filter", lambda model: model.assign, filtered_by_enumeration),
+    ],
+    ids=["filter for smoother", "smoother for filter"],
+)
+def test_one_pass_taken_for_the_other_is_caught(symbols, monkeypatch, owner, name, wrong, check):
+    monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(AssertionError):
-        smoothed_by_enumeration(symbols)
-
-
-def test_the_smoother_taken_for_the_filter_is_caught(symbols, monkeypatch):
-    monkeypatch.setattr(module, "_filter", lambda model: model.assign)
-    with pytest.raises(AssertionError):
-        filtered_by_enumeration(symbols)
+        check(symbols)
 
 
 # What is refused
@@ -304,9 +306,6 @@ def test_refuses_in_one_line(symbols):
         with pytest.raises(InputError, match=r"^[^\n]*$") as error:
             call()
         assert message in str(error.value)
-
-
-def test_impossible_rows_are_said_to_be_so():
     never = SYMBOLS(initial=[1, 0], transition=np.eye(2).tolist(), emission=[[1, 0], [0, 1]])
     with pytest.raises(NumericalError, match="impossible"):
         bz.decode(never, ["a", "b"])
@@ -315,7 +314,7 @@ def test_impossible_rows_are_said_to_be_so():
 # The picture
 
 
-def test_the_picture_shows_the_numbers_of_the_table(symbols):
+def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     tree, params = symbols
     truth = ["x", "x", "y", "y", "x", "y"]
     figure, frame = plot_states(tree, truth=truth, state=2), bz.decode(tree)
@@ -333,11 +332,8 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols):
     lanes = [[p.get_extents() for p in lane.get_paths()] for lane in path.collections]
     found = [next(k + 1 for k, lane in enumerate(lanes) if any(e.x0 <= t <= e.x1 for e in lane)) for t in frame.index]
     assert found == frame["viterbi"].tolist()
-
-
-def test_many_draws_are_thinned(symbols, monkeypatch):
-    monkeypatch.setattr("bayeszoo.plots.states._HELD", 60)
-    assert len(plot_states(symbols[0]).axes) == 2
+    monkeypatch.setattr("bayeszoo.plots.states._HELD", 60)  # of more probabilities, an even selection of the draws
+    assert len(plot_states(tree).axes) == 2
 
 
 def test_numbers_are_drawn_where_they_are_known():
@@ -376,10 +372,15 @@ def test_the_command_prints_and_writes_the_same(run, saved, symbols, tmp_path):
     assert (code, "Log joint density of the Viterbi path" in out) == (0, True)
 
 
-def test_the_command_forecasts(run, saved, symbols):
+def test_the_command_forecasts_and_decodes_other_rows(run, saved, symbols, tmp_path):
     code, out, _ = run("decode", saved, "--steps", 2, "--json")
     assert code == 0
     pd.testing.assert_frame_equal(pd.DataFrame(json.loads(out)["rows"]).set_index("step"), bz.forecast(symbols[0], 2))
+    (tmp_path / "new.csv").write_text("y\nc\nc\n")
+    code, out, _ = run("decode", saved, tmp_path / "new.csv", "--json")
+    expected = bz.decode(symbols[0], ["c", "c"])["smoothed[1]"]
+    assert (code, [row["smoothed[1]"] for row in json.loads(out)["rows"]]) == (0, expected.tolist())
+    assert run("decode", saved, "--column", "y")[0] == 2
 
 
 def test_the_command_takes_known_tables(run, tmp_path):
@@ -393,15 +394,6 @@ def test_the_command_takes_known_tables(run, tmp_path):
     assert code == 0
     assert [row["smoothed[1]"] for row in json.loads(out)["rows"]] == expected["smoothed[1]"].tolist()
     assert run("decode", "hmm_categorical", tmp_path / "rolls.csv", *given[:2])[0] == 2
-
-
-def test_the_command_decodes_other_rows(run, saved, symbols, tmp_path):
-    (tmp_path / "new.csv").write_text("y\nc\nc\n")
-    code, out, _ = run("decode", saved, tmp_path / "new.csv", "--json")
-    assert code == 0
-    expected = bz.decode(symbols[0], ["c", "c"])["smoothed[1]"]
-    assert [row["smoothed[1]"] for row in json.loads(out)["rows"]] == expected.tolist()
-    assert run("decode", saved, "--column", "y")[0] == 2
 
 
 def test_the_command_says_what_is_withheld_and_what_is_plugged_in(run, symbols, tmp_path):

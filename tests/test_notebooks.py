@@ -54,7 +54,7 @@ def test_what_it_imports_of_the_library_exists(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_it_has_a_title_an_introduction_and_assertions(path):
+def test_it_is_introduced_and_asserts_what_it_claims(path):
     text = path.read_text(encoding="utf-8")
     first, *cells = re.split(r"^# %%.*\n", text, flags=re.M)[1:]
     assert re.match(r"# # \S.*\n#\n# \S", first)
@@ -62,22 +62,9 @@ def test_it_has_a_title_an_introduction_and_assertions(path):
     assert asserted >= 4
     assert len(cells) > 10
     assert all("draws=DRAWS" in call for call in re.findall(r'bz\.fit\([^\n]*"nuts"[^\n]*', text))
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_every_cell_that_shows_something_is_introduced(path):
-    kinds = re.findall(r"^# %%(.*)$", path.read_text(encoding="utf-8"), flags=re.M)
-    assert kinds[0].strip() == "[markdown]"
-    longest = max(
-        len(run)
-        for run in re.findall(r"(?:code ?)+", " ".join("text" if "markdown" in kind else "code" for kind in kinds))
-    )
-    assert longest <= 5 * len("code ")
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_what_is_hidden_draws_nothing(path):
-    text = path.read_text(encoding="utf-8")
+    kinds = ["text" if "markdown" in kind else "code" for kind in re.findall(r"^# %%(.*)$", text, flags=re.M)]
+    assert kinds[0] == "text"
+    assert max(len(run) for run in re.findall(r"(?:code ?)+", " ".join(kinds))) <= 5 * len("code ")
     hidden = re.findall(r'^# %% tags=\["hide-cell"\]\n(.*?)(?=^# %%|\Z)', text, re.M | re.S)
     assert hidden
-    assert all("assert" in cell and "plot" not in cell for cell in hidden)
+    assert all("assert" in cell and "plot" not in cell for cell in hidden)  # what is hidden draws nothing

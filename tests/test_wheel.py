@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ["pyproject.toml", "README.md", "LICENSE", "bayeszoo", "models"]
 
@@ -78,11 +79,8 @@ def test_wheel_holds_the_data_and_the_type_marker(installed):
     assert not [name for name in files if name.startswith(("models", "tests"))]
 
 
-def test_list_from_the_wheel(command):
+def test_the_wheel_lists_its_models_and_fits_its_own_data(command):
     assert "beta_bernoulli" in command("list")
-
-
-def test_exact_fit_from_the_wheel_reads_its_own_data(command):
     result = json.loads(command("fit", "beta_bernoulli", "--method", "exact", "--json"))
     assert result["model"] == "beta_bernoulli"
     assert result["status"] == "ok"
