@@ -138,17 +138,17 @@ class FieldOptions:
 
     def fields(self, model: type[Model]) -> dict[str, Any]:
         """Parse the fields that were set."""
-        names, chosen = [f.name for f in fields(cast(Any, model))], {}
+        defaults, chosen = {f.name: f.default for f in fields(cast(Any, model))}, {}
         for item in self.sets or []:
             name, equals, value = item.partition("=")
-            if not equals or name not in names:
-                raise InputError(f"--set {item}: {model.name} has no such field", hint=f"it has {', '.join(names)}")
+            if not equals or name not in defaults:
+                raise InputError(f"--set {item}: {model.name} has no such field", hint=f"it has {', '.join(defaults)}")
             if name in chosen:
                 raise InputError(f"--set {item}: {name} is set twice")
             try:
                 chosen[name] = json.loads(value)
             except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
-                if not isinstance(getattr(model, name, None), str):
+                if not isinstance(defaults[name], str):
                     raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
                 chosen[name] = value  # text needs no quotes
         return chosen

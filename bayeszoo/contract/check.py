@@ -6,7 +6,9 @@ exact answer, because no identity sees a sampler.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayeszoo.data.inputs import Inputs, Series
@@ -110,7 +112,8 @@ def check(
     list of Check
         Name, whether it passed, the figure found and its limit. A check that raises has not passed.
     """
-    from bayeszoo.contract.case import cases_of  # which imports PyMC
+    from bayeszoo.contract import latent  # which import PyMC
+    from bayeszoo.contract.case import cases_of
     from bayeszoo.contract.sampler import sampler_checks
 
     say = (reporter or Reporter()).say
@@ -126,15 +129,8 @@ def check(
         found += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
     if sampler and isinstance(first, Enumerable):
         say(f"{first.name}: NUTS against enumeration")
-        found += _or_failed("NUTS", lambda: latent_identities().sampler_checks(model, data, seed))
+        found += _or_failed("NUTS", lambda: latent.sampler_checks(model, data, seed))
     return found
-
-
-def latent_identities() -> Any:
-    """Return the identities of models with latent variables, which import PyMC."""
-    from bayeszoo.contract import latent as latent_identities
-
-    return latent_identities
 
 
 def _worst(identity: Identity, cases: list[Case]) -> Check:
@@ -163,10 +159,9 @@ def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:
 
 def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
-    from bayeszoo.contract import identities
+    from bayeszoo.contract import identities, latent
 
-    where = identities if hasattr(identities, identity.function) else latent_identities()
-    function: Callable[[Case], Check] = getattr(where, identity.function)
+    function: Callable[[Case], Check] = getattr(latent if "EM" in identity.needs else identities, identity.function)
     return function(case)
 
 
@@ -174,7 +169,7 @@ def source_checks(model: Model, case: Case) -> list[Check]:
     """Check the source for ignored keywords and numbers that PyTensor would read as less than float64."""
     from bayeszoo.contract import source
 
-    text = source.source_of(type(model))
+    text = Path(inspect.getfile(type(model))).read_text(encoding="utf-8")
     found = {
         "unknown PyMC keywords": source.unknown_keywords(text),
         "literal numbers in PyMC": source.literal_numbers(text),

@@ -8,22 +8,10 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-_COMMON = {
-    "dims",
-    "observed",
-    "initval",
-    "total_size",
-    "transform",
-    "default_transform",
-    "shape",
-    "size",
-    "rng",
-    "name",
-    "model",
-}
+_COMMON = {"dims", "observed", "initval", "total_size", "transform", "default_transform", "shape", "size", "rng"}
+_COMMON |= {"name", "model"}
 
 
 def unknown_keywords(source: str) -> list[str]:
@@ -57,11 +45,6 @@ def narrow_variables(model: Any) -> list[str]:
     applied = (v for v in ancestors([model.logp(jacobian=True)]) if v.owner and isinstance(v.owner.op, Elemwise))
     computed = (v for v in applied if not isinstance(v.owner.op.scalar_op, Switch))
     return sorted(str(v) for v in computed if v.dtype in ("float16", "float32"))
-
-
-def source_of(model: type) -> str:
-    """Return the source of the file that defines a model."""
-    return Path(inspect.getfile(model)).read_text(encoding="utf-8")
 
 
 def _distribution_calls(source: str, pm: Any) -> Iterator[tuple[str, ast.Call]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import lazy_loader
@@ -51,42 +51,34 @@ def _alike(trees: list[Any]) -> list[list[int]]:
 
 
 def _matched(trees: list[Any]) -> list[Any]:
-    first = best_of_components(trees)
-    if len(trees) < 2 or not is_symmetric(model := Fit(first).model):
+    fit = Fit(first := best_of_components(trees))
+    model = fit.model
+    if len(trees) < 2 or not is_symmetric(model):
         return trees
-    if not model.signed and not isinstance(model, Latent):  # nothing says which component a row is of
+    if model.signed:
+        reference, turned = fit.draws()[model.signed[0]].mean(axis=(0, 1)), _turned_factors
+    elif isinstance(model, Latent):
+        reference, turned = mean_responsibilities(model, fit.draws(), fit.given), _turned_rows
+    else:  # nothing says which component a row is of
         return trees
-    turn = _turn_of_factors(model, first) if model.signed else _turn_of_rows(model, first)
-    return [tree if tree is first else turn(tree) for tree in trees]
+    return [tree if tree is first else _with_draws(tree, *turned(model, Fit(tree), reference), first) for tree in trees]
 
 
-def _turn_of_rows(model: Symmetric, first: Any) -> Callable[[Any], Any]:
-    """Return what numbers the components of a fit as those of the first, by the rows that they hold."""
-    data = cast(Any, Fit(first).given)
-    reference = mean_responsibilities(cast(Latent, model), Fit(first).draws(), data)
-
-    def turn(tree: Any) -> Any:
-        draws = Fit(tree).draws()
-        order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, data)
-        moved = permute(model, draws, np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order))))
-        return _with_draws(tree, moved, order, first)
-
-    return turn
+def _turned_rows(model: Symmetric, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+    """Return draws of a fit with its components numbered as those of another, by the rows that they hold."""
+    draws, given = fit.draws(), cast(Any, fit.given)
+    order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, given)
+    shape = np.shape(next(iter(draws.values())))[:2]
+    return permute(model, draws, np.broadcast_to(order, (*shape, len(order)))), order
 
 
-def _turn_of_factors(model: Symmetric, first: Any) -> Callable[[Any], Any]:
-    """Return what gives the factors of a fit the order and the signs of those of the first."""
-    name = model.signed[0]
-    reference = Fit(first).draws()[name].mean(axis=(0, 1))
-
-    def turn(tree: Any) -> Any:
-        draws = Fit(tree).draws()
-        order, signs = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
-        shape = (*draws[name].shape[:2], reference.shape[1])
-        moved = align_factors.turned(model, draws, np.broadcast_to(order, shape), np.broadcast_to(signs, shape))
-        return _with_draws(tree, moved, order[0], first)
-
-    return turn
+def _turned_factors(model: Symmetric, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+    """Give the factors of a fit the order and the signs of those of another."""
+    draws, name = fit.draws(), model.signed[0]
+    order, signs = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
+    shape = (*draws[name].shape[:2], reference.shape[1])
+    turned = align_factors.turned(model, draws, np.broadcast_to(order, shape), np.broadcast_to(signs, shape))
+    return turned, order[0]
 
 
 def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:
