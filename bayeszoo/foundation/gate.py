@@ -67,24 +67,13 @@ def pareto_k(log_weights: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a result.
-
-    Attributes
-    ----------
-    name : str
-        What is checked.
-    passed : bool
-        False also when the diagnostic is missing or NaN.
-    value : float or None
-        The figure found; None when it could not be computed.
-    limit : str
-        What the figure must be.
-    """
+    """One check of a result, which has not passed when its diagnostic is missing or NaN."""
 
     name: str
     passed: bool
     value: float | None
     limit: str
+    """What the value must be, such as ``<= 1.01``."""
 
     def __str__(self) -> str:
         figure = "not checked" if self.value is None else f"{self.value:.4g}"

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from bayeszoo.data.table.numbers import DATES, number, to_counts
 from bayeszoo.data.table.read import columns_of_matrix, is_frame, to_column
-from bayeszoo.data.table.table import Column, escaped, shown
+from bayeszoo.data.table.table import Column, escaped, quoted, shown
 from bayeszoo.errors import InputError
 
 _MOST_SHOWN = 20
@@ -29,10 +28,15 @@ class Coded(NamedTuple):
     def trimmed(self) -> Self:
         """Leave out the labels that no row has any more."""
         present = np.unique(self.codes[~np.isnan(self.codes)]).astype(np.int64)
-        if len(present) == len(self.labels):
-            return self
-        places = np.searchsorted(present, np.arange(len(self.labels)))
-        return type(self)([self.labels[i] for i in present], moved(self.codes, places))
+        return self if len(present) == len(self.labels) else self.among([self.labels[i] for i in present])
+
+    def among(self, labels: list[str]) -> Self:
+        """Return the same column in the codes of other labels, which must hold those that occur."""
+        place = {label: float(i) for i, label in enumerate(labels)}
+        places, known = np.array([place.get(label, np.nan) for label in self.labels]), ~np.isnan(self.codes)
+        codes = np.full(len(self.codes), np.nan)
+        codes[known] = places[self.codes[known].astype(np.int64)]
+        return type(self)(labels, codes)
 
 
 def text_of(value: Any) -> str:
@@ -108,12 +112,11 @@ class Alphabet:
         coded = code(column)
         if self.labels is None:
             return coded
-        place = {label: i for i, label in enumerate(self.labels)}
-        unknown = [i for i, label in enumerate(coded.labels) if label not in place]
-        if unknown:
-            rows = np.flatnonzero(np.isin(coded.codes, unknown))
-            raise column.error(f"is not {self._among}", rows, hint=self._hint, noun=self.noun)
-        return Coded(self.labels, moved(coded.codes, [place[label] for label in coded.labels]))
+        recoded = coded.among(self.labels)
+        unknown = np.flatnonzero(np.isnan(recoded.codes) & ~np.isnan(coded.codes))
+        if len(unknown):
+            raise column.error(f"is not {self._among}", unknown, hint=self._hint, noun=self.noun)
+        return recoded
 
     def places(self, columns: Sequence[str]) -> tuple[list[str], list[int]]:
         """Return the labels, and the place among them of each column that is called as one."""
@@ -157,20 +160,10 @@ class Alphabet:
         return (coding, f"{where}: {nouns} {joined(never)} never {occurs}") if never else (coding,)
 
 
-def moved(codes: np.ndarray, places: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Replace each code by its entry in `places`; a missing one stays."""
-    known = ~np.isnan(codes)
-    recoded = np.full(len(codes), np.nan)
-    recoded[known] = np.asarray(places, dtype=np.float64)[codes[known].astype(np.int64)]
-    return recoded
-
-
 def merged(first: Coded, second: Coded) -> tuple[Coded, Coded]:
     """Give two columns the same labels: all those of either."""
     labels = in_order({*first.labels, *second.labels})
-    place = {label: i for i, label in enumerate(labels)}
-    both = (Coded(labels, moved(coded.codes, [place[label] for label in coded.labels])) for coded in (first, second))
-    return next(both), next(both)
+    return first.among(labels), second.among(labels)
 
 
 def label_array(labels: Sequence[str]) -> np.ndarray:
@@ -207,15 +200,10 @@ def columns_of(name: str, source: Any, axis: str, labels: np.ndarray | None = No
     if len(own) != len(called):
         raise InputError(f"{name} has {len(own)} columns, but there are {len(called)} labels")
     if is_frame(source) and called != own:
-        raise InputError(f"{name} has columns {first(own)}, {axis} holds {first(called)}")
+        raise InputError(f"{name} has columns {quoted(own)}, {axis} holds {quoted(called)}")
     if not len(columns[0]):
         raise InputError("no data rows")
     return [replace(column, name=label) for label, column in zip(called, columns, strict=True)]
-
-
-def first(names: Iterable[str]) -> str:
-    """Write names in a row for a message, at most 20 of them."""
-    return ", ".join(map(shown, islice(names, 20)))
 
 
 def repeated(labels: Sequence[str]) -> str | None:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed
-from bayeszoo.data.inputs.labels import checked_labels, columns_of, first, joined, label_array, text_of
+from bayeszoo.data.inputs.labels import checked_labels, columns_of, joined, label_array, text_of
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.table.numbers import complete, subnormal, to_reals
 from bayeszoo.data.table.read import has_two_dimensions, is_frame, one_column
-from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
 
 _MOST_NOTES = 5
@@ -66,7 +66,7 @@ class Regression(Measured):
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if "target" not in options and target not in table.columns:
-            columns = f"{table.name or 'the table'} has columns {first(table.columns)} and none called {shown(target)}"
+            columns = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
             raise InputError(columns, hint="say which with --target")
         features = _features_of(table, target, options)
         try:

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from bayeszoo.data.table.table import Column, Table, listed, shown
+from bayeszoo.data.table.table import Column, Table, listed, quoted, shown
 from bayeszoo.errors import InputError
 
 LARGEST_COUNT = 2**53
@@ -61,8 +61,7 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     candidates = [label for label in table.columns if label not in taken]
     if len(candidates) == 1:
         return table[candidates[0]]
-    listing = ", ".join(map(shown, list(table.columns)[:20]))
-    raise InputError(f"{table.name or 'the table'} has columns {listing}", hint="say which with --column")
+    raise InputError(f"{table.name or 'the table'} has columns {quoted(table.columns)}", hint="say which with --column")
 
 
 def complete(

@@ -7,7 +7,7 @@ without saying so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -22,6 +22,11 @@ def shown(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = text if len(text) <= 40 else text[:37] + "..."
     return repr(text) if isinstance(value, str) else escaped(text)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Write names in a row for a message, at most 20 of them."""
+    return ", ".join(map(shown, islice(names, 20)))
 
 
 def escaped(text: object) -> str:
@@ -104,8 +109,7 @@ class Table:
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
             problem = f"{self.name or 'the table'} has no column {shown(name)}"
-            names = ", ".join(map(shown, islice(self.columns, 20)))
-            raise InputError(problem, column=name, hint=f"its columns are {names}")
+            raise InputError(problem, column=name, hint=f"its columns are {quoted(self.columns)}")
         return self.columns[name]
 
     @property

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, every_code
-from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, in_order, label_array
-from bayeszoo.data.inputs.sequences.coding import columns_in_order, names_of, table_of
-from bayeszoo.data.table.numbers import refuse_large_sum, subnormal, to_counts, to_reals
+from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, code, in_order, label_array
+from bayeszoo.data.table.numbers import choose, refuse_large_sum, subnormal, to_counts, to_reals
 from bayeszoo.data.table.read import read_table, to_column
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
@@ -321,3 +320,51 @@ def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
     else:
         said = f"{min(lengths)} to {max(lengths)} rows"
     return (f"{names} names {len(lengths)} sequences, of {said}",)
+
+
+# Columns and sequences, of transitions too
+
+
+def table_of(source: Any, decimal: str, name: str = "symbol") -> Table | None:
+    """Make a table with columns ``sequence`` and `name` from a list of sequences; None from anything else."""
+    if not isinstance(source, list | tuple) or set(map(type, source)) <= {str, int, float}:
+        return None  # the rest takes its time
+    columns = [_cells(item) for item in source]
+    items = [cells for cells in columns if cells is not None]
+    if not items:
+        return None
+    if len(items) < len(columns):
+        other = columns.index(None)
+        raise InputError(f"item {other + 1} is a {type(source[other]).__name__}, the others are sequences")
+    empty = sum(not item for item in items)
+    notes = (f"{empty} empty sequence{'s' if empty > 1 else ''}",) if empty else ()
+    names = np.repeat(np.arange(1, len(items) + 1), [len(item) for item in items])
+    symbols = to_column(name, [symbol for item in items for symbol in item], decimal)
+    return Table("", {"sequence": Column("sequence", names), name: symbols}, notes)
+
+
+def _cells(item: Any) -> list[Any] | None:
+    """Return the values of one sequence, which may be a series of a data frame; None of a single value."""
+    if isinstance(item, list | tuple):
+        return list(item)
+    if isinstance(item, np.ndarray):
+        return cast(list[Any], item.tolist()) if item.ndim else None
+    return cast(list[Any], item.to_list()) if hasattr(item, "to_list") else None
+
+
+def columns_in_order(table: Table, options: Mapping[str, Any], name: str) -> dict[str, Column]:
+    """Find the column `name` of values in order, and that of sequences: one called ``sequence`` is never ignored."""
+    named = "sequence" in table.columns and len(table.columns) > 1 and options.get("column") != "sequence"
+    names = options.get("sequence", "sequence" if named else None)
+    column = choose(table, options.get("column"), name, {} if names is None else {names: "their sequences"})
+    return {name: column} | ({} if names is None else {"sequence": table[names]})
+
+
+def names_of(sequence: Column) -> np.ndarray:
+    """Code the names of sequences, which no row may lack."""
+    codes = code(sequence).codes
+    holes = np.flatnonzero(np.isnan(codes))
+    if len(holes):  # to leave the row out would join its neighbours
+        where, hint = (holes + 1).tolist(), "name its sequence, or take it out of the table"
+        raise InputError(f"{sequence}: missing in {listed(holes)}", column=sequence.name, rows=where, hint=hint)
+    return codes
