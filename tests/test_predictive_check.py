@@ -96,6 +96,12 @@ def test_the_monte_carlo_error_is_that_of_repeated_checks(gaussian):
     assert sure[0] == 1
     assert 5e-4 < sure[1] < 2e-3
     assert p_value(np.zeros(1000), np.zeros(1000))[0] == 0.5
+    values = np.random.default_rng(0).exponential(size=1000)  # sums in another order are ties
+    assert p_value(np.full(4, values.mean()), np.full(4, values[::-1].mean()))[0] == 0.5
+    expected, _ = p_value(np.full(1000, 0.5), values)
+    for offset in (1e6, 1e9):  # a large offset makes none
+        found, _ = p_value(np.full(1000, offset + 0.5e-3), offset + 1e-3 * values)
+        assert found == pytest.approx(expected, abs=5e-3)
 
 
 def test_dependent_draws_have_larger_errors():
@@ -142,17 +148,6 @@ def test_a_wrong_model_is_flagged_by_the_quantity_that_shows_it(errors, name):
         assert p.between(0.02, 0.98).all()
     else:
         assert p[name] < 0.01
-
-
-def test_p_values_of_the_true_model_are_conservative_for_what_is_fitted():
-    rng = np.random.default_rng(2)
-    found = []
-    for mu in rng.normal(0, 10, 40):
-        tree = bz.fit(GaussianMean(0, 10, 1), rng.normal(mu, 1, 10), "exact", seed=1, draws=100)
-        found.append(bz.predictive_check(tree, ["mean", "maximum"], replicates=400, seed=1)["p_value"].to_numpy())
-    spread = np.std(found, axis=0)
-    assert spread[0] < 0.1  # uniform: 0.29
-    assert spread[1] > 0.15
 
 
 def test_too_many_zeros_are_flagged():
@@ -220,12 +215,9 @@ def test_statistics_that_cannot_be_used_are_refused(gaussian, statistics, messag
     with pytest.raises(bz.InputError) as refused:
         bz.predictive_check(gaussian[0], statistics, replicates=8)
     assert str(refused.value).startswith(message)
-
-
-@pytest.mark.parametrize("replicates", [0, -1, 2.5, True, 5000])
-def test_numbers_of_replicates_that_cannot_be_are_refused(gaussian, replicates):
-    with pytest.raises(bz.InputError, match=r"replicates"):
-        bz.predictive_check(gaussian[0], replicates=replicates)
+    for replicates in (0, 2.5, True, 5000):
+        with pytest.raises(bz.InputError, match="replicates"):
+            bz.predictive_check(gaussian[0], replicates=replicates)
 
 
 def test_what_does_not_exist_is_withheld_with_its_reason():
@@ -237,6 +229,8 @@ def test_what_does_not_exist_is_withheld_with_its_reason():
     row = bz.predictive_check(rare, ["skewness"], seed=1).loc["skewness"]  # of a data set of zeros there is none
     assert row["withheld"].endswith("of 1000 replicated data sets have none")
     assert np.isnan(row["p_value"])
+    two = bz.fit(NormalGamma(), [1.0, 2.0], "exact", seed=1)
+    assert np.isnan(bz.predictive_check(two, ["skewness"]).loc["skewness", "p_value"])
     assert row["observed"] == pytest.approx(stats.skew([0, 0, 1, 0]))
 
 
@@ -294,32 +288,6 @@ def test_pictures(model, y):
     drawn = [axes.get_xlabel() for axes in figure.axes if axes.axison]
     assert drawn == [*checks.index[checks["withheld"] == ""], "outcome"]
     figure.canvas.draw()
-
-
-def test_the_picture_shows_the_numbers_of_the_check(gaussian):
-    figure = bz.plot_predictive_check(gaussian[0], ["mean"], replicates=400, seed=5)
-    check = bz.predictive_check(gaussian[0], ["mean"], replicates=400, seed=5).loc["mean"]
-    axes = figure.axes[0]
-    assert axes.lines[0].get_xdata()[0] == check["observed"]
-    assert sum(patch.get_height() for patch in axes.patches) == 400
-    assert len(figure.axes[1].patches) == 41  # 40 replicates and the outcome
-
-
-def test_a_large_offset_makes_no_ties():
-    rng = np.random.default_rng(0)
-    replicated = rng.normal(size=1000)
-    expected, _ = p_value(np.full(1000, 0.5), replicated)
-    for offset in (1e6, 1e9):
-        found, _ = p_value(np.full(1000, offset + 0.5e-3), offset + 1e-3 * replicated)
-        assert found == pytest.approx(expected, abs=5e-3)
-
-
-def test_sums_in_another_order_are_ties():
-    values = np.random.default_rng(0).exponential(size=1000)
-    assert p_value(np.full(4, values.mean()), np.full(4, values[::-1].mean()))[0] == 0.5
-
-
-def test_two_rows_have_no_skewness():
-    tree = bz.fit(bz.find("normal_gamma")(), [1.0, 2.0], "exact", seed=1)
-    found = bz.predictive_check(tree, ["skewness"])
-    assert np.isnan(found.loc["skewness", "p_value"])
+    panel = figure.axes[0]
+    assert panel.lines[0].get_xdata()[0] == checks["observed"].iloc[0]
+    assert sum(patch.get_height() for patch in panel.patches) == 60

@@ -246,17 +246,10 @@ def test_criteria_are_drawn_against_the_number_of_components(table):
         assert panel.get_xlabel() == "components K"
     lost = [line for line in figure.axes[0].lines if line.get_label() == "withheld"]
     assert [list(line.get_xdata()) for line in lost] == [[1.0]]
-
-
-def test_numbers_of_factors_are_called_so(table):
-    shown = table.reset_index()
-    shown["model"] = [f"q={k}" for k in shown["components"]]
-    assert {panel.get_xlabel() for panel in bz.plot_select(shown).axes} == {"factors q"}
-
-
-def test_other_candidates_with_an_elbo_have_a_panel_of_it(table):
+    factors = shown.assign(model=[f"q={k}" for k in shown["components"]])
+    assert {panel.get_xlabel() for panel in bz.plot_select(factors).axes} == {"factors q"}
     names = [panel.get_title() for panel in bz.plot_select(table.reset_index().assign(components=2)).axes]
-    assert names == ["log evidence", "ELBO", *(c.title for c in select_plot.CRITERIA[1:])]
+    assert names == ["log evidence", "ELBO", *(c.title for c in select_plot.CRITERIA[1:])]  # not by their number
 
 
 def few_csv(tmp_path):
@@ -279,15 +272,8 @@ def test_command_selects_a_number_of_components(run, tmp_path):
     exact = bz.select(bz.components(MIXTURE.weak_given(data, {"K": 1, "nu0": 5.0}), [1, 2]), data)
     assert [row["model"] for row in found["table"]] == exact["model"].tolist()
     assert [row["log_evidence"] for row in found["table"]] == pytest.approx(exact["log_evidence"].tolist(), rel=1e-12)
-
-
-def test_components_of_several_models_are_told_apart(run, tmp_path):
-    code, out, _ = run(
-        "select", few_csv(tmp_path), "-c", "gaussian_mixture", "-c", "gaussian_mixture covariance='\"tied\"'",
-        "--components", "1,2", "--json",
-    )  # fmt: skip
-    assert code == 0
-    assert len({row["model"] for row in json.loads(out)["table"]}) == 4
+    tied = ("-c", "gaussian_mixture", "-c", "gaussian_mixture covariance='\"tied\"'", "--components", "1,2", "--json")
+    assert len({row["model"] for row in json.loads(run("select", path, *tied)[1])["table"]}) == 4
 
 
 @pytest.mark.parametrize(
@@ -358,12 +344,8 @@ def test_prediction_names_the_component_of_new_rows_with_an_outcome():
         assert set(frame.loc[row, "component"]) == {component}
         assert frame.loc[row, "probability"].to_numpy() == pytest.approx(1 - loss)
     assert "component" not in bz.predict(tree, 2)
+    assert "component" not in bz.predict(bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact"), [1, 0])
+    t = bz.fit(bz.find("student_t")(), [0.1, 0.4, -1.0, 0.2], "map", seed=1)
+    assert "component" not in bz.predict(t, [0.3])  # its latent variable is a number
     tree.attrs["facts"] = json.dumps({**json.loads(tree.attrs["facts"]), "components_withheld": "they have not mixed"})
     assert bz.predict(tree, new)[["component", "probability"]].isna().all(axis=None)
-
-
-def test_prediction_by_other_models_is_as_it_was():
-    coin = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact")
-    assert "component" not in bz.predict(coin, [1, 0])
-    t = bz.fit(bz.find("student_t")(), [0.1, 0.4, -1.0, 0.2], "map", seed=1)
-    assert "component" not in bz.predict(t, [0.3])
