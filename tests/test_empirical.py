@@ -58,10 +58,7 @@ class RatsWithGradient(Rats):
 
     def log_evidence_gradient(self, stats):
         s, n = stats["successes"], stats["trials"]
-        return {
-            "a": d_log_beta(self.a, self.b, s, n) * (1 + self.error),
-            "b": d_log_beta(self.b, self.a, n - s, n),
-        }
+        return {"a": d_log_beta(self.a, self.b, s, n) * (1 + self.error), "b": d_log_beta(self.b, self.a, n - s, n)}
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ def test_users_give_functions_of_the_outcome_or_of_data_and_parameters_too(gauss
         (["variance"], "there is no statistic 'variance'; use one of mean"),
         ([np.median, np.median], "two statistics are called 'median'"),
         ({"a": 3}, "statistic 'a' is not a function: 3"),
-        ({"a": lambda y, data: 1.0}, "statistic 'a' takes 2 arguments"),
+        ({"a": lambda y, data: 1.0}, "statistic 'a' must take y, or y, data and params, got a(y, data)"),
         ({"a": lambda y: y}, "statistic 'a' must return one number, returned ndarray"),
         ({"a": lambda y: "x"}, "statistic 'a' must return one number, returned str"),
     ],

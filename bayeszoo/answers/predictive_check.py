@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,11 +76,7 @@ class Replicates:
 
 
 def predictive_check(
-    tree: xr.DataTree,
-    statistics: Any = None,
-    *,
-    replicates: int = 1000,
-    seed: int | np.random.Generator = 0,
+    tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> pd.DataFrame:
     """Compare quantities of the data with those of data sets that the fitted model makes.
 
@@ -304,12 +301,10 @@ def _own(name: str, function: Any) -> Statistic:
     """Apply a user's T(y) or T(y, data, params) to each data set."""
     if not callable(function):
         raise InputError(f"statistic {shown(name)} is not a function: {function!r}")
-    takes = _arguments(function)
-    if takes not in (1, 3):
-        raise InputError(f"statistic {shown(name)} takes {takes} arguments", hint="write T(y), or T(y, data, params)")
+    takes_outcome_only = _takes_outcome_only(name, function)
 
     def each(sets: Sets) -> np.ndarray:
-        if takes == 1:
+        if takes_outcome_only:
             return np.array([_number(name, function(y)) for y in sets.y])
         every = enumerate(np.broadcast_to(sets.y, sets.mean.shape))
         draws = ((y, sets.data, {key: values[i] for key, values in sets.params.items()}) for i, y in every)
@@ -318,15 +313,17 @@ def _own(name: str, function: Any) -> Statistic:
     return each
 
 
-def _arguments(function: Callable[..., Any]) -> int:
-    """Count the arguments that a function must be given by position; 1 where it does not say."""
+def _takes_outcome_only(name: str, function: Callable[..., Any]) -> bool:
+    """Say whether a function is T(y), and not T(y, data, params)."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        signature = inspect.signature(function)
     except (TypeError, ValueError):  # of some functions written in C
-        return 1
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = sum(p.default is p.empty for p in positional)
-    return needed or min(len(positional), 1) or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        return True
+    for count in (1, 3):
+        with suppress(TypeError):
+            signature.bind(*[None] * count)
+            return count == 1
+    raise InputError(f"statistic {shown(name)} must take y, or y, data and params, got {name}{signature}")
 
 
 def _number(name: str, value: Any) -> float:

@@ -49,6 +49,9 @@ MAX_EDGE_VARIANCE = 1e-2
 NOTHING = 1e-14
 """Posterior probability below which a point of the grid is left out of the mixture of posteriors."""
 
+Moments = tuple[np.ndarray, np.ndarray]
+"""Means and standard deviations at P points, of shape (P, *own shape)."""
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FullBayes:
@@ -56,16 +59,10 @@ class FullBayes:
 
     Attributes
     ----------
-    model : Model
-        The model that was given; its other fields stay.
-    over : tuple of str
-        The fields that were integrated out.
-    bounds : dict of str to pair of float
-        Between which values.
-    prior : str
-        Which prior the fields had.
-    prior_mass : float
-        Its probability between the bounds; 1 for the default, which is defined there.
+    model, over : Model, tuple of str
+        The model that was given, whose other fields stay, and the fields that were integrated out.
+    bounds, prior, prior_mass : dict of str to pair of float, str, float
+        Between which values, under which prior, and its probability there; 1 for the default, which is defined there.
     log_evidence, log_evidence_error : float
         Log of the evidence with the fields integrated out, and what halving the grid changes it by.
     fields : dict of str to dict
@@ -79,12 +76,8 @@ class FullBayes:
         Posterior probability in the lowest and in the highest tenth of what was integrated over.
     variance_near_bounds : dict of str to float
         The share of the variance of each field and parameter, of a vector the largest, that comes from there.
-    points : tuple of int
-        Of the grid.
-    plug_in : EmpiricalBayes
-        The maximum of the evidence.
-    checks : list of Check
-        All of them must pass.
+    points, plug_in, checks : tuple of int, EmpiricalBayes, list of Check
+        Of the grid; the maximum of the evidence; all of these must pass.
     """
 
     model: Model
@@ -127,12 +120,9 @@ class FullBayes:
 
     def __repr__(self) -> str:
         """Show the fields, the prior, the log evidence and the status."""
-        of_fields = [
-            f"{name} {figures['median']:.6g} ({figures['q025']:.3g} to {figures['q975']:.3g})"
-            for name, figures in self.fields.items()
-        ]
+        said = "{} {median:.6g} ({q025:.3g} to {q975:.3g})"
         lines = [
-            f"{self.model.name}: {', '.join(of_fields)}",
+            f"{self.model.name}: {', '.join(said.format(name, **figures) for name, figures in self.fields.items())}",
             f"prior: {self.prior}",
             f"log evidence {self.log_evidence:.10g}, fields integrated out; {self.log_evidence_error:.1g} by halving",
             f"status {self.status}",
@@ -232,10 +222,14 @@ def _result(
 ) -> FullBayes:
     coordinates = integral.surface.coordinates
     fields, coarse_fields = (of_fields(integral, grid, every) for every in (1, 2))
-    mixture = _Mixture.of(integral, grid)
-    parameters, coarse = (mixture.of_parameters(mass) for mass in (mixture.mass, mixture.half))
+    points, mass, half = _points(grid)
+    conditional = _conditional(integral.surface, points)
+    parameters, coarse = ({name: total(m, *pair) for name, pair in conditional.items()} for m in (mass, half))
     moment_error = max(differences(fields, coarse_fields), differences(parameters, coarse))
-    near = mixture.spread_near_bounds()
+    places = (points - integral.low) / (integral.high - integral.low)
+    outer = np.max(np.abs(places - 0.5), axis=1) > 0.5 - EDGE
+    certain = {name: (v, 0 * v) for name, v in zip(coordinates.names, coordinates.values(points).T, strict=True)}
+    near = {name: _share_near(mass, outer, *pair) for name, pair in {**certain, **conditional}.items()}
     edges = {name: _edges(integral, grid, i) for i, name in enumerate(coordinates.names)}
     prior_mass = float(np.sum(np.exp(grid.prior) * grid.weights()))
     plugged = _plugged_in(best, integral.surface.stats)
@@ -308,58 +302,34 @@ def _edges(integral: Integral, grid: Grid, i: int) -> tuple[float, float]:
     return distribution.cdf(low + margin), 1 - distribution.cdf(high - margin)
 
 
-@dataclass(frozen=True, eq=False)
-class _Mixture:
-    """Moments given the fields at the P points of the grid where there is posterior probability.
-
-    ``mass`` and ``half`` are the probability of each point by the whole grid and by every other point of it, ``near``
-    says which points are near a bound, and ``fields`` and ``parameters`` are means and standard deviations at each
-    point, of shape (P, *own shape).
-    """
-
-    mass: np.ndarray
-    half: np.ndarray
-    near: np.ndarray
-    fields: dict[str, tuple[np.ndarray, np.ndarray]]
-    parameters: dict[str, tuple[np.ndarray, np.ndarray]]
-
-    @classmethod
-    def of(cls, integral: Integral, grid: Grid) -> _Mixture:
-        coordinates = integral.surface.coordinates
-        mass, half = np.ravel(grid.mass()), np.ravel(grid.mass(2))
-        corners = np.zeros(grid.evidence.shape, dtype=bool)
-        corners[np.ix_(*[[0, -1]] * corners.ndim)] = True  # infinite moments need not be where the probability is
-        kept = (mass > NOTHING) | (half > NOTHING) | np.ravel(corners)
-        points = combinations([rule.points for rule in grid.rules])[kept]
-        shares = (points - integral.low) / (integral.high - integral.low)
-        near = np.max(np.abs(shares - 0.5), axis=1) > 0.5 - EDGE
-        values = coordinates.values(points).T
-        fields = {name: (column, 0 * column) for name, column in zip(coordinates.names, values, strict=True)}
-        posteriors = [coordinates.model_at(x).posterior(integral.surface.stats) for x in points]
-        parameters = {
-            name: (np.array([p[name].mean() for p in posteriors]), np.array([p[name].std() for p in posteriors]))
-            for name in posteriors[0]
-        }
-        return cls(_normalized(mass[kept]), _normalized(half[kept]), near, fields, parameters)
-
-    def of_parameters(self, mass: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-        return {name: total(mass, *pair) for name, pair in self.parameters.items()}
-
-    def spread_near_bounds(self) -> dict[str, np.ndarray]:
-        """Return the share of the variance of each field and parameter that comes from points near a bound."""
-        shares = {}
-        for name, (means, sds) in {**self.fields, **self.parameters}.items():
-            moments = total(self.mass, means, sds)
-            with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
-                parts = np.square(sds) + np.square(means - moments["mean"])
-                share = np.tensordot(self.mass * self.near, parts, axes=1) / np.square(moments["sd"])
-            shares[name] = np.where(np.isfinite(share), share, 0.0)
-        return shares
+def _points(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the points where there is posterior probability, (P, D), and it by the whole grid and by half of it."""
+    mass, half = np.ravel(grid.mass()), np.ravel(grid.mass(2))
+    corners = np.zeros(grid.evidence.shape, dtype=bool)
+    corners[np.ix_(*[[0, -1]] * corners.ndim)] = True  # infinite moments need not be where the probability is
+    kept = (mass > NOTHING) | (half > NOTHING) | np.ravel(corners)
+    points = combinations([rule.points for rule in grid.rules])[kept]
+    # none of the weights is 0, so that an infinite moment of any part is seen
+    mass, half = (np.maximum(each[kept] / np.sum(each[kept]), 1e-300) for each in (mass, half))
+    return points, mass, half
 
 
-def _normalized(mass: np.ndarray) -> np.ndarray:
-    """Return weights that sum to 1, none of them 0, so that an infinite moment of any part is seen."""
-    return np.maximum(mass / np.sum(mass), 1e-300)
+def _conditional(surface: Surface, points: np.ndarray) -> dict[str, Moments]:
+    """Return means and sds of each parameter given the fields at each point."""
+    posteriors = [surface.coordinates.model_at(x).posterior(surface.stats) for x in points]
+    return {
+        name: (np.array([p[name].mean() for p in posteriors]), np.array([p[name].std() for p in posteriors]))
+        for name in posteriors[0]
+    }
+
+
+def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
+    """Return the share of the variance of a mixture that comes from the points near a bound."""
+    moments = total(mass, means, sds)
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
+        parts = np.square(sds) + np.square(means - moments["mean"])
+        share = np.tensordot(mass * near, parts, axes=1) / np.square(moments["sd"])
+    return np.where(np.isfinite(share), share, 0.0)
 
 
 def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, np.ndarray]:

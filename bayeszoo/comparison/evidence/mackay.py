@@ -46,22 +46,14 @@ class FixedPoint:
 
     Attributes
     ----------
-    model : Model
-        With the fields where it ended; a fixed point only where ``converged``.
-    over : tuple of str
-        The fields that were iterated.
-    iterations : int
-        How many steps were taken.
-    gamma : float
-        Effective number of the weights that tau governs, without the intercept.
-    effective_parameters : float
-        Of all weights: the trace of the hat matrix.
-    converged : bool
-        Whether the fields are within `CLOSE` of a fixed point, as far as the rate of convergence tells.
-    reason : str
-        Why not; empty where converged.
-    trace : ndarray of shape (iterations + 1, fields)
-        The fields at the start and after each step.
+    model, over : Model, tuple of str
+        With the iterated fields where it ended; a fixed point only where ``converged``.
+    iterations, trace : int, ndarray of shape (iterations + 1, fields)
+        How many steps were taken, and the fields at the start and after each.
+    gamma, effective_parameters : float
+        Effective number of the weights that tau governs, without the intercept; of all, the trace of the hat matrix.
+    converged, reason : bool, str
+        Whether the fields are within `CLOSE` of a fixed point, as far as the rate of convergence tells; else why not.
     """
 
     model: Model
