@@ -161,9 +161,6 @@ def test_of_different_priors_neither_exact_density_nor_mode_is_drawn(flat, sharp
     assert legend(collection) == [f"nuts {FLAT}"]
     assert legend(plots.overlay([called(flat, "nuts"), flat, sharp_mode, flat_mode])) == ["nuts", "exact", "MAP"]
     assert legend(plots.overlay([flat, sharp])) == [f"exact {FLAT}", f"exact {SHARP}"]
-
-
-def test_exact_density_and_mode_are_drawn_on_request(flat, flat_mode):
     assert legend(plots.posterior([flat, flat_mode], exact=False)) == ["exact", "MAP"]
     assert legend(plots.posterior([flat, flat_mode], mode=False)) == ["draws of exact", "exact"]
 
@@ -213,6 +210,9 @@ def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
     assert legend(plots.shrinkage(bad, called(flat, "nuts"))) == ["nuts", "advi (withheld)"]
     words = captions(one_by_one.section([called(flat, "nuts"), bad]).blocks)
     assert "It is withheld (estimates are withheld: the gate did not pass" in words["advi against nuts"]
+    reason = one_by_one.hero([held(called(flat, "nuts")), bad]).reason
+    assert reason.startswith("nuts: estimates are withheld")
+    assert "; advi: estimates are withheld" in reason
 
 
 def test_quantities_without_a_standard_deviation_are_not_compared():
@@ -252,12 +252,6 @@ def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
     assert "Dotted" not in words
 
 
-def test_the_reason_for_no_densities_names_the_method(flat):
-    made = one_by_one.hero([held(called(flat, "nuts")), held(called(flat, "advi"))])
-    assert made.reason.startswith("nuts: estimates are withheld")
-    assert "; advi: estimates are withheld" in made.reason
-
-
 def test_of_a_failed_fit_the_pictures_are_of_what_failed():
     counts = np.random.default_rng(1).multinomial(40, np.tile([[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]], (4, 1)))
     data = {"counts": counts, "word": ["ant", "bee", "cat"]}
@@ -288,23 +282,15 @@ def test_fits_with_fewer_draws_are_drawn_too(flat):
     assert np.allclose(trunks.sel(model="nuts").item().get_xdata(), expected)
 
 
-@pytest.mark.parametrize("fits", [1, 2])
-def test_the_axis_and_the_legend_of_one_quantity_are_whole(flat, fits, tmp_path):
-    collection = plots.forest([flat, called(flat, "nuts")][:fits])
+@pytest.mark.parametrize(("draw", "fits"), [(plots.forest, 1), (plots.forest, 2), (plots.overlay, 1)])
+def test_the_axis_and_the_legend_of_one_quantity_are_whole(flat, draw, fits, tmp_path):
+    collection = draw([flat, called(flat, "nuts")][:fits])
     collection.savefig(tmp_path / "forest.png")
     figure = collection.viz["figure"].item()
-    ticks = [label.get_window_extent() for label in figure.axes[1].get_xticklabels() if label.get_text()]
+    ticks = [label.get_window_extent() for label in figure.axes[-1].get_xticklabels() if label.get_text()]
     assert min(box.y0 for box in ticks) >= 0
-    assert figure.axes[1].get_window_extent().height > 20
+    assert figure.axes[-1].get_window_extent().height > 20
     assert all(one.get_window_extent().y1 <= min(box.y0 for box in ticks) for one in figure.legends)
-
-
-def test_the_legend_covers_no_ticks(flat, tmp_path):
-    collection = plots.overlay([flat])
-    collection.savefig(tmp_path / "overlay.png")
-    figure = collection.viz["figure"].item()
-    ticks = [label.get_window_extent() for label in figure.axes[0].get_xticklabels() if label.get_text()]
-    assert figure.legends[0].get_window_extent().y1 <= min(box.y0 for box in ticks)
 
 
 def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
@@ -358,12 +344,7 @@ def test_the_k_hats_drawn_are_those_of_the_score(outlier):
     except score.NoScore as error:
         largest = error.k_hat
     assert max(np.asarray(drawn)[:, 1]) == pytest.approx(largest, rel=1e-9)
-
-
-def test_the_line_of_k_hat_is_where_the_score_is_refused(flat):
-    collection = plots.khat(called(flat, "nuts"))
-    line = collection.viz["hline_0"].to_dataset()["pareto_k"].item()
-    sizes = flat["posterior"].sizes
+    line, sizes = plots.khat(outlier).viz["hline_0"].to_dataset()["pareto_k"].item(), outlier["posterior"].sizes
     assert set(line.get_ydata()) == {k_hat_limit(sizes["chain"] * sizes["draw"])} == {0.7}
 
 

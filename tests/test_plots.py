@@ -65,11 +65,6 @@ def test_scalars_are_labelled_as_in_the_table(exact):
     assert np.array_equal(found.sel(quantity="sigma"), exact["derived"]["sigma"])
 
 
-def test_a_quantity_that_is_not_there_is_named(exact):
-    with pytest.raises(bz.InputError, match="no quantity 'nu'"):
-        draws_of(exact, ["nu"])
-
-
 def test_exact_densities_are_those_of_scipy(coins_exact):
     curve = exact_densities(coins_exact, ["theta"])["value"].sel(quantity="theta")
     x, density = curve.sel(plot_axis="x"), curve.sel(plot_axis="y")
@@ -118,15 +113,6 @@ def test_one_fit_is_drawn_as_a_list_of_it_and_nothing_else_is_taken_for_fits(dra
         draw({"mine": exact})
 
 
-def test_estimates_that_are_withheld_are_not_drawn(nuts):
-    bad = nuts.copy()
-    bad.attrs["status"] = "not converged"
-    with pytest.raises(bz.Untrustworthy, match="estimates are withheld"):
-        plots.posterior(bad)
-    with pytest.raises(bz.Untrustworthy, match="estimates are withheld"):
-        plots.forest([bad])
-
-
 def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
     bad = exact.copy()
     bad.attrs |= {"status": "not converged", "method": "advi"}
@@ -138,9 +124,21 @@ def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
         plots.overlay([bad])
 
 
-def test_fits_of_different_data_are_not_drawn_together(exact, coins_exact):
-    with pytest.raises(bz.InputError, match="different data"):
-        plots.posterior([exact, coins_exact])
+def test_what_cannot_be_drawn_is_refused(exact, coins_exact, at_mode, nuts):
+    bad = nuts.copy()
+    bad.attrs["status"] = "not converged"
+    for draw in (plots.posterior, plots.forest):
+        with pytest.raises(bz.Untrustworthy, match="estimates are withheld"):
+            draw([bad])
+    for call, message in (
+        (lambda: draws_of(exact, ["nu"]), "no quantity 'nu'"),
+        (lambda: plots.posterior([exact, coins_exact]), "different data"),
+        *((lambda draw=draw: draw(exact), "no chains") for draw in (plots.trace, plots.rank, plots.ess)),
+        (lambda: plots.energy(exact), "no energy"),
+        (lambda: plots.khat(at_mode), "no posterior draws"),
+    ):
+        with pytest.raises(bz.InputError, match=message):
+            call()
 
 
 @pytest.mark.parametrize("draw", [plots.trace, plots.rank, plots.ess, plots.energy, plots.forest, plots.posterior])
@@ -152,14 +150,8 @@ def test_traces_are_the_draws(nuts):
     collection = plots.trace(nuts)
     drawn = collection.viz["trace"]["value"].sel(quantity="theta", chain=2).item()
     assert np.array_equal(drawn.get_ydata(), nuts["posterior"]["theta"].sel(chain=2))
-
-
-def test_pictures_of_chains_need_chains(exact):
-    for draw in (plots.trace, plots.rank, plots.ess):
-        with pytest.raises(bz.InputError, match="no chains"):
-            draw(exact)
-    with pytest.raises(bz.InputError, match="no energy"):
-        plots.energy(exact)
+    (axes,) = [each for each in plots.energy(nuts).viz["figure"].item().axes if each.get_ylabel() == "Chain"]
+    assert all(float(place).is_integer() for place in axes.get_yticks())  # chains are counted in whole numbers
 
 
 def test_divergent_transitions_are_marked(exact):
@@ -189,13 +181,16 @@ def test_shrinkage_shows_what_is_too_sure(exact):
     assert short == pytest.approx(0.5 * wide)
 
 
-def test_user_text_is_no_formula():
-    model = bz.find("normal_inverse_wishart")
+def test_user_text_is_no_formula_and_no_figure_stays_open():
+    import matplotlib.pyplot as plt
+
+    model, before = bz.find("normal_inverse_wishart"), plt.get_fignums()
     table = {"$x_1": [1.0, 2.0, 0.5, 1.5, 2.2], "\\frac{$": [0.1, 0.4, 0.9, 0.2, 0.3]}
     tree = bz.fit(model.weak(bz.read(model, table)), table, "exact", seed=1)
     image = pictures.svg(lambda: plots.posterior(tree))
     assert image.startswith(b"<?xml")
     assert image == pictures.svg(lambda: plots.posterior(tree))
+    assert plt.get_fignums() == before
 
 
 def test_powers_of_ten_are_plain_numbers():
@@ -223,12 +218,6 @@ def test_coordinates_of_paths_have_two_decimals_and_nothing_else_is_rounded():
     assert re.search(r"translate\(\d+\.\d{3}", image)
 
 
-def test_chains_are_counted_in_whole_numbers(nuts):
-    collection = plots.energy(nuts)
-    (axes,) = [one for one in collection.viz["figure"].item().axes if one.get_ylabel() == "Chain"]
-    assert all(float(place).is_integer() for place in axes.get_yticks())
-
-
 def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
     from bayeszoo.report.one_by_one import section
 
@@ -238,24 +227,11 @@ def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
     assert list(choice.options) == ["mu", "sigma"]
 
 
-def test_pictures_leave_no_figure_open(exact):
-    import matplotlib.pyplot as plt
-
-    before = plt.get_fignums()
-    pictures.svg(lambda: plots.posterior(exact))
-    assert plt.get_fignums() == before
-
-
 def test_k_hat_is_drawn_of_each_observation(nuts):
     collection = plots.khat(nuts)
     assert isinstance(collection, PlotCollection)
     points = collection.viz["khat"]
     assert sum(np.size(values) for values in points.data_vars.values()) in (1, len(COINS))
-
-
-def test_k_hat_needs_draws(at_mode):
-    with pytest.raises(bz.InputError, match="no posterior draws"):
-        plots.khat(at_mode)
 
 
 def test_long_names_leave_room_for_the_intervals():

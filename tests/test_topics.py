@@ -87,12 +87,6 @@ def test_words_that_the_fit_does_not_know_are_counted(tree):
     assert any("2 of 8 words" in note for note in frame.attrs["notes"])
 
 
-def test_predict_is_of_new_documents_only(tree, counts):
-    assert bz.predict(tree, {"counts": counts[:1], "word": WORDS}).index.names == ["document", "topic"]
-    with pytest.raises(InputError, match="predicts the topics of other documents"):
-        bz.predict(tree, 3)
-
-
 def test_a_fit_that_did_not_pass_shows_its_topics_only_when_told_to(counts):
     model = bz.find("lda")(K=2, alpha=0.5, eta=0.5)
     bad = bz.fit(model, {"counts": counts, "word": WORDS}, "gibbs", seed=1, draws=20, tune=1, extend=False)
@@ -101,19 +95,27 @@ def test_a_fit_that_did_not_pass_shows_its_topics_only_when_told_to(counts):
     with pytest.raises(Untrustworthy):
         bz.proportions(bad)
     assert "gate did not pass" in bz.topics(bad, 2, untrusted=True).attrs["caveat"]
+    figure = bz.plot_topics(bad, 3, untrusted=True)
+    assert [panel.get_title().partition(":")[0] for panel in figure.axes[:2]] == ["topic 1", "topic 2"]
+    assert "NOT TO BE TRUSTED" in figure.get_suptitle()
 
 
-def test_a_mixture_has_topics_but_no_proportions():
-    tree = bz.fit(bz.find("multinomial_mixture")(K=2), method="vb", seed=1)
-    assert len(bz.topics(tree, 3)) == 6
-    with pytest.raises(InputError, match="has no proportions"):
-        bz.proportions(tree)
-
-
-@pytest.mark.parametrize("top", [0, 7])
-def test_more_words_than_there_are_cannot_be_had(tree, top):
-    with pytest.raises(InputError, match=f"{top} words of each topic were asked for, but the vocabulary has 6"):
-        bz.topics(tree, top)
+def test_refuses_in_one_line(tree, counts):
+    mixture = bz.fit(bz.find("multinomial_mixture")(K=2), method="vb", seed=1)
+    coin = bz.fit(bz.find("beta_bernoulli")(), [0, 1, 1], "exact")
+    one = {"counts": counts[:1], "word": WORDS}
+    assert len(bz.topics(mixture, 3)) == 6  # but it has no proportions
+    assert bz.predict(tree, one).index.names == ["document", "topic"]
+    for call, message in (
+        (lambda: bz.proportions(mixture), "has no proportions"),
+        (lambda: bz.topics(tree, 0), "0 words of each topic were asked for, but the vocabulary has 6"),
+        (lambda: bz.topics(tree, 7), "7 words of each topic were asked for, but the vocabulary has 6"),
+        (lambda: bz.predict(tree, 3), "predicts the topics of other documents"),
+        (lambda: bz.document_scores(tree, one, how="elbo"), "'completion' or 'left-to-right'"),
+        (lambda: bz.document_scores(coin, [0]), "cannot infer the topics of other documents"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 def test_command_prints_saves_and_draws(saved, tmp_path, capsys):
@@ -129,14 +131,6 @@ def test_command_prints_saves_and_draws(saved, tmp_path, capsys):
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
 
 
-def test_the_picture_has_a_panel_a_topic_and_says_what_is_not_to_be_trusted(tree, counts):
-    figure = bz.plot_topics(tree, 3)
-    assert [panel.get_title().partition(":")[0] for panel in figure.axes[:2]] == ["topic 1", "topic 2"]
-    model = bz.find("lda")(K=2, alpha=0.5, eta=0.5)
-    bad = bz.fit(model, {"counts": counts, "word": WORDS}, "gibbs", seed=1, draws=20, tune=1, extend=False)
-    assert "NOT TO BE TRUSTED" in bz.plot_topics(bad, 3, untrusted=True)._suptitle.get_text()
-
-
 def test_documents_are_scored_as_by_their_topics(tree):
     new = {"counts": [[30, 18, 12, 0, 0, 0], [10, 6, 4, 10, 6, 4]], "word": WORDS}
     whole, half = (bz.document_scores(tree, new, how=how, seed=1) for how in ("left-to-right", "completion"))
@@ -147,14 +141,6 @@ def test_documents_are_scored_as_by_their_topics(tree):
     assert half.attrs["perplexity"] == pytest.approx(np.exp(-half["log_score"].sum() / 50))
     assert np.all(whole["bound"] <= whole["log_score"] + 3 * whole["mcse"])
     assert whole.attrs["perplexity_bound"] >= whole.attrs["perplexity"] - 3 * whole.attrs["mcse_perplexity"]
-
-
-def test_scores_are_of_topic_models_and_by_known_ways(tree):
-    with pytest.raises(InputError, match="'completion' or 'left-to-right'"):
-        bz.document_scores(tree, {"counts": [[1, 1, 0, 0, 0, 0]], "word": WORDS}, how="elbo")
-    coin = bz.fit(bz.find("beta_bernoulli")(), [0, 1, 1], "exact")
-    with pytest.raises(InputError, match="cannot infer the topics of other documents"):
-        bz.document_scores(coin, [0])
 
 
 def test_command_scores_new_documents(saved, tmp_path, capsys):
