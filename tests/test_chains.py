@@ -234,18 +234,6 @@ def test_weights_are_repeated_edges():
     assert repeated.loc["a", "links_out"] == 2
 
 
-def test_ranks_equal_but_for_rounding_are_sorted_by_label():
-    """Two copies of a graph, numbered apart, whose sums are taken in different orders."""
-    one, two = np.random.default_rng(4).permutation(60).reshape(2, 30)
-    graph = np.random.default_rng(5).integers(0, 30, (150, 2))
-    frame = pagerank(np.concatenate([one[graph], two[graph]]))
-    assert np.ptp(frame["rank"].to_numpy().reshape(-1, 2), axis=1).max() > 0
-    for rank in np.unique(frame["rank"].round(10)):
-        labels = frame.index[frame["rank"].round(10) == rank].tolist()
-        assert labels == sorted(labels)
-        assert len(labels) % 2 == 0
-
-
 def test_the_tolerance_bounds_the_error_not_the_change():
     """The surfer seldom leaves node 2: each step changes about a hundredth of the error."""
     edges = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 99.0), (2, 0, 1.0)]

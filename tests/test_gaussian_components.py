@@ -318,17 +318,6 @@ def test_seeds_are_far_from_each_other():
         assert all(len(set(found[i : i + 25])) == 1 for i in range(0, 100, 25))
 
 
-def test_seeds_are_drawn_by_squared_distance():
-    """Of three rows at 0, 1 and 3 the pairs that are chosen are known, and so which two share a cluster: |z| < 4.5."""
-    rng, rows = np.random.default_rng(0), np.array([[0.0], [1.0], [3.0]])
-    found = np.array([clusters(rows, 2, rng) for _ in range(4000)])
-    # rows 1 and 3 share where 0 and 1 are chosen, but 3 is nearer to 1: of the other pairs 0 and 1 share
-    p = 1 / 3 * (1 / 10 + 1 / 5)
-    share = np.mean(found[:, 1] == found[:, 2])
-    assert abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / 4000)
-    assert np.all((found[:, 0] == found[:, 1]) ^ (found[:, 1] == found[:, 2]))
-
-
 def test_equal_rows_have_seeds_too():
     found = clusters(np.ones((5, 2)), 3, np.random.default_rng(0))
     assert set(found) == {0, 1, 2}

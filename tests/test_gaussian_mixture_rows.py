@@ -5,8 +5,6 @@ import pytest
 from scipy import optimize, special, stats
 from sklearn.datasets import load_iris
 
-from bayeszoo.contract import identities
-from bayeszoo.contract.case import Case
 from bayeszoo.errors import InputError, NumericalError
 from tests.gaussian_oracles import FAITHFUL, GALAXIES, IRIS, KINDS, MIXTURE, climb, dense, few, random_params, weak
 
@@ -83,15 +81,6 @@ def test_the_prior_of_mclust():
     assert MIXTURE.weak_given(IRIS, {"nu0": 9.0, "Psi0": 2.0}).Psi0 == 2.0
 
 
-@pytest.mark.parametrize("data", [FAITHFUL, GALAXIES, IRIS])
-def test_weak_fields_are_valid_and_follow_the_units(data):
-    case = Case(MIXTURE.weak(data), data)
-    assert identities.weak_units(case).passed
-    assert identities.weak_defaults(case).passed
-    equal = MIXTURE.weak(few(data, [0, 0, 0]))
-    assert np.isfinite(equal.e_step(equal.start(few(data, [0, 0, 0]), np.random.default_rng(0)), few(data, [0])).value)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_compiled_pass_is_that_of_numpy(kind):
     """Of the steps of EM and VB, against responsibilities in NumPy; also where a component is empty."""
@@ -108,12 +97,6 @@ def test_the_compiled_pass_is_that_of_numpy(kind):
         assert np.allclose(found.stats.n, expected.n, atol=1e-10)
         assert np.allclose(found.stats.n[:, None] * (found.stats.mean - expected.mean), 0, atol=1e-10)
         assert np.allclose(found.stats.scatter, expected.scatter, atol=1e-9)
-
-
-def test_a_number_for_the_scale_matrix_is_that_multiple_of_the_identity():
-    one, other = MIXTURE(Psi0=2.5), MIXTURE(Psi0=((2.5, 0.0), (0.0, 2.5)))
-    params = random_params(one, FAITHFUL, 0)
-    assert one.log_prior(params, FAITHFUL) == other.log_prior(params, FAITHFUL)
 
 
 def test_simulate_has_as_many_columns_as_the_fields():

@@ -176,25 +176,24 @@ def test_draws(parameters):
 
 
 def test_shapes():
-    ours, one = (
-        LaplaceGaussian(np.array([0.0, 1.0, 2.0]), 0.3, np.array([[1.0], [2.0]])),
-        LaplaceGaussian(1.0, 2.0, 3.0),
-    )
+    ours = LaplaceGaussian(np.array([0.0, 1.0, 2.0]), 0.3, np.array([[1.0], [2.0]]))
     rng = np.random.default_rng(0)
-    for values in (ours.mean(), ours.std(), ours.ppf(0.3), ours.cdf(0.1)):
+    for values in (ours.mean(), ours.std(), ours.ppf(0.3), ours.cdf(0.1), ours.log_normalizer, ours.logpdf(0.2)):
         assert values.shape == (2, 3)
-    assert ours.log_normalizer.shape == ours.logpdf(0.2).shape == (2, 3)
     assert ours.rvs((5, 2, 3), rng).shape == (5, 2, 3)
-    moved = LaplaceGaussian(1.0, 2.0, 3.0, loc=7.0)
-    assert (moved.mean(), moved.ppf(0.3)) == (7 + one.mean(), 7 + one.ppf(0.3))
-    assert (moved.cdf(8.0), moved.logpdf(8.0)) == (one.cdf(1.0), one.logpdf(1.0))
     assert ours.rvs(random_state=rng).shape == (2, 3)
     assert ours.cdf(np.zeros((4, 1, 1))).shape == (4, 2, 3)
-    assert one.mean().shape == ()
-    assert one.rvs(7, rng).shape == (7,)
+    assert LaplaceGaussian(1.0, 2.0, 3.0).rvs(7, rng).shape == (7,)
     assert float(ours.mean()[1, 2]) == float(LaplaceGaussian(2.0, 0.3, 2.0).mean())
     with pytest.raises(ValueError, match="does not end in the shape"):
         ours.rvs((5, 2), rng)
+
+
+def test_a_location_moves_it():
+    ours, moved = LaplaceGaussian(1.0, 2.0, 3.0), LaplaceGaussian(1.0, 2.0, 3.0, loc=7.0)
+    assert (moved.mean(), moved.ppf(0.3)) == (7 + ours.mean(), 7 + ours.ppf(0.3))
+    assert (moved.cdf(8.0), moved.logpdf(8.0)) == (ours.cdf(1.0), ours.logpdf(1.0))
+    assert moved.rvs(random_state=0) == 7 + ours.rvs(random_state=0)
 
 
 def test_ends():

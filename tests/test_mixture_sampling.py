@@ -11,7 +11,7 @@ from bayeszoo.comparison import dual_importance
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.inference.labels.symmetry import label_free, labelled
-from bayeszoo.inference.methods import em, nuts, vb
+from bayeszoo.inference.methods import nuts, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.methods.nuts import _initial_points, _joined, _shared_out
 from bayeszoo.inference.problem import Problem
@@ -191,15 +191,6 @@ def test_sampling_with_pymc_begins_at_the_modes_too():
     assert all(np.sort(point["weights"]) == pytest.approx([0.36, 0.64], abs=0.15) for point in points)
     tree = bz.fit(PRIOR, OVERLAPPING, "nuts", seed=1, sampler="pymc", draws=50, tune=50, extend=False)
     assert dict(tree["posterior"].sizes)["chain"] == 4
-
-
-def test_k_means_and_em_find_the_same_starts_whatever_the_units():
-    model, scaled = GAUSSIAN.weak(FAITHFUL), dict(FAITHFUL)
-    scaled["Y"] = FAITHFUL["Y"] * [1e6, 1e-6]
-    data = bz.read(GAUSSIAN, scaled)
-    one = em.climbs(model, FAITHFUL, np.random.default_rng(0), False).best
-    other = em.climbs(GAUSSIAN.weak(data), data, np.random.default_rng(0), False).best
-    assert np.sort(other.state["weights"]) == pytest.approx(np.sort(one.state["weights"]), abs=1e-9)
 
 
 @pytest.mark.slow

@@ -78,13 +78,6 @@ def _of_mu(j):
     return 5.5, M[j], np.sqrt(PSI[j, j] / (0.5 * 5.5))
 
 
-def test_marginals_of_the_mean():
-    ours = NormalInverseWishart(M, 0.5, 7.5, PSI).mu
-    for q in (0.025, 0.6):
-        assert np.allclose(ours.ppf(q), [stats.t(*_of_mu(j)).ppf(q) for j in range(3)], rtol=1e-13)
-    assert np.array_equal(ours.mean(), M)
-
-
 def test_draws_beyond_the_largest_float_are_refused():
     with pytest.raises(NumericalError, match="too near to D - 1"):
         NormalInverseWishart(M, 1.0, 2 + 1e-4, PSI).rvs(50, np.random.default_rng(0))

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.data.read import read
-from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.model import INTERCEPT, LinearModel
 from bayeszoo.model.base import Model
@@ -85,11 +84,9 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     linear = _with_other_terms(model)
     if not linear.degree:
         raise InputError("a polynomial of degree 0 has no features to choose from")
-    known = read(linear, data)["feature"].tolist()
-    lacking = next((name for name in linear.features or () if name not in known), None)
-    if lacking is not None:
-        raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {', '.join(map(shown, known))}")
-    names = known if linear.features is None else linear.features
+    table = read(linear, data)
+    linear.coords(table)  # refuses features that the data do not have
+    names = table["feature"].tolist() if linear.features is None else linear.features
     sizes = range(0 if linear.intercept else 1, _largest(at_most, len(names)) + 1)
     if not sizes:
         raise InputError("a model without intercept needs a feature", hint="let at_most be 1 or more")

@@ -177,7 +177,10 @@ class MixtureRows(ByVariance):
         self._components, self._rows = components, rows
         self._params = {name: np.asarray(params[name], dtype=np.float64) for name in names}
         self._weights, self._means, covariances = self._params.values()
-        self._sds = np.sqrt(components.variances(covariances))
+        variances, first = components.variances(covariances), self._means[..., :1, :]
+        # about the first component, so that means near 1e9 keep their digits
+        self._sds, self._centre = np.sqrt(variances), first[..., 0, :] + self._average(self._means - first)
+        self._variance = self._average(variances + (self._means - self._centre[..., None, :]) ** 2)
 
     def _tile(self, values: np.ndarray) -> np.ndarray:
         shape = (*values.shape[:-1], self._rows, values.shape[-1])
@@ -187,21 +190,13 @@ class MixtureRows(ByVariance):
         """Average over components what has shape (..., K, D)."""
         return np.sum(self._weights[..., None] * values, axis=-2)
 
-    def _centre(self) -> np.ndarray:
-        first = self._means[..., :1, :]  # about it, so that means near 1e9 keep their digits
-        return first[..., 0, :] + self._average(self._means - first)
-
-    def _variance(self) -> np.ndarray:
-        shift = self._means - self._centre()[..., None, :]
-        return self._average(self._sds**2 + shift**2)
-
     def mean(self) -> np.ndarray:
         """Return the means."""
-        return self._tile(self._centre())
+        return self._tile(self._centre)
 
     def var(self) -> np.ndarray:
         """Return the variances."""
-        return self._tile(self._variance())
+        return self._tile(self._variance)
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantiles, by halving the interval of the components'."""
