@@ -296,16 +296,10 @@ def test_one_attempt_when_more_would_not_help_or_are_not_wanted(monkeypatch, edi
     assert (tree.attrs["status"], Fit(tree).facts["attempts"], len(seen)) == ("not converged", 1, 1)
 
 
-def test_a_gate_without_checks_is_not_ok(monkeypatch):
+@pytest.mark.parametrize("checks", [[], [Check("a new one", False, None, "<= 0")]], ids=["none", "of any name"])
+def test_a_gate_without_checks_or_with_one_that_failed_is_not_ok(monkeypatch, checks):
     """Whatever a method forgets to check is not thereby trusted."""
-    monkeypatch.setattr(nuts, "_judged", lambda *_: [])
-    model = bz.find("beta_bernoulli")
-    tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
-    assert tree.attrs["status"] == "not converged"
-
-
-def test_a_failed_check_of_any_name_counts(monkeypatch):
-    monkeypatch.setattr(nuts, "_judged", lambda *_: [Check("a new one", False, None, "<= 0")])
+    monkeypatch.setattr(nuts, "_judged", lambda *_: checks)
     model = bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
     assert tree.attrs["status"] == "not converged"
