@@ -6,6 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
+from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError
@@ -134,8 +136,8 @@ def test_closed_forms_keep_their_digits_far_from_zero(model, y, oracle):
     whole, expected = model.statistics({"y": y}), oracle(model, y)
     pooled = model.statistics({"y": y[:1]}) + model.statistics({"y": y[1:]})
     less = model.statistics({"y": np.append(y, y[0] + 3 * np.std(y))}) - model.statistics({"y": y[:1] + 3 * np.std(y)})
-    for stats in (whole, pooled, less):
-        assert model.log_evidence(stats) == pytest.approx(expected, rel=1e-13, abs=1e-12)
+    for known in (whole, pooled, less):
+        assert model.log_evidence(known) == pytest.approx(expected, rel=1e-13, abs=1e-12)
 
 
 def test_the_precision_of_rows_at_1e15():
@@ -186,3 +188,36 @@ def test_a_quantile_beyond_the_doubles_withholds_nothing(model, rows, options):
 def test_an_interval_finer_than_the_doubles_is_withheld():
     tree = bz.fit(GaussianMean(m0=1e15), 1e15 + np.array([1.0, 2.0, -1.0]), method="exact", seed=1)
     assert tree.attrs["status"] == "not converged"
+
+
+# Moments that do not exist
+
+
+def sampled(draws):
+    """A fit by a sampler that passed its gate, with these draws."""
+    tree = bz.fit(GaussianMean(), [0.0, 1.0], method="exact", seed=1, groups=[])
+    del tree["exact"]
+    tree["posterior"] = xr.DataTree(xr.Dataset({"mu": (("chain", "draw"), draws)}))
+    tree.attrs |= {"kind": "sampled", "method": "nuts"}
+    return tree
+
+
+TAILS = {
+    "cauchy": (stats.cauchy(), set()),
+    "t, 1.1": (stats.t(1.1), set()),
+    "t, 1.7": (stats.t(1.7), {"mean"}),
+    "inverse gamma, 5 df": (stats.invgamma(2.5), {"mean", "mcse_mean", "sd", "mcse_sd"}),
+    "gamma": (stats.gamma(0.3), {"mean", "mcse_mean", "sd", "mcse_sd"}),
+    "normal": (stats.norm(1e9), {"mean", "mcse_mean", "sd", "mcse_sd"}),
+    "counts": (stats.poisson(0.01), {"mean", "mcse_mean", "sd", "mcse_sd"}),
+}
+
+
+@pytest.mark.parametrize(("law", "given"), TAILS.values(), ids=TAILS)
+def test_moments_are_withheld_where_the_tails_say_that_there_are_none(law, given):
+    even = law.ppf((np.arange(4000) + 0.5) / 4000)
+    tree = sampled(np.random.default_rng(3).permutation(even).reshape(4, 1000))
+    found = bz.summarize(tree)["mu"]
+    assert {name for name in ("mean", "mcse_mean", "sd", "mcse_sd") if np.isfinite(found[name])} == given
+    assert np.isfinite([found[name] for name in ("q025", "median", "q975", "mcse_median")]).all()
+    assert bool(document(tree)["notes"]) == ("sd" not in given)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import numpy as np
 
 _AXES = {"chain_axis": 0, "draw_axis": 1}
 _TAILS = (0.05, 0.95)
+_FAR = 8
 _MIN_DRAWS = 4
 """With fewer ArviZ estimates nothing."""
 
@@ -62,3 +64,20 @@ def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tup
 
     log_weights, k_hat = array_stats.psislw(log_likelihood, r_eff=efficiency)
     return np.asarray(log_weights), np.asarray(k_hat)
+
+
+def tail_shape(draws: np.ndarray) -> np.ndarray:
+    """Return the Pareto shape of the heavier tail of each entry; -inf where no draw is far out, or all of a tail agree.
+
+    Moments of order m exist where it is below 1 / m. Far out is eight interquartile ranges from the median, which tails
+    of shape 1/2 and more pass in a thousand draws.
+    """
+    from arviz_stats.base import array_stats
+
+    first, middle, third = np.quantile(draws, [0.25, 0.5, 0.75], axis=(0, 1))
+    shape = np.full(draws.shape[2:], -np.inf)
+    for i in np.argwhere(np.max(np.abs(draws - middle), axis=(0, 1)) > _FAR * (third - first)):
+        for tail in ("left", "right"):
+            with suppress(ValueError):  # ties
+                shape[*i] = max(shape[*i], array_stats.pareto_khat(draws[:, :, *i], 0, 1, tail=tail))
+    return shape

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.gate import MAX_K_HAT
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
 _COLUMNS = ("mean", "sd", "q025", "median", "q975", "mcse_mean", "r_hat")
 _MOST_ROWS = 40  # rows of the table in a notebook; `summarize` gives all of them
+SD_TAIL = 0.5
+"""Pareto shape of a tail from which there is no variance. There is no mean from 1; that of thousands of draws cannot be
+relied on from `MAX_K_HAT` (Vehtari et al. 2024), where it is withheld: k-hat of Cauchy draws is 1 +- .1.
+"""
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
 """Numbers about a fit as a whole, withheld together with its estimates."""
 
@@ -79,7 +84,7 @@ def _summarized(
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
-            found = _moments_that_exist(measured, closed)
+            found = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
         shown = tree.attrs["status"] == "ok" and not is_of_components(tree, group, name)
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
@@ -100,18 +105,43 @@ def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
 
 
 def _moments_that_exist(
-    found: dict[str, np.ndarray | None], closed: Mapping[str, np.ndarray | None] | None
+    found: dict[str, np.ndarray | None],
+    closed: Mapping[str, np.ndarray | None] | None,
+    tails: np.ndarray | None,
 ) -> dict[str, np.ndarray | None]:
-    """Withhold moments of draws, and their Monte Carlo errors, where the closed form says that they are infinite."""
-    if closed is None or found["sd"] is None:
+    """Withhold moments of draws, and their errors, where the closed form or the tails say that they are infinite."""
+    if found["sd"] is None or (closed is None and tails is None):
         return found
-    exists = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
-    withheld = {
-        key: np.where(exists, value, np.nan)
-        for key, value in found.items()
-        if value is not None and key in ("mean", "sd", "mcse_mean", "mcse_sd")
-    }
+    if tails is not None:
+        has_mean, has_sd = tails < MAX_K_HAT, tails < SD_TAIL
+    elif closed is not None:
+        has_mean = has_sd = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
+    exists = {"mean": has_mean, "sd": has_sd, "mcse_mean": has_sd, "mcse_sd": has_sd}
+    withheld = {key: np.where(exists[key], v, np.nan) for key, v in found.items() if v is not None and key in exists}
     return {**found, **withheld}
+
+
+def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
+    """Return the Pareto shapes of the tails of the draws of a sampler that passed its gate, else None."""
+    if tree.attrs["kind"] != "sampled" or tree.attrs["status"] != "ok":
+        return None
+    fit = Fit(tree)
+    compute = partial(diagnostics.tail_shape, fit.draws(group)[name])
+    return np.asarray(fit.once(f"tails of {group}/{name}", tree[group].variables[name], compute))
+
+
+def _of_tails(tree: xr.DataTree) -> list[str]:
+    """Say which quantities have tails so heavy that moments are withheld."""
+    exact = tree["exact"].data_vars if "exact" in tree.children else ()
+    names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
+    shapes = {name: _tails(tree, group, name) for group, name in names}
+    worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
+    return [
+        f"{name}: the tails of its draws have Pareto k-hat {k:.2f}; an sd is given below {SD_TAIL:g}, "
+        f"a mean below {MAX_K_HAT:g}: read its quantiles"
+        for name, k in worst.items()
+        if k >= SD_TAIL
+    ]
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -204,7 +234,7 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         "derived": _all_described(tree, "derived"),
         "not_listed": {name: list(shape) for name, shape in not_listed(tree).items()},
         "warnings": failures_of(tree),
-        "notes": Fit(tree).notes,
+        "notes": [*Fit(tree).notes, *_of_tails(tree)],
     }
 
 
