@@ -47,6 +47,11 @@ def test_labels_of_new_rows_that_mean_something_else_are_refused(coin, rows, pos
         bz.predict(coin, bz.read(BetaBernoulli, {"won": rows}, positive=positive))
 
 
+def test_new_trials_may_lack_successes(coin):
+    rows = bz.read(BetaBernoulli, {"trials": [10, None, 100]}, new=True, missing="drop")
+    assert bz.predict(coin, rows)["mean"].to_dict() == pytest.approx({1: 20 / 3, 3: 200 / 3})
+
+
 def test_a_saved_fit_knows_its_labels_and_the_column(coin, tmp_path):
     bz.save(coin, tmp_path / "coin.nc")
     frame = bz.predict(bz.load(tmp_path / "coin.nc"), {"won": ["no", "no"], "y": [1, 1]})

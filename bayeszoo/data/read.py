@@ -371,8 +371,8 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
         parsed = _parsed(inputs, table, new, like, missing="mask" if "mask" in inputs.treatments else "refuse")
     notes = dict.fromkeys((*data.notes, *parsed.notes))
     reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
-    numbers = data.row_numbers if inputs.size(parsed.arrays) == data.rows else None
-    return Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading, numbers)
+    made = Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
+    return replace(made, row_numbers=data.row_numbers) if made.rows == data.rows else made
 
 
 def example(model: HasInputs, name: str | None = None) -> Data:
