@@ -29,7 +29,7 @@ from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Example, Values, plain, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix
 
-pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.mixtures.declaration", suppress_warning=True)
+pm = lazy_loader.load("pymc")
 inverse_wishart = lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 likelihoods = lazy_loader.load("bayeszoo.likelihoods.ops.gaussian_mixture", suppress_warning=True)
 
@@ -111,7 +111,7 @@ class GaussianMixture(GaussianMixtureModel):
         prior = self.components_of(data)
         with pm.Model(coords=self.coords(data)) as model:
             weights = pm.Dirichlet("weights", a=np.full(self.K, self.alpha), dims="component")
-            covariances = priors.covariances_of(prior, self.dims["covariances"])
+            covariances = prior.declared(self.dims["covariances"])
             means = pm.MvNormal("means", mu=prior.m, cov=covariances / self.kappa0, dims=self.dims["means"])
             each = pm.MvNormal.dist(mu=means, cov=covariances)
             rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
@@ -124,7 +124,7 @@ class GaussianMixture(GaussianMixtureModel):
         prior = self.components_of(data)
         with pm.Model() as model:
             weights = pm.Dirichlet("weights", a=pm.Data("alpha", np.full(self.K, self.alpha)))
-            covariances = priors.covariances_of(prior)
+            covariances = prior.declared()
             means = inverse_wishart.ScaledNormal("means", prior.m, self.kappa0, covariances, count=self.K)
             rows = pm.Data("Y_data", data["Y"])
             pm.Potential("Y", likelihoods.gaussian_mixture_log_likelihood(weights, means, covariances, rows))

@@ -102,26 +102,21 @@ def joint_modes(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: f
     if not len(brackets):
         raise NumericalError("no joint mode of weights and noise found")
     variances = [math.exp(scipy.optimize.brentq(excess, *grid[[i, i + 1]], xtol=1e-14, rtol=1e-14)) for i in brackets]
-    modes = [_joint_mode(design, outcome, b, shape, scale, sigma2) for sigma2 in variances]
+    modes = []
+    for sigma2 in variances:
+        weights = mode(design, outcome, b, sigma2)
+        if weights.violation > LIMIT:
+            missed = f"the conditions are missed by {weights.violation:.2g}"
+            raise NumericalError(f"no joint mode of weights and noise found: {missed}")
+        error, penalty = design @ weights.theta - outcome, float(np.sum(np.abs(weights.theta) / b))
+        height = -penalty - (shape + 1) * math.log(sigma2) - (scale + float(error @ error) / 2) / sigma2
+        modes.append(JointMode(weights.theta, sigma2, height))
     return sorted(modes, key=lambda candidate: -candidate.height)
 
 
 def noise_mode(error: np.ndarray, shape: float, scale: float) -> float:
     """Return the mode of InvGamma(shape, scale + squared error / 2)."""
     return (scale + float(error @ error) / 2) / (shape + 1)
-
-
-def _joint_mode(
-    design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: float, scale: float, sigma2: float
-) -> JointMode:
-    weights = mode(design, outcome, b, sigma2)
-    if weights.violation > LIMIT:
-        missed = f"the conditions are missed by {weights.violation:.2g}"
-        raise NumericalError(f"no joint mode of weights and noise found: {missed}")
-    error = design @ weights.theta - outcome
-    penalty = float(np.sum(np.abs(weights.theta) / b))
-    log_density = -penalty - (shape + 1) * math.log(sigma2) - (scale + float(error @ error) / 2) / sigma2
-    return JointMode(weights.theta, sigma2, log_density)
 
 
 def _violation(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> float:

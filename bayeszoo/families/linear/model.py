@@ -75,7 +75,12 @@ class LinearModel(Observable, family=True):
         if isinstance(self.degree, bool) or not isinstance(self.degree, int) or not 0 <= self.degree <= MAX_DEGREE:
             raise InputError(f"degree must be a whole number from 0 to {MAX_DEGREE}, got {self.degree!r}")
         if self.features is not None:
-            object.__setattr__(self, "features", _names(self.features))
+            if not isinstance(self.features, list | tuple) or not all(isinstance(f, str) for f in self.features):
+                raise InputError(f"features must be a list of names, got {self.features!r}")
+            if len(set(self.features)) < len(self.features):
+                twice = max(self.features, key=list(self.features).count)
+                raise InputError(f"features names {shown(twice)} twice")
+            object.__setattr__(self, "features", tuple(self.features))
         if not self.intercept and (self.degree == 0 or self.features == ()):
             raise InputError("a model without intercept and without features has no parameters")
 
@@ -289,14 +294,6 @@ class LinearModel(Observable, family=True):
             draws = np.sqrt(size) * np.linalg.qr(draws - draws.mean(axis=0))[0]
         X = self.entries("center", count) + self.entries("scale", count) * draws
         return {"X": X, "feature": np.array(labels, dtype=str)}
-
-
-def _names(features: Any) -> tuple[str, ...]:
-    if not isinstance(features, list | tuple) or not all(isinstance(name, str) for name in features):
-        raise InputError(f"features must be a list of names, got {features!r}")
-    if len(set(features)) < len(features):
-        raise InputError(f"features names {shown(max(features, key=list(features).count))} twice")
-    return tuple(features)
 
 
 def identified(model: LinearModel, data: Any = None) -> pd.DataFrame:

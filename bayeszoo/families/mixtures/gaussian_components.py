@@ -21,6 +21,7 @@ from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.patterns import distinct
 
+pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.gaussian_mixture", suppress_warning=True)  # numba takes its time
 
 STRUCTURES = {"full": Matrices, "tied": Matrices, "diagonal": Structure, "spherical": Scalar}
@@ -99,6 +100,17 @@ class GaussianComponents:
         psi = np.broadcast_to(self.psi, of_all + self.structure.shape)
         kappa = np.full(self.count, self.kappa)
         return Hyper(np.tile(self.m, (self.count, 1)), kappa, np.full(of_all, self.nu), psi)
+
+    def declared(self, dims: Any = None) -> Any:
+        """Declare ``covariances`` by their prior in PyMC; return the K matrices (K, D, D) that they stand for."""
+        K, nu, psi = self.count, np.float64(self.nu), self.psi
+        if self.kind == "full":
+            return priors.InverseWisharts("covariances", nu, psi, K, dims=dims)
+        if self.tied:
+            return priors.InverseWishart("covariances", nu, psi, dims=dims) + np.zeros((K, 1, 1))
+        shape, scale = pm.Data("covariances_shape", nu / 2), pm.Data("covariances_scale", psi / 2)
+        variances = pm.InverseGamma("covariances", alpha=shape, beta=scale, shape=(K, *psi.shape), dims=dims)
+        return (variances[:, :, None] if psi.ndim else variances[:, None, None]) * np.eye(self.columns)
 
     def _each(self, covariances: Any) -> np.ndarray:
         """Give covariances an axis of components, of length 1 where they are tied."""
