@@ -21,7 +21,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, ComponentMoments, GaussianComponents
@@ -134,7 +134,7 @@ class GaussianMixture(GaussianMixtureModel):
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
         prior = self.components(stats.mean.shape[1])
         of_components = prior.flat_mode(stats) if flat else prior.mode(prior.updated(stats))
-        return {"weights": simplex.mode(stats.n, 1.0 if flat else self.alpha, "the mixture"), **of_components}
+        return {"weights": dirichlet.mode(stats.n, 1.0 if flat else self.alpha, "the mixture"), **of_components}
 
     def vb_m_step(self, stats: ComponentMoments) -> dict[str, Any]:
         """Return q(theta), the posterior given expected statistics."""

@@ -19,7 +19,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Corpus
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents import dirichlet_fit, topic_model
 from bayeszoo.families.documents import scores as topic_scores
@@ -137,8 +137,8 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of proportions and topics; leading axes are draws."""
         alpha, eta = self._priors(data)
-        of_documents = simplex.log_density(params["proportions"], alpha).sum(axis=-1)
-        return of_documents + simplex.log_density(params["topics"], eta).sum(axis=-1)
+        of_documents = dirichlet.log_density(params["proportions"], alpha).sum(axis=-1)
+        return of_documents + dirichlet.log_density(params["topics"], eta).sum(axis=-1)
 
     def free_parameters(self, stats: Any) -> int:
         """Return D (K - 1) proportions and K (V - 1) probabilities of words."""

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Documents
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.families.documents.model import DocumentMixtureModel
 from bayeszoo.model import Axes, Example, Values, positive, whole
 
@@ -91,8 +91,8 @@ class MultinomialMixture(DocumentMixtureModel):
     def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
         """Return shares of the expected counts and, unless ``flat``, pseudo-counts alpha - 1 and eta - 1."""
         alpha, eta = (1.0, 1.0) if flat else (self.alpha, stats["eta"])
-        topics = simplex.mode(stats["words"], eta, "a topic")
-        return {"weights": simplex.mode(stats["documents"], alpha, "the mixture"), "topics": topics}
+        topics = dirichlet.mode(stats["words"], eta, "a topic")
+        return {"weights": dirichlet.mode(stats["documents"], alpha, "the mixture"), "topics": topics}
 
     def vb_m_step(self, stats: Any) -> dict[str, np.ndarray]:
         """Return q(theta): Dirichlet concentrations of weights and topics."""

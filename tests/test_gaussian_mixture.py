@@ -9,7 +9,7 @@ from scipy import special, stats
 from sklearn.mixture import GaussianMixture as Peer
 
 import bayeszoo as bz
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.families.mixtures import gaussian as gaussian_mixtures
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.inference.engine.density import Density
@@ -274,7 +274,7 @@ def test_seeded_bugs_of_the_mixture_are_seen(monkeypatch):
         with pytest.raises(AssertionError):
             check_the_map_is_stationary("full")
     with monkeypatch.context() as patched:  # pseudo-counts alpha for alpha - 1
-        patched.setattr(simplex, "mode", lambda counts, prior, what: (counts + prior) / (counts + prior).sum())
+        patched.setattr(dirichlet, "mode", lambda counts, prior, what: (counts + prior) / (counts + prior).sum())
         with pytest.raises(AssertionError):
             check_the_map_is_stationary("tied")
     average = gaussian_mixtures.symmetrized

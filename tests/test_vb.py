@@ -9,7 +9,7 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.methods import vb
@@ -135,7 +135,7 @@ class ForgetsAConstant(UNIGRAMS):
     name = "multinomial_mixture"
 
     def divergence(self, q):
-        return simplex.divergence(q["weights"], self.alpha) + 0.5 * simplex.divergence(q["topics"], q["eta"])
+        return dirichlet.divergence(q["weights"], self.alpha) + 0.5 * dirichlet.divergence(q["topics"], q["eta"])
 
 
 class CountsTwice(UNIGRAMS):
@@ -168,15 +168,15 @@ def test_a_wrong_step_is_seen():
 @pytest.mark.parametrize("alpha", [[0.3, 2.0, 5.0], [50.0, 0.01, 1.0]])
 def test_dirichlet_pieces_by_draws(alpha):
     alpha, prior = np.array(alpha), np.array([1.2, 0.4, 2.0])
-    assert simplex.log_density([0.2, 0.3, 0.5], alpha) == pytest.approx(
+    assert dirichlet.log_density([0.2, 0.3, 0.5], alpha) == pytest.approx(
         scipy.stats.dirichlet.logpdf([0.2, 0.3, 0.5], alpha), abs=1e-12
     )
     draws = scipy.stats.dirichlet(np.maximum(alpha, 0.3)).rvs(20_000, random_state=0)
     alpha = np.maximum(alpha, 0.3)
     found = scipy.stats.dirichlet.logpdf(draws.T, alpha) - scipy.stats.dirichlet.logpdf(draws.T, prior)
-    assert abs(found.mean() - simplex.divergence(alpha, prior)) < 4.4 * found.std() / np.sqrt(len(found))
+    assert abs(found.mean() - dirichlet.divergence(alpha, prior)) < 4.4 * found.std() / np.sqrt(len(found))
     logs = np.log(draws)
-    assert np.all(abs(logs.mean(0) - simplex.expected_log(alpha)) < 4.4 * logs.std(0) / np.sqrt(len(logs)))
+    assert np.all(abs(logs.mean(0) - dirichlet.expected_log(alpha)) < 4.4 * logs.std(0) / np.sqrt(len(logs)))
 
 
 def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():

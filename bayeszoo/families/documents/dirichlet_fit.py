@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from scipy.special import digamma, gammaln, polygamma
 
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.model.fields import plain
 
 SMALLEST, LARGEST = 1e-6, 1e6
@@ -35,7 +35,7 @@ def best(rows: np.ndarray, start: Any) -> Any:
     float or tuple of float
         Each between 1e-6 and 1e6.
     """
-    expected = simplex.expected_log(rows)
+    expected = dirichlet.expected_log(rows)
     if np.ndim(start) == 0:
         return np.float64(_symmetric(float(expected.sum()), *expected.shape))
     return plain(_vector(expected.sum(axis=0), len(rows), np.asarray(start, dtype=np.float64)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.mixtures.base import MixtureModel, log_count_probability, symmetrized
@@ -44,8 +44,8 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of weights and topics; leading axes are draws."""
-        of_topics = simplex.log_density(params["topics"], self._eta(data)).sum(axis=-1)
-        return simplex.log_density(params["weights"], np.full(self.K, self.alpha)) + of_topics
+        of_topics = dirichlet.log_density(params["topics"], self._eta(data)).sum(axis=-1)
+        return dirichlet.log_density(params["weights"], np.full(self.K, self.alpha)) + of_topics
 
     def free_parameters(self, stats: Any) -> int:
         """Return K - 1 weights and K (V - 1) probabilities of words."""
@@ -62,11 +62,11 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
     def expected_log_terms(self, q: Any, data: Values) -> np.ndarray:
         """Return the expected log of weight times density, of shape (documents, K)."""
-        return simplex.expected_log(q["weights"]) + data["counts"] @ simplex.expected_log(q["topics"]).T
+        return dirichlet.expected_log(q["weights"]) + data["counts"] @ dirichlet.expected_log(q["topics"]).T
 
     def divergence(self, q: Any) -> float:
         """Return KL(q(theta) || prior)."""
-        return simplex.divergence(q["weights"], self.alpha) + simplex.divergence(q["topics"], q["eta"])
+        return dirichlet.divergence(q["weights"], self.alpha) + dirichlet.divergence(q["topics"], q["eta"])
 
     def vb_posterior(self, q: Any) -> Posterior:
         """Return q(theta): independent Dirichlet distributions."""
@@ -74,7 +74,7 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
     def vb_log_density(self, q: Any, params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
-        pairwise = simplex.log_density(params["topics"][..., None, :, :], q["topics"][:, None])
+        pairwise = dirichlet.log_density(params["topics"][..., None, :, :], q["topics"][:, None])
         return symmetrized(q["weights"], params["weights"], pairwise)
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
@@ -76,7 +76,7 @@ class TopicFactors:
     @property
     def divergence(self) -> float:
         """KL(q(theta) || prior), of proportions and topics."""
-        return simplex.divergence(self.documents, self.alpha) + float(self.table[1])
+        return dirichlet.divergence(self.documents, self.alpha) + float(self.table[1])
 
     def posterior(self) -> Posterior:
         """Return the distribution of proportions and topics."""
@@ -154,11 +154,12 @@ def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarr
     """Log density of q(theta), averaged over the orders of the labels where these mean nothing and topics are few."""
     theta, phi = np.asarray(params["proportions"]), np.asarray(params["topics"])
     if not exchangeable or len(q.alpha) > MOST_ORDERS:
-        return simplex.log_density(theta, q.documents).sum(axis=-1) + simplex.log_density(phi, q.words.T).sum(axis=-1)
+        each = dirichlet.log_density(theta, q.documents), dirichlet.log_density(phi, q.words.T)
+        return each[0].sum(axis=-1) + each[1].sum(axis=-1)
     logs = np.log(theta)
     pairwise = np.einsum("dj,...dk->...jk", q.documents - 1, logs)
-    pairwise += simplex.log_density(phi[..., None, :, :], q.words.T[:, None])
-    constant = simplex.log_density(np.ones_like(q.documents), q.documents).sum()
+    pairwise += dirichlet.log_density(phi[..., None, :, :], q.words.T[:, None])
+    constant = dirichlet.log_density(np.ones_like(q.documents), q.documents).sum()
     return constant + log_permanent(pairwise) - float(log_rising(1.0, len(q.alpha)))
 
 
@@ -253,8 +254,8 @@ def modes(stats: TopicCounts, alpha: Any, eta: Any) -> dict[str, np.ndarray]:
         When a pseudo-count takes an entry below 0, where the density is unbounded, or a topic has no words.
     """
     flat = np.all(stats.documents + (alpha - 1) == 0, axis=-1, keepdims=True)  # any proportions do
-    proportions = simplex.mode(stats.documents + flat, alpha, "a document")
-    return {"proportions": proportions, "topics": simplex.mode(np.ascontiguousarray(stats.words.T), eta, "a topic")}
+    proportions = dirichlet.mode(stats.documents + flat, alpha, "a document")
+    return {"proportions": proportions, "topics": dirichlet.mode(np.ascontiguousarray(stats.words.T), eta, "a topic")}
 
 
 def require_words(data: Values) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.emissions import Emissions
 from bayeszoo.families.hmm.passes import Sums
@@ -55,7 +55,7 @@ class Symbols(Table, Emissions):
         """Log Dirichlet densities."""
         if not self.is_free:
             return np.zeros((len(self.prior),) * 2)
-        return simplex.log_density(np.asarray(params[self.name])[..., None, :, :], hyper[:, None])
+        return dirichlet.log_density(np.asarray(params[self.name])[..., None, :, :], hyper[:, None])
 
     def log_evidence(self, paths: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Log probability of the symbols."""

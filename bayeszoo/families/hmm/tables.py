@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from scipy.special import gammaln
 
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError, NumericalError
@@ -148,7 +148,7 @@ class Table(Part):
         """Log density of the prior, (...,)."""
         if not self.is_free:
             return 0.0
-        each = simplex.log_density(params[self.name], self.prior)
+        each = dirichlet.log_density(params[self.name], self.prior)
         return each.sum(axis=-1) if self.prior.ndim > 1 else each
 
     def log_densities(self, alphas: np.ndarray, params: Values) -> Any:
@@ -171,7 +171,7 @@ class Table(Part):
             return {self.name: np.ones_like(self.prior)}
         if self.name == "transition" and self.is_flat(flat) and not np.all(counts.sum(axis=-1) > 0):
             raise NumericalError(never_left(int(np.argmin(counts.sum(axis=-1)))))
-        return {self.name: simplex.mode(counts, 1.0 if flat else self.prior, f"a row of {self.name}")}
+        return {self.name: dirichlet.mode(counts, 1.0 if flat else self.prior, f"a row of {self.name}")}
 
     def is_flat(self, flat: bool) -> bool:
         """Say whether it is a parameter whose density is its likelihood, with ``flat`` or by its own prior."""
@@ -188,13 +188,13 @@ class Table(Part):
     def expected_log(self, alpha: np.ndarray) -> np.ndarray:
         """Return expected logarithms under Dirichlet distributions of the rows, or the known ones."""
         if self.known is None:
-            return simplex.expected_log(alpha)
+            return dirichlet.expected_log(alpha)
         with np.errstate(divide="ignore"):
             return np.log(self.known)
 
     def divergence(self, alpha: np.ndarray) -> float:
         """Return KL(q || prior) in nats."""
-        return simplex.divergence(alpha, self.prior) if self.is_free else 0.0
+        return dirichlet.divergence(alpha, self.prior) if self.is_free else 0.0
 
     def posterior(self, alpha: np.ndarray) -> list[Posterior]:
         """Return the distribution, of which a known table has none."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import simplex
+from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.distributions.posterior import Posterior
@@ -72,7 +72,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def expected_log_terms(self, q: Any, data: Values) -> np.ndarray:
         """Return the expectation of `log_terms` under q(theta), of shape (rows, K)."""
         expected = self.components_of(data).expected_log_density(q["components"], data["Y"])
-        return simplex.expected_log(q["weights"]) + expected
+        return dirichlet.expected_log(q["weights"]) + expected
 
     def moments(self, each: np.ndarray, data: Values) -> ComponentMoments:
         """Return expected counts, means and scatters under responsibilities ``each``, of shape (rows, K)."""
@@ -88,7 +88,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         components, hyper = self.components_of(data), q["components"]
         covariances, constants = components.typical(hyper)
-        log_weights = simplex.expected_log(q["weights"]) + constants
+        log_weights = dirichlet.expected_log(q["weights"]) + constants
         largest = log_weights.max()  # of few rows all would underflow
         value, stats = components.sums(np.exp(log_weights - largest), hyper.m, covariances, data["Y"])
         return Expectation(stats, value + len(data["Y"]) * float(largest))
@@ -96,7 +96,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of weights, means and covariances; leading axes are draws."""
         of_components = self.components_of(data).log_prior(params["means"], params["covariances"])
-        return simplex.log_density(params["weights"], np.full(self.K, self.alpha)) + of_components
+        return dirichlet.log_density(params["weights"], np.full(self.K, self.alpha)) + of_components
 
     def free_parameters(self, stats: Any) -> int:
         """Return K - 1 weights, K D means and the entries of the covariances."""
@@ -105,7 +105,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def divergence(self, q: Any) -> float:
         """Return KL(q(theta) || prior) in nats."""
         components = self.components(q["components"].m.shape[1])
-        return simplex.divergence(q["weights"], self.alpha) + components.divergence(q["components"])
+        return dirichlet.divergence(q["weights"], self.alpha) + components.divergence(q["components"])
 
     def vb_posterior(self, q: Any) -> Posterior:
         """Return q(theta): weights Dirichlet, and independent of means and covariances."""
