@@ -14,7 +14,6 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.labels import align
 from bayeszoo.inference.labels.align import in_chunks
-from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.results.assemble import assemble
 from tests.quick import zoo_with
@@ -109,26 +108,6 @@ def test_no_label_has_a_smaller_expected_loss():
     sure = Assignments(np.array([[1.0, 1e-30], [0.5, 0.5]]), np.zeros((2, 2)))
     assert sure.expected_loss.tolist() == [1e-30, 0.5]  # 1 - 1.0 would be 0
     assert sure.label.tolist() == [0, 0]
-
-
-def test_averages_over_exact_draws_are_the_enumerated_probabilities():
-    class Ordered(type(poisson())):
-        """The first row is of the first component."""
-
-        def log_joint(self, assignments, data):
-            return np.where(assignments[:, 0] == 0, super().log_joint(assignments, data), -np.inf)
-
-    model = Ordered(2, 1.0, 1.0, 0.1)
-    exact = Enumeration.of(model, {"y": Y})
-    z = exact.assignments()[np.random.default_rng(5).choice(2**6, 4000, p=exact.probabilities)]
-    assert exact.component_probabilities[0] == pytest.approx([1.0, 0.0], abs=1e-13)
-    assert z.mean(axis=0) == pytest.approx(exact.component_probabilities[:, 1], abs=0.035)
-    # with labels that mean nothing, pairs of rows: the mean over draws of sum_k p_ik p_jk
-    plain = Enumeration.of(poisson(), {"y": Y})
-    p = by_hand(plain.draw((1, 4000), np.random.default_rng(6)), Y)[0]
-    same = np.einsum("tik,tjk->tij", p, p)
-    error = (same.mean(axis=0) - plain.coclustering) / (same.std(axis=0) / math.sqrt(4000))
-    assert np.abs(error[~np.eye(6, dtype=bool)]).max() < 4
 
 
 class Standing:

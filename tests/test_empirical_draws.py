@@ -59,36 +59,6 @@ def climbed(model, data, over=("b",), seed=0):
     return places[-1].top, places[-1].error, *gain(places)
 
 
-# The closed form
-
-
-def by_quadrature(data, b, sigma):
-    """The log evidence of orthogonal columns without intercept: each weight by SciPy's adaptive quadrature."""
-    X, y = data["X"], data["y"]
-    rest = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
-    total = scipy.stats.norm(0, sigma).logpdf(rest).sum()
-    for column in X.T:
-        size, centre = column @ column / sigma**2, column @ y / (column @ column)
-
-        def density(w, size=size, centre=centre):
-            return np.exp(-size * (w - centre) ** 2 / 2 - abs(w) / b) / (2 * b)
-
-        total += np.log(scipy.integrate.quad(density, -15, 15, points=[0.0, centre], epsabs=0, epsrel=1e-10)[0])
-    return total
-
-
-def test_orthogonal_columns_have_a_closed_form():
-    data, model = orthogonal(), LASSO(intercept=False)
-    found = bz.empirical_bayes(model, data, over="b")
-    best = scipy.optimize.minimize_scalar(
-        lambda u: -by_quadrature(data, math.exp(u), 1), bracket=(-1, 0), options={"xtol": 1e-6}
-    )
-    assert found.status == "ok"
-    assert type(found).__name__ == "EmpiricalBayes"
-    assert found.model.b == pytest.approx(math.exp(best.x), rel=1e-4)
-    assert found.log_evidence == pytest.approx(-best.fun, abs=1e-7)
-
-
 # The prior's density
 
 

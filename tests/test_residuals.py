@@ -166,19 +166,6 @@ def test_pits_of_the_true_model_are_uniform_and_of_another_noise_are_not():
     assert stats.kstest(pits(GaussianMean(1, 2, 1 / 1.5), y), "uniform").pvalue < 1e-3
 
 
-def test_pits_of_the_first_row_are_uniform_over_data_sets_from_the_prior():
-    """Of few rows, where it matters that the row is left out: with the row they crowd about 1/2."""
-    rng = np.random.default_rng(5)
-    model, out, within = GaussianMean(1, 20, 1), [], []
-    for y in rng.normal(rng.normal(1, 20, 300)[:, None], 1, (300, 2)):
-        first = model.statistics({"y": y[1:]})
-        out.append(model.predictive(first, {"y": y[:1]}).cdf(y[0]))
-        within.append(model.predictive(model.statistics({"y": y}), {"y": y[:1]}).cdf(y[0]))
-    assert pits(model, y).iloc[0] == pytest.approx(out[-1].item(), rel=1e-12)
-    assert stats.kstest(np.ravel(out), "uniform").pvalue > 0.05
-    assert stats.kstest(np.ravel(within), "uniform").pvalue < 1e-3
-
-
 def test_pits_of_counts_are_uniform_only_if_randomized():
     y = np.random.default_rng(6).poisson(1.3, 400)
     assert stats.kstest(pits(GammaPoisson(2.0, 1.0), y), "uniform").pvalue > 0.05

@@ -155,7 +155,7 @@ def least_squares(phi, y):
     return float(np.sum(np.square(y - LeastSquares(fit_intercept=False).fit(phi, y).predict(phi))))
 
 
-@pytest.mark.parametrize("keep", [0.5, 0.1, 1.0])
+@pytest.mark.parametrize("keep", [0.1, 1.0])
 def test_description_length_is_least_squares_and_a_price_for_each_term(keep):
     table = by_name(bz.polynomials(MODEL, range(5)), keep_probability=keep, loo=False)
     n = len(Y)
