@@ -31,7 +31,7 @@ _TINY = -1e300
 """In place of log 0, which the fit of a tail cannot take."""
 
 
-class Predicted(NamedTuple):
+class Predictions(NamedTuple):
     """What a predictive distribution says of each row, of shape (rows,), or of several numbers (rows, K).
 
     The quantiles come first in their array; the scores always have shape (rows,).
@@ -90,20 +90,24 @@ def predict(
     import pandas as pd
 
     fit = trusted(tree, "predictions from it")
-    model, closed = fit.model, fit.kind == "exact"
+    model = fit.model
     if isinstance(model, FoldIn):
         if new_data is None or isinstance(new_data, int | np.integer):
             raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
         return proportions(tree, new_data, seed=seed, **options)
     data, observed = _new_rows(model, fit.like, new_data, options)
-    if closed and isinstance(model, Predictive):
+    if fit.kind == "exact" and isinstance(model, Predictive):
         found = _closed_form(model, fit.stats, data, observed)
     else:
         found = _averaged(fit, data, observed, seed)
-    index, shape = _index(model, data), found.mean.shape
+    shape, axis = found.mean.shape, _axis(model, data)
+    rows = pd.Index(data.numbers, name="row")
+    index = rows if axis is None else pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis])
+    if observed is not None and axis is not None and observed.ndim == 1:  # of a category: which one it was
+        observed = observed[:, None] == np.arange(shape[1])
     columns = {"mean": found.mean, "sd": found.sd, **dict(zip(QUANTILES, found.quantiles, strict=True))}
     columns["mcse_mean"] = found.mcse_mean
-    columns["observed"] = np.full(shape, np.nan) if observed is None else _as_numbers(model, data, observed)
+    columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
     of_rows = {"log_score": found.log_score, "mcse_log_score": found.mcse_log_score}
     of_rows |= {} if observed is None else _components(model, tree, data)
     for name, values in of_rows.items():
@@ -134,21 +138,6 @@ def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
     return next((axis for axis in axes if axis), None)
 
 
-def _index(model: Model, data: Data) -> pd.Index:
-    import pandas as pd
-
-    rows, axis = pd.Index(data.numbers, name="row"), _axis(model, data)
-    return rows if axis is None else pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis])
-
-
-def _as_numbers(model: Model, data: Mapping[str, np.ndarray], observed: np.ndarray) -> np.ndarray:
-    """Return the outcome as the numbers that are predicted: of a category, which one it was."""
-    axis = _axis(model, data)
-    if axis is None or observed.ndim > 1:
-        return observed.astype(np.float64)
-    return np.asarray(observed[:, None] == np.arange(len(data[axis])), dtype=np.float64)
-
-
 def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:
     """Return the new rows, and their outcome where it is known."""
     if new_data is None:
@@ -162,14 +151,14 @@ def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, A
     return data, model.inputs.outcome(data) if known else None
 
 
-def _closed_form(model: Predictive[Any], stats: Any, data: Data, observed: np.ndarray | None) -> Predicted:
+def _closed_form(model: Predictive[Any], stats: Any, data: Data, observed: np.ndarray | None) -> Predictions:
     distribution = model.predictive(stats, data)
     quantiles, mean = np.array([distribution.ppf(q) for q in QUANTILES.values()]), distribution.mean()
     scores = np.full(len(mean), np.nan) if observed is None else log_density(distribution, observed)
-    return Predicted(mean, distribution.std(), quantiles, np.full(mean.shape, np.nan), scores, np.abs(0 * scores))
+    return Predictions(mean, distribution.std(), quantiles, np.full(mean.shape, np.nan), scores, np.abs(0 * scores))
 
 
-def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
+def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predictions:
     """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
     if not isinstance(model := fit.model, Observable):
         line = f"{model.name} does not say how its observations are distributed"
@@ -187,7 +176,7 @@ def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
     unknown = np.full(len(mean), np.nan)
     scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
-    return Predicted(mean, sd, quantiles, mcse, *scores)
+    return Predictions(mean, sd, quantiles, mcse, *scores)
 
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
