@@ -57,13 +57,8 @@ class Dirichlet:
 
     Parameters
     ----------
-    alpha : array_like
-        Positive, of shape (K,) or (..., K).
-
-    Attributes
-    ----------
-    marginals : frozen SciPy distribution
-        The Beta distribution of each entry, of the shape of ``alpha``.
+    alpha : array_like of shape (K,) or (..., K)
+        Positive; the Beta distributions of the entries, ``marginals``, are of its shape.
     """
 
     def __init__(self, alpha: Any) -> None:

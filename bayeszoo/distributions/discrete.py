@@ -70,8 +70,7 @@ class BetaBinomial(ByVariance):
 
     Parameters
     ----------
-    trials : array_like of int
-        Shape (rows,) or (rows, 1).
+    trials : array_like of int, shape (rows,) or (rows, 1)
     a, b : array_like
         Shape parameters of the Beta distribution of the probability; they broadcast with the trials.
     """
@@ -148,8 +147,7 @@ class NegativeBinomial(ByVariance):
     ----------
     a, b : float
         Shape and rate of the Gamma distribution of the rate.
-    exposure : array_like
-        Shape (rows,).
+    exposure : array_like of shape (rows,)
     """
 
     def __init__(self, a: float, b: float, exposure: Any) -> None:
@@ -230,10 +228,9 @@ class Multinomial(ByMarginals):
 
     Parameters
     ----------
-    trials : array_like of int
-        Shape (rows,): the sum of each row.
-    p : array_like
-        Shape (..., rows, K), or (..., 1, K) where all rows are alike; sums to 1 over the last axis.
+    trials : array_like of int, shape (rows,)
+        The sum of each row.
+    p : array_like of shape (..., rows, K), or (..., 1, K) where all rows are alike
     """
 
     def __init__(self, trials: Any, p: Any) -> None:
@@ -260,10 +257,9 @@ class DirichletMultinomial(ByMarginals):
 
     Parameters
     ----------
-    alpha : array_like
-        Shape (K,).
-    trials : array_like of int
-        Shape (rows,): the sum of each row.
+    alpha : array_like of shape (K,)
+    trials : array_like of int, shape (rows,)
+        The sum of each row.
     """
 
     def __init__(self, alpha: Any, trials: Any) -> None:

@@ -98,11 +98,6 @@ class InverseRootGamma:
 
     Its tail is heavy: the mean is infinite for shape <= 1/2 and the standard deviation for shape <= 1, and draws do not
     show it.
-
-    Parameters
-    ----------
-    shape, rate : float
-        Of the Gamma distribution, > 0.
     """
 
     def __init__(self, shape: float, rate: float) -> None:

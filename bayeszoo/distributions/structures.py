@@ -22,18 +22,9 @@ from bayeszoo.errors import NumericalError
 class Structure:
     """How the covariance of D columns is written: here as the variances (D,) of independent columns.
 
-    Leading axes of all arrays broadcast. A factor is a triangular matrix, or are standard deviations.
-
-    Attributes
-    ----------
-    columns : int
-        D.
-    block, blocks : int
-        Size of a block, and how many there are.
-    repeat : int
-        How many columns share a block's entry: the covariance matrix has determinant ``det(blocks) ** repeat``.
-    shape : tuple of int
-        Of a covariance.
+    Leading axes of all arrays broadcast. A factor is a triangular matrix, or are standard deviations. There are
+    ``blocks`` of size ``block``, each shared by ``repeat`` columns: the covariance matrix has determinant
+    ``det(blocks) ** repeat``.
     """
 
     def __init__(self, columns: int) -> None:

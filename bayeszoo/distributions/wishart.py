@@ -29,14 +29,10 @@ class NormalInverseWishart:
 
     Parameters
     ----------
-    m : array_like
-        Shape (D,).
-    kappa : float
-        How many observations the mean is worth, > 0.
-    nu : float
-        Degrees of freedom, > D - 1.
-    Psi : array_like
-        Scale matrix, positive definite, of shape (D, D): the mean of Sigma times nu - D - 1, as SciPy's.
+    m, kappa : array_like of shape (D,), float
+        Mean of mu, and how many observations it is worth, > 0.
+    nu, Psi : float, array_like of shape (D, D)
+        Degrees of freedom, > D - 1, and scale matrix: the mean of Sigma times nu - D - 1, as SciPy's.
     """
 
     def __init__(self, m: Any, kappa: float, nu: float, Psi: Any) -> None:
@@ -81,10 +77,8 @@ class MultivariateT(ByMarginals):
     ----------
     df : float
         Degrees of freedom.
-    loc : array_like
-        Shape (D,).
-    shape : array_like
-        Shape (D, D): the covariance times (df - 2) / df.
+    loc, shape : array_like of shape (D,), (D, D)
+        Centre, and the covariance times (df - 2) / df.
     rows : int
         How many.
     """
@@ -116,12 +110,9 @@ class GaussianRows(ByVariance):
 
     Parameters
     ----------
-    mean : array_like
-        Shape (..., D).
-    cov : array_like
-        Shape (..., D, D), positive definite.
+    mean, cov : array_like of shape (..., D), (..., D, D)
     rows : int
-        How many.
+        How many; moments and quantiles have shape (..., rows, D).
     """
 
     def __init__(self, mean: Any, cov: Any, rows: int) -> None:
@@ -132,15 +123,15 @@ class GaussianRows(ByVariance):
         return np.repeat(values[..., None, :], self._rows, axis=-2)
 
     def mean(self) -> np.ndarray:
-        """Return the mean of each entry, of shape (..., rows, D)."""
+        """Return the mean of each entry."""
         return self._tile(self._mean)
 
     def var(self) -> np.ndarray:
-        """Return the variance of each entry, of shape (..., rows, D)."""
+        """Return the variance of each entry."""
         return self._tile(np.diagonal(self._cov, axis1=-2, axis2=-1))
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry, of shape (..., rows, D)."""
+        """Return the quantile of each entry."""
         return self.mean() + self.std() * scipy.special.ndtri(q)
 
     def logpdf(self, Y: Any) -> np.ndarray:

@@ -34,10 +34,8 @@ class Solution:
         Posterior mean, which is also the mode.
     factor, inverse : ndarray of shape (T, T)
         ``factor @ factor.T`` is the posterior covariance; ``inverse`` is the inverse of ``factor``.
-    precision_root : ndarray of shape (T + R, T)
-        ``precision_root.T @ precision_root`` is the posterior precision: rows of the prior and of the data.
-    prior_root : ndarray of shape (T, T)
-        ``prior_root @ prior_root.T`` is the prior covariance.
+    precision_root, prior_root : ndarray of shape (T + R, T), (T, T)
+        Of the posterior precision, ``precision_root.T @ precision_root``, and the prior's covariance ``root @ root.T``.
     gains : ndarray of shape (min(R, T),)
         s**2 / (1 + s**2), the share of each direction that the data determine.
     misfit : float

@@ -35,8 +35,7 @@ class FactoredMoments(Stats):
     root : ndarray of shape (R, K + 1), R <= K + 1
         ``root.T @ root`` is the sum over rows of the outer product of the deviation from the mean with itself.
     units : ndarray of shape (K,)
-        What one unit of each column is in the units of the user's table: columns are standardized before they come
-        here.
+        What one unit of each column, which is standardized, is in the units of the user's table.
     """
 
     n: float
