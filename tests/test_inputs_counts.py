@@ -82,16 +82,11 @@ def test_methods():
     assert (rows["y"].tolist(), times.tolist()) == ([0, 2], [1, 2])
     rows, times = inputs.observations(timed)
     assert list(zip(rows["y"], rows["exposure"], times, strict=True)) == [(0, 1.0, 1), (2, 1.0, 2), (2, 3.0, 1)]
-    assert inputs.outcome(timed).tolist() == [2, 0, 2, 2]
-    assert inputs.reordered(timed, np.array([2]))["exposure"].tolist() == [3.0]
     assert [arrays["y"].tolist() for arrays in inputs.possible()] == [[count] for count in range(5000)]
-    assert inputs.unseen(plain, 2)["y"].shape == (2,)
     (other,) = inputs.other_forms(plain)
     assert other["y"].tolist() == [2, 0, 2]
     assert len(set(other["exposure"])) == 3
     assert inputs.other_forms(timed) == []
-    assert not hasattr(inputs, "in_units")
-    assert "--exposure" in inputs.describe()
 
 
 def test_new_rows_have_the_exposure_that_the_fit_has():

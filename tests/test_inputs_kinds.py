@@ -64,6 +64,7 @@ CASES = {
     "one column": (Matrix("X", "feature"), {"X": np.array([[0.1], [0.2]]), "feature": np.array(["a"])}),
     "regression": (Regression(), {"y": np.array([1.0, 4.0]), "X": X2, "feature": np.array(["b", "10"])}),
     "one feature": (Regression(), {"y": np.array([0.1]), "X": X2[:1, :1], "feature": np.array(["km/h"])}),
+    "other names of features": (Regression("t", "Phi", "term"), {"t": np.array([0.1]), "Phi": X2[:1], "term": ABC[:2]}),
     "a feature called y": (Regression(), {"y": np.array([1.0, 4.0]), "X": X2, "feature": np.array(["y_2", "y"])}),
     "features called as the arrays": (
         Regression(),

@@ -62,15 +62,6 @@ def test_options_choose_columns():
     assert read(Line, with_text, features="a")["feature"].tolist() == ["a"]
 
 
-def test_other_names_of_the_arrays():
-    inputs = Regression("t", "Phi", "term")
-    data = read(model_of(inputs), {"t": [1, 2, 3], "a": [1, 2, 4]})
-    assert list(data) == ["t", "Phi", "term"]
-    assert (inputs.coords, inputs.dims) == (("term",), {"Phi": ("term",)})
-    pair = read(model_of(inputs), (np.array([[1.0], [2.0]]), [1, 3]))
-    assert pair["term"].tolist() == ["phi1"]
-
-
 def test_rows_with_holes_are_dropped_from_both():
     table = {"a": [1, None, 3, 4, 6], "y": [1, 2, np.nan, 4, 7], "b": [1, 2, 3, 5, 4], "unused": [None] * 5}
     data = read(Line, table, missing="drop", features="a,b")
@@ -139,32 +130,6 @@ REFUSED = {
 @by_name(("table", "options", "message"), REFUSED)
 def test_tables_that_are_refused(table, options, message):
     assert str(refusal(Line, table, **options)) == message
-
-
-FILES = {
-    "hole": ("y,a\n1,2\n2,\n3,NA\n", {}, "column 'a': 2 missing values (rows 2, 3); use --missing drop"),
-    "no outcome": ("a,b\n1,2\n", {}, "data.csv has columns 'a', 'b' and none called 'y'; say which with --target"),
-    "no header": (
-        "1,2\n3,4\n",
-        {"header": False},
-        "data.csv has columns '1', '2' and none called 'y'; say which with --target",
-    ),
-}
-
-
-@by_name(("text", "options", "message"), FILES)
-def test_files_that_are_refused(written, text, options, message):
-    path = written(text)
-    assert str(refusal(Line, path, **options)) == message
-
-
-def test_files_that_are_read(written):
-    path = written(b"\xef\xbb\xbfkm/h;y\r\n1,5;2\r\n2,5;4\r\n")
-    data = read(Line, path, delimiter=";", decimal=",")
-    assert plain(data) == {"y": [2.0, 4.0], "X": [[1.5], [2.5]], "feature": ["km/h"]}
-    path.write_text("1,2,3\n4,5,7\n6,7,8\n")
-    data = read(Line, path, header=False, target="3", features="2,1")
-    assert plain(data)["X"] == [[2.0, 1.0], [5.0, 4.0], [7.0, 6.0]]
 
 
 # Rows to be predicted
@@ -419,13 +384,6 @@ def test_canonical_arrays_that_are_refused(arrays, message):
     with pytest.raises(InputError) as caught:
         INPUTS.canonical(arrays)
     assert str(caught.value) == message
-
-
-def test_a_matrix_names_its_own_option():
-    table = {"a": [1, 2], "b": ["u", "v"]}
-    assert str(refusal(model_of(Matrix()), table)).endswith("; choose columns of numbers: --columns a")
-    with pytest.raises(InputError, match=r"^column 'b' is not among the 1 of the fit; use --columns a$"):
-        Matrix().parse_new(read_table({"a": [1], "b": [2]}), {"Y": np.zeros((1, 1)), "column": np.array(["a"])})
 
 
 def test_arrays_of_other_kinds():

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayeszoo.data.inputs.labels import repeated, text_of
-from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Table, escaped, shown
+from bayeszoo.data.table.read import columns_of_matrix, is_frame, read_table
+from bayeszoo.data.table.table import Column, Table, escaped, quoted, shown
 from bayeszoo.errors import InputError
 
 Arrays = Mapping[str, np.ndarray]
@@ -259,6 +259,24 @@ def _names(name: str, value: Any) -> list[str]:
     if twice is not None:
         raise InputError(f"{name}: {shown(twice)} appears twice")
     return names
+
+
+def columns_of(name: str, source: Any, axis: str, labels: np.ndarray | None = None, decimal: str = ".") -> list[Column]:
+    """Take an object of two dimensions apart: its columns, called by the labels of an axis.
+
+    Without labels they are called as in their data frame, or else numbered, such as ``x1`` for the matrix ``X``.
+    """
+    columns = columns_of_matrix(name, source, decimal)
+    own = [column.name for column in columns]
+    called = own if is_frame(source) else [f"{name.lower()}{i + 1}" for i in range(len(own))]
+    called = called if labels is None else labels.tolist()
+    if len(own) != len(called):
+        raise InputError(f"{name} has {len(own)} columns, but there are {len(called)} labels")
+    if is_frame(source) and called != own:
+        raise InputError(f"{name} has columns {quoted(own)}, {axis} holds {quoted(called)}")
+    if not len(columns[0]):
+        raise InputError("no data rows")
+    return [replace(column, name=label) for label, column in zip(called, columns, strict=True)]
 
 
 def every_code(labels: int) -> Iterator[np.ndarray]:

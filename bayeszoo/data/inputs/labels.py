@@ -5,15 +5,15 @@ from __future__ import annotations
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from bayeszoo.data.table.numbers import DATES, number, to_counts
-from bayeszoo.data.table.read import columns_of_matrix, is_frame, to_column
-from bayeszoo.data.table.table import Column, escaped, quoted, shown
+from bayeszoo.data.table.read import to_column
+from bayeszoo.data.table.table import Column, escaped, shown
 from bayeszoo.errors import InputError
 
 _MOST_SHOWN = 20
@@ -186,24 +186,6 @@ def checked_labels(name: str, values: Any, least: int) -> np.ndarray:
     if twice is not None:
         raise InputError(f"{name}: label {shown(twice)} appears twice", column=name)
     return label_array(labels)
-
-
-def columns_of(name: str, source: Any, axis: str, labels: np.ndarray | None = None, decimal: str = ".") -> list[Column]:
-    """Take an object of two dimensions apart: its columns, called by the labels of an axis.
-
-    Without labels they are called as in their data frame, or else numbered, such as ``x1`` for the matrix ``X``.
-    """
-    columns = columns_of_matrix(name, source, decimal)
-    own = [column.name for column in columns]
-    called = own if is_frame(source) else [f"{name.lower()}{i + 1}" for i in range(len(own))]
-    called = called if labels is None else labels.tolist()
-    if len(own) != len(called):
-        raise InputError(f"{name} has {len(own)} columns, but there are {len(called)} labels")
-    if is_frame(source) and called != own:
-        raise InputError(f"{name} has columns {quoted(own)}, {axis} holds {quoted(called)}")
-    if not len(columns[0]):
-        raise InputError("no data rows")
-    return [replace(column, name=label) for label, column in zip(called, columns, strict=True)]
 
 
 def repeated(labels: Sequence[str]) -> str | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, listing
-from bayeszoo.data.inputs.labels import checked_labels, columns_of, label_array
+from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of, listing
+from bayeszoo.data.inputs.labels import checked_labels, label_array
 from bayeszoo.data.table.numbers import are_numbers, choose, complete, stacked, subnormal, to_numbers, to_reals
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.labels import Coded, checked_labels, code, columns_of, in_order, joined, repeated, texts_of
+from bayeszoo.data.inputs.base import columns_of
+from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
 from bayeszoo.data.inputs.matrix import refuse_text
 from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, complete, to_counts
 from bayeszoo.data.table.read import has_two_dimensions, to_column

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed
-from bayeszoo.data.inputs.labels import checked_codes, checked_labels, columns_of, in_order, joined, label_array
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, columns_of
+from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of
 from bayeszoo.data.inputs.words import vocabulary
 from bayeszoo.data.inputs.words.cells import (
