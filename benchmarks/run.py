@@ -28,7 +28,8 @@ from bayeszoo.foundation.optimize import maximize
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.likelihoods.inverse_wishart import InverseWishart, ScaledNormal
-from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_e_step, gaussian_mixture_log_likelihood
+from bayeszoo.likelihoods.loops.gaussian_mixture import gaussian_e_step
+from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
 REPEATS = 5

@@ -21,8 +21,8 @@ import numpy as np
 from bayeszoo.data.inputs import Corpus
 from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError
-from bayeszoo.families.documents import dirichlet_fit, topic_model
 from bayeszoo.families.documents import scores as topic_scores
+from bayeszoo.families.documents import topic_model
 from bayeszoo.families.documents.topic_model import TopicCounts, TopicFactors
 from bayeszoo.model import (
     EM,
@@ -212,7 +212,7 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
     def vb_choose(self, q: TopicFactors, over: Sequence[str]) -> tuple[LDA, TopicFactors]:
         """Return the model whose fields named in ``over`` make the ELBO largest at q, and q beside its prior."""
         tables = {"alpha": q.documents, "eta": q.words.T}
-        found = {name: dirichlet_fit.best(tables[name], getattr(self, name)) for name in over}
+        found = {name: topic_model.best_concentration(tables[name], getattr(self, name)) for name in over}
         model = replace(self, **found)
         return model, q.beside(*(model.entries(name, tables[name].shape[1]) for name in tables))
 

@@ -23,7 +23,7 @@ from bayeszoo.families.documents.model import DocumentMixtureModel
 from bayeszoo.model import Axes, Example, Values, positive, whole
 
 pm = lazy_loader.load("pymc")
-ours = lazy_loader.load("bayeszoo.likelihoods.ops.documents", suppress_warning=True)
+ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bayeszoo.comparison.evidence import by_bound as empirical_vb
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.documents import dirichlet_fit, topic_model
+from bayeszoo.families.documents import topic_model
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
@@ -336,7 +336,7 @@ def test_the_concentration_of_known_rows_is_found_again():
             return -(2000 * (gammaln(a.sum()) - gammaln(a).sum()) + (a - 1) @ logs)
 
         direct = np.exp(scipy.optimize.minimize(loss, np.zeros(len(alpha)), method="BFGS").x)
-        assert dirichlet_fit.best(rows, [1.0] * len(alpha)) == pytest.approx(direct, rel=1e-3)
+        assert topic_model.best_concentration(rows, [1.0] * len(alpha)) == pytest.approx(direct, rel=1e-3)
 
 
 def test_one_number_that_stands_for_all_is_the_best_such_number():
@@ -346,7 +346,7 @@ def test_one_number_that_stands_for_all_is_the_best_such_number():
     def height(a):
         return 50 * (gammaln(4 * a) - 4 * gammaln(a)) + a * expected
 
-    found = dirichlet_fit.best(rows, 3.0)
+    found = topic_model.best_concentration(rows, 3.0)
     direct = scipy.optimize.minimize_scalar(lambda a: -height(a), bounds=(1e-3, 50), options={"xatol": 1e-10}).x
     assert found == pytest.approx(direct, rel=1e-5)
 

@@ -1,5 +1,6 @@
 """Compiled likelihoods of mixtures, and their E-steps, against SciPy, PyMC, scikit-learn and differences."""
 
+import importlib
 import inspect
 import math
 
@@ -15,13 +16,13 @@ from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.likelihoods.loops import documents as document_loops
 from bayeszoo.likelihoods.loops import gaussian_mixture as gaussian_loops
+from bayeszoo.likelihoods.loops import topics as topic_loops
 from bayeszoo.likelihoods.loops import vectors
-from bayeszoo.likelihoods.ops import documents
+from bayeszoo.likelihoods.loops.gaussian_mixture import gaussian_e_step
 from bayeszoo.likelihoods.ops import gaussian_mixture as mixture
-from bayeszoo.likelihoods.ops.documents import document_e_step, multinomial_mixture_log_likelihood
-from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_e_step, gaussian_mixture_log_likelihood
+from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood
+from bayeszoo.likelihoods.ops.topics import multinomial_mixture_log_likelihood
 from tests.quick import quick_where
 
 MODES = ("NUMBA", "FAST_COMPILE")
@@ -197,6 +198,16 @@ def test_exponentials_to_the_last_place():
     assert np.array_equal(edges, [0.0, 0.0, 0.0, np.nan], equal_nan=True)
 
 
+@pytest.mark.parametrize(
+    "module", ["factors", "gaussian_mixture", "gibbs", "hmm", "left_to_right", "topics", "vectors"]
+)
+def test_compiled_loops_take_over_no_arithmetic_from_their_callers(module):
+    loops = importlib.import_module(f"bayeszoo.likelihoods.loops.{module}")
+    compiled = [one for one in vars(loops).values() if hasattr(one, "targetoptions")]
+    assert compiled
+    assert all(one.targetoptions["fastmath"] is False for one in compiled)
+
+
 def expected_sums(theta, Y):
     joint = log_joint(*theta, Y)
     r, shifts = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), Y[:, None] - theta[1]
@@ -263,10 +274,11 @@ def test_shapes_that_do_not_agree_are_refused(compiled, mode):
             gaussian_e_step(*theta, data)
     weights, topics, table = texts()
     counts, columns, starts = cells_of(table)
-    with pytest.raises(ValueError, match="differ in K, or counts and columns"):
-        document_e_step(weights[:2], topics, (counts, columns, starts))
-    with pytest.raises(ValueError, match="differ in K, or counts and columns"):
-        document_e_step(weights, topics, (counts[1:], columns, starts))
+    for wrong in ((weights[:2], topics, counts), (weights, topics, counts[1:])):
+        with pytest.raises(ValueError, match="differ in K, or counts and columns"):
+            topic_loops.document_statistics(*wrong, columns, starts)
+    for cells in ((columns + 1, starts), (columns - 1, starts), (columns, starts + 1)):
+        assert np.isnan(topic_loops.document_statistics(weights, topics, counts, *cells)[0])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -341,34 +353,24 @@ def test_words_that_a_topic_cannot_give(compiled, mode):
     assert all(np.all(g[0] == 0) for g in gradients)
 
 
-def test_the_e_step_of_documents():
+def test_the_statistics_of_documents_are_those_of_dense_arrays():
     weights, topics, table = texts()
     joint = dense(weights, topics, table)
     r = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    found = document_e_step(weights, topics, cells_of(table))
-    assert found.value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
-    assert np.allclose(found.counts, r.sum(axis=0), rtol=1e-12)
-    assert np.allclose(found.words, r.T @ table, rtol=1e-12)
-    order = np.random.default_rng(0).permutation(12)
-    assert np.allclose(document_e_step(weights, topics, cells_of(table[order])).words, found.words, rtol=1e-12)
-
-
-def test_the_e_step_of_documents_refuses_cells_of_another_table():
-    weights, topics, table = texts()
-    counts, columns, starts = cells_of(table)
-    for cells in ((counts, columns + 1, starts), (counts, columns - 1, starts), (counts, columns, starts + 1)):
-        with pytest.raises(NumericalError, match="table of V words"):
-            document_e_step(weights, topics, cells)
+    value, documents, words = topic_loops.document_statistics(weights, topics, *cells_of(table))
+    assert value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
+    assert np.allclose(documents, r.sum(axis=0), rtol=1e-12)
+    assert np.allclose(words.T, r.T @ table, rtol=1e-12)
 
 
 # Seeded bugs: the same loops, run by Python, with one line changed.
 
 
-def rewritten(loops, operation, name, changes):
+def rewritten(loops, operation, name, changes, route="_by_loops"):
     """Return value-and-gradients and E-step of modules whose source is changed; each change must be in one of them."""
     source = inspect.getsource(loops)
     source = source.replace("numba.njit(", "(lambda **options: lambda function: function)(")
-    over = inspect.getsource(operation._by_loops)
+    over = inspect.getsource(getattr(operation, route))
     for old, new in changes:
         assert (old in source) != (old in over)
         source, over = source.replace(old, new), over.replace(old, new)
@@ -376,7 +378,7 @@ def rewritten(loops, operation, name, changes):
     exec(compile(source, loops.__file__, "exec"), inner)
     outer = {**vars(operation), name: inner[name]}
     exec(over, outer)
-    return outer["_by_loops"], inner
+    return outer[route], inner
 
 
 def gaussian_errors(*changes):
@@ -404,7 +406,7 @@ BUGS = [
     ("0.5 * D * _NATS", "0.5 * _NATS"),
     ("math.log(weights[k]) - ", "-"),
     ("value += largest[n]", "pass"),
-    ("constants[k] -= _inverse", "constants[k] -= 2 * _inverse"),
+    ("constants[k] -= inverse_factor", "constants[k] -= 2 * inverse_factor"),
 ]
 
 
@@ -421,7 +423,7 @@ def document_errors(*changes):
     weights, topics, table = texts()
     counts, columns, starts = cells_of(table)
     counts, columns, starts = np.append(counts, 0.0), np.append(columns, 0), np.append(starts[:-1], starts[-1] + 1)
-    by_loops, _ = rewritten(document_loops, documents, "document_statistics", changes)
+    by_loops, _ = rewritten(topic_loops, topics, "document_statistics", changes, "_one_topic_by_loops")
     value, *gradients = by_loops(weights, topics + 0.1, counts, columns, starts)
     arguments = (weights, topics + 0.1)
     return (

@@ -17,7 +17,7 @@ import numpy as np
 from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.families.documents.dirichlet_fit import LARGEST, SMALLEST
+from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search

@@ -21,29 +21,11 @@ The ELBO of 10 topics of the Federalist papers rises by 4,000 nats, that of 20 t
 
 
 class TopicChain:
-    """One chain over the topics of the words of a corpus.
+    """One chain over the topics of the words of a corpus, by concentrations ``alpha`` (K,) and ``eta`` (V,).
 
-    Parameters
-    ----------
-    data : mapping of str to ndarray
-        A corpus: ``counts``, ``doc`` and ``term`` of its cells, in the order of the documents, and the labels
-        ``document`` and ``word``.
-    alpha : ndarray of shape (K,)
-        Concentration of the documents' proportions, > 0.
-    eta : ndarray of shape (V,)
-        Concentration of the topics, > 0.
-    rng : numpy.random.Generator
-        Everything is drawn from it: the same one gives the same chain.
-
-    Attributes
-    ----------
-    topic : ndarray of int32, shape (words,)
-        The topic of each word, counted from 0, in the order of the cells.
-
-    Notes
-    -----
-    It starts one word after the other, each drawn given those before it, which is nearer to the posterior than topics
-    at random; the order of the documents is random, so that chains start far apart.
+    ``topic`` (words,) are the topics of the words, counted from 0, in the order of the cells. The same generator gives
+    the same chain. It starts one word after the other, each drawn given those before it, which is nearer to the
+    posterior than topics at random; the order of the documents is random, so that chains start far apart.
     """
 
     def __init__(self, data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> None:

@@ -24,14 +24,8 @@ from bayeszoo.families.factors.steps import LOG_2_PI, Coefficients, Complete
 class Factored:
     """q of the parameters: coefficients of each column Gaussian, alpha Gamma, variance inverse gamma.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (D, q + 1)
-    covariance : ndarray of shape (D, q + 1, q + 1)
-    relevance : tuple of a float and an ndarray of shape (q,)
-        Shape and rates of alpha.
-    precision : tuple of two floats
-        Shape and rate of 1 / variance.
+    Means (D, q + 1) and covariances (D, q + 1, q + 1) of the coefficients; shape and rates (q,) of alpha; shape and
+    rate of 1 / variance.
     """
 
     mean: np.ndarray
@@ -91,13 +85,7 @@ def posterior(q: Factored) -> Posterior:
 def log_density(q: Factored, params: Mapping[str, Any], turns: Sequence[np.ndarray]) -> np.ndarray:
     """Log density of q(theta), averaged over copies of it with factors in other orders and with other signs.
 
-    Parameters
-    ----------
-    q : Factored
-    params : mapping of str to ndarray
-        Leading axes are draws.
-    turns : sequence of ndarray of shape (q, q)
-        Signed permutation matrices R: the copy has the loadings W R and the alpha of W's columns.
+    ``turns`` are signed permutation matrices R (q, q): the copy has the loadings W R and the alpha of W's columns.
     """
     (a, b), (c, d) = q.relevance, q.precision
     x = np.concatenate([np.asarray(params["mean"])[..., None], params["loadings"]], axis=-1)
@@ -132,19 +120,7 @@ def signed_permutations(size: int) -> list[np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The prior of data with D columns.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (D,)
-        Of the mean.
-    width : float
-        Its standard deviation.
-    relevance : tuple of two floats
-        Shape and rate of each alpha_k.
-    precision : tuple of two floats
-        Shape and rate of 1 / variance.
-    """
+    """The prior of D columns: mean_d ~ N(centre_d, width^2); alpha_k and 1 / variance ~ Gamma(shape, rate)."""
 
     centre: np.ndarray
     width: float

@@ -15,17 +15,9 @@ from bayeszoo.families.statistics.patterns import Patterns
 
 
 class Trapezoid(Transform):
-    """A D x q matrix, zero above a positive diagonal, as its free entries row by row, of the diagonal the logarithms.
+    """A D x q matrix, q < D, zero above a positive diagonal, by its free entries; of the diagonal the logarithms.
 
-    Parameters
-    ----------
-    rows, factors : int
-        D and q < D.
-
-    Attributes
-    ----------
-    fixed : ndarray of bool, shape (D, q)
-        The entries that are 0 whatever the coordinates.
+    ``fixed`` (D, q) marks the entries that are 0 whatever the coordinates.
     """
 
     name = "trapezoid"

@@ -22,13 +22,9 @@ _LOG_2_PI = math.log(2 * math.pi)
 
 
 class Factors(NamedTuple):
-    """The distribution of the factors of each row given what was observed of it: Gaussian.
+    """The factors of each row given what was observed of it: Gaussian, of means (..., rows, q) and covariances.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (..., rows, q)
-    covariance : ndarray of shape (..., rows, q, q)
-        The same for all rows with the same numbers missing.
+    Covariances (..., rows, q, q) are the same for all rows with the same numbers missing.
     """
 
     mean: np.ndarray
@@ -109,14 +105,9 @@ def _column(values: Any, axes: int) -> np.ndarray:
 
 
 class FactorRows:
-    """The distribution of rows N(mean, W W' + variance I), with SciPy's methods; leading axes are draws.
+    """The distribution of ``rows`` rows N(mean, W W' + variance I), all alike, with SciPy's methods.
 
-    Parameters
-    ----------
-    mean, loadings, variance : array_like
-        Shapes (..., D), (..., D, q) and (...,).
-    rows : int
-        How many rows there are, all alike.
+    Mean (..., D), loadings (..., D, q) and variance (...,) have draws as leading axes.
     """
 
     def __init__(self, mean: Any, loadings: Any, variance: Any, rows: int) -> None:
@@ -157,16 +148,10 @@ class FactorRows:
 
 
 def in_pieces(function: Callable[[Values], np.ndarray], params: Values, cells: int) -> np.ndarray:
-    """Apply a function to a few draws at a time, so that little memory is needed.
+    """Apply a function of draws, each of which needs so many cells of memory, to a few draws at a time.
 
-    Parameters
-    ----------
-    function : callable
-        Takes parameters with one leading axis of draws, and returns an array that has it too.
-    params : mapping of str to array_like
-        With any number of leading axes of draws; ``variance`` has no other.
-    cells : int
-        Numbers that one draw needs.
+    The function takes parameters with one leading axis of draws, and returns an array that has it too. The parameters
+    have any number of them, and ``variance`` has no other axis.
     """
     leading = np.shape(params["variance"])
     flat = {name: np.reshape(v, (-1, *np.shape(v)[len(leading) :])) for name, v in params.items()}

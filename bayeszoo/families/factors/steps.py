@@ -32,18 +32,10 @@ LEAST_VARIANCE = 1e-290
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """What the E-step needs of the parameters: known, or their distribution.
+    """What the E-step needs of the parameters, known or random.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (D, q + 1)
-        E of each column's mean and loadings.
-    covariance : ndarray of shape (D, q + 1, q + 1)
-        Of these; 0 where they are known.
-    precision, log_precision : float
-        E[1 / variance], and E of its log.
-    relevance : ndarray of shape (q,)
-        E[alpha], where the model has it.
+    Means (D, q + 1) and covariances (D, q + 1, q + 1) of each column's mean and loadings, 0 where they are known; E[1 /
+    variance] and E of its log; and E[alpha] (q,), where the model has it.
     """
 
     mean: np.ndarray

@@ -23,10 +23,7 @@ from bayeszoo.errors import InputError
 def entries(rows: int, factors: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and column indices of the entries on and below the diagonal, row by row.
 
-    Raises
-    ------
-    InputError
-        When there are not more rows than factors: fewer factors already give every D x D covariance.
+    Raises `InputError` when there are not more rows than factors: fewer factors already give every D x D covariance.
     """
     if factors >= rows:
         several, most = "s" * (factors > 1), f"at most {rows - 1}" if rows > 1 else "none is possible"
@@ -58,17 +55,8 @@ def degrees_of_freedom(factors: int) -> np.ndarray:
 
 
 def log_density(L: Any, scale: Any) -> np.ndarray:
-    """Return the log density of the free entries where W has entries N(0, scale^2), shape (...,).
+    """Return the log density of the free entries of L (..., D, q) where W has entries N(0, scale^2), shape (...,).
 
-    Parameters
-    ----------
-    L : array_like of shape (..., D, q)
-        Leading axes are draws.
-    scale : float
-        Standard deviation, > 0, in the unit of the data.
-
-    Notes
-    -----
     Of a 0 on the diagonal it is -inf but for the last column: chi of one degree of freedom is half a normal variate.
     """
     L = np.asarray(L, dtype=np.float64)

@@ -12,14 +12,7 @@ from bayeszoo.families.hmm.tables import Table
 
 
 def table(what: Table, dims: Any = None) -> Any:
-    """Declare a table by its Dirichlet prior, or return the known one.
-
-    Parameters
-    ----------
-    what : Table
-    dims : tuple of str, optional
-        Names of its axes.
-    """
+    """Declare a table by its Dirichlet prior, or return the known one."""
     if what.known is not None:
         return pt.as_tensor_variable(what.known)
     return pm.Dirichlet(what.name, a=pm.Data(f"{what.name}_concentration", what.prior), dims=dims)
@@ -34,21 +27,11 @@ def log_of(probabilities: Any) -> Any:
 
 
 def forward(initial: Any, transition: Any, log_b: Any, starts: np.ndarray, rows: int) -> Any:
-    """Return the log density of all rows by the forward algorithm, in logarithms, as a product of matrices.
+    """Return the log density of T rows by the forward algorithm, in logarithms, as a product of matrices.
 
-    Parameters
-    ----------
-    initial, transition : variables of shape (K,), (K, K)
-        Probabilities of the first state, and of the next one, a row for each state.
-    log_b : variable of shape (T, K)
-        Log density of each row in each state, 0 where its observation is missing.
-    starts : ndarray of int
-        Index of the first row of each sequence.
-    rows : int
-        T.
+    ``log_b`` (T, K) is the log density of each row in each state, 0 where its observation is missing; ``starts`` the
+    first rows of the sequences.
 
-    Notes
-    -----
     L = pi B_1 A B_2 A B_3 ... A B_T 1, where B_t is the diagonal matrix of the densities of row t (Zucchini and
     MacDonald 2009, section 2.3). In the first row of a sequence every row of A is pi, whatever the state before. The
     factors are multiplied in pairs, and so on, which takes log2(T) steps where the recursion takes T.

@@ -19,16 +19,7 @@ from bayeszoo.model.base import Values
 
 
 class Normals(Emissions):
-    """N(means_k, variances_k), variances_k ~ InvGamma(a, scale b), means_k | variances_k ~ N(m, variances_k / kappa).
-
-    Parameters
-    ----------
-    K : int
-    m, kappa : float
-        Prior mean of each mean, and how many rows it is worth.
-    a, b : float
-        Shape and scale of the prior of a variance.
-    """
+    """N(means_k, variances_k), variances_k ~ InvGamma(a, scale b), means_k ~ N(m, variances_k / kappa) given these."""
 
     own, unbounded = ("means", "variances"), ""
     free = property(lambda self: self.components.free, doc="2 K.")

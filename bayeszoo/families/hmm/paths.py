@@ -13,7 +13,8 @@ import numpy as np
 
 from bayeszoo.families.hmm.passes import Chain
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 def viterbi(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> tuple[np.ndarray, float]:

@@ -103,16 +103,9 @@ class Part(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Table(Part):
-    """Rows of probabilities, a parameter or known.
+    """Rows of probabilities, of shape (n,) or (rows, n): a parameter with a Dirichlet prior of each row, or known.
 
-    Attributes
-    ----------
-    name : str
-        The parameter.
-    prior : ndarray of shape (n,) or (rows, n)
-        Concentrations of the Dirichlet prior of each row, > 0.
-    known : ndarray of the same shape, or None
-        The probabilities, where they are no parameter.
+    ``prior`` are the concentrations, > 0, and ``known`` the probabilities, where they are no parameter.
     """
 
     name: str

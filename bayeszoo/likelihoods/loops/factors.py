@@ -2,8 +2,8 @@
 
 No PyTensor here. Cost O(D^2 q) a pattern, whatever the number of rows. Only matrices of size q x q are inverted
 (Woodbury): with M = W'W + sigma2 I and G = W M^-1, the inverse of C = W W' + sigma2 I is (I - G W') / sigma2, C^-1 W is
-G, and log |C| = (D - q) log sigma2 + log |M|. Every function that a compiled one calls is in this file, because numba's
-cache of compiled code looks at the time of one file.
+G, and log |C| = (D - q) log sigma2 + log |M|. Every function that a compiled one calls is in this file or in `vectors`,
+because numba's cache of compiled code looks at the time of one file: save this one when that one has changed.
 """
 
 from __future__ import annotations
@@ -14,40 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+from bayeszoo.likelihoods.loops.vectors import gram, inverse_factor
+
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 _NATS = math.log(2 * math.pi)
-
-
-@_loops
-def _invert(M: np.ndarray, inverse: np.ndarray) -> float:
-    """Replace M by its Cholesky factor, fill in its inverse, and return log |M|; NaN where it is not positive definite.
-
-    A factor of q columns takes q^3 steps, which is little.
-    """
-    q, log_det = len(M), 0.0
-    for j in range(q):
-        for k in range(j):
-            M[j, j] -= M[j, k] ** 2
-        if not M[j, j] > 0:
-            return np.nan
-        log_det += math.log(M[j, j])
-        M[j, j] = math.sqrt(M[j, j])
-        for i in range(j + 1, q):
-            for k in range(j):
-                M[i, j] -= M[i, k] * M[j, k]
-            M[i, j] /= M[j, j]
-    for column in range(q):
-        for i in range(q):
-            total = 1.0 if i == column else 0.0
-            for k in range(i):
-                total -= M[i, k] * inverse[k, column]
-            inverse[i, column] = total / M[i, i]
-        for i in range(q - 1, -1, -1):
-            total = inverse[i, column]
-            for k in range(i + 1, q):
-                total -= M[k, i] * inverse[k, column]
-            inverse[i, column] = total / M[i, i]
-    return log_det
 
 
 @_loops
@@ -62,18 +33,6 @@ def _product(A: np.ndarray, B: np.ndarray, to: np.ndarray) -> None:
 
 
 @_loops
-def _gram(A: np.ndarray, B: np.ndarray, to: np.ndarray) -> None:
-    """Write A' B."""
-    for a in range(A.shape[1]):
-        for b in range(B.shape[1]):
-            to[a, b] = 0.0
-    for i in range(A.shape[0]):
-        for a in range(A.shape[1]):
-            for b in range(B.shape[1]):
-                to[a, b] += A[i, a] * B[i, b]
-
-
-@_loops
 def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any, of_shift: Any, of_W: Any) -> Any:
     """Return log likelihood and derivative in the variance of n rows; write those in their shift and in the loadings.
 
@@ -81,10 +40,12 @@ def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any, of_
     """
     d, q = W.shape
     M, inverse, G, B = np.empty((q, q)), np.empty((q, q)), np.empty((d, q)), np.empty((d, q))
-    _gram(W, W, M)
+    factor, half = np.zeros((q, q)), np.zeros((q, q))
+    gram(W, W, M)
     for a in range(q):
         M[a, a] += variance
-    log_det = (d - q) * math.log(variance) + _invert(M, inverse)
+    log_det = (d - q) * math.log(variance) + 2 * inverse_factor(M, factor, half)
+    gram(half, half, inverse)
     _product(W, inverse, G)
     _product(scatter, G, B)  # with the next loop, S G: S is the scatter about the mean of the distribution
     for a in range(q):
@@ -93,7 +54,7 @@ def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any, of_
             along += shift[i] * G[i, a]
         for i in range(d):
             B[i, a] += n * shift[i] * along
-    _gram(W, B, inverse)
+    gram(W, B, inverse)
     traces = np.zeros(3)  # of S and of G W', and of C^-1 S G W'
     for i in range(d):
         traces[0] += scatter[i, i] + n * shift[i] ** 2

@@ -14,38 +14,15 @@ import numba
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.likelihoods.loops.vectors import exponentials
+from bayeszoo.likelihoods.loops.vectors import exponentials, inverse_factor
 
 BLOCK = 256
 """Rows at a time: few enough for the first-level cache, enough for the processor's vector instructions."""
 
 _NATS = math.log(2 * math.pi)
 
-# Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
-
-
-@_loops
-def _inverse_factor(sigma: np.ndarray, factor: np.ndarray, inverse: np.ndarray) -> float:
-    """Fill in the Cholesky factor and its inverse; return log det L, or NaN where sigma is not positive definite."""
-    size, log_det = len(sigma), 0.0
-    for j in range(size):
-        for i in range(j, size):
-            total = sigma[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i == j and not total > 0:
-                return np.nan
-            factor[i, j] = math.sqrt(total) if i == j else total / factor[j, j]
-        log_det += math.log(factor[j, j])
-    for j in range(size):
-        inverse[j, j] = 1 / factor[j, j]
-        for i in range(j + 1, size):
-            total = 0.0
-            for k in range(j, i):
-                total -= factor[i, k] * inverse[k, j]
-            inverse[i, j] = total / factor[i, i]
-    return log_det
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
@@ -143,7 +120,7 @@ def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.
     factors, inverses, constants, start = np.zeros((K, D, D)), np.zeros((K, D, D)), np.empty(K), 0.0
     for k in range(K):
         constants[k] = math.log(weights[k]) - 0.5 * D * _NATS
-        constants[k] -= _inverse_factor(covariances[k], factors[k], inverses[k])
+        constants[k] -= inverse_factor(covariances[k], factors[k], inverses[k])
         if np.isnan(constants[k]):
             start = np.nan
     value, counts, shifts, scatters = start, np.full(K, start), np.full((K, D), start), np.full((K, D, D), start)
@@ -163,18 +140,9 @@ def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.
 
 
 class GaussianSums(NamedTuple):
-    """Expected sufficient statistics of a Gaussian mixture, with responsibilities r of shape (N, K).
+    """Log likelihood of rows, and with responsibilities r sums of r, r (y - mu_k) and r (y - mu_k) (y - mu_k)'.
 
-    Attributes
-    ----------
-    value : float
-        Log likelihood of the ordered rows.
-    counts : ndarray of shape (K,)
-        N_k = sum of r.
-    shifts : ndarray of shape (K, D)
-        Sum of r (y - mu_k), about the means that were given.
-    scatters : ndarray of shape (K, D, D)
-        Sum of r (y - mu_k) (y - mu_k)'.
+    The sums have shapes (K,), (K, D) and (K, D, D), about the means mu_k that were given.
     """
 
     value: float
@@ -184,27 +152,11 @@ class GaussianSums(NamedTuple):
 
 
 def gaussian_e_step(weights: Any, means: Any, covariances: Any, Y: Any) -> GaussianSums:
-    """Return log likelihood and expected statistics of rows of a Gaussian mixture, in one pass.
+    """Return log likelihood and expected statistics of rows (N, D) of a Gaussian mixture, in one pass.
 
-    Parameters
-    ----------
-    weights : array_like of shape (K,)
-        >= 0. Their sum need not be 1: the E-step of variational Bayes passes exp(E[log w]) and its other constants in.
-    means, covariances : array_like of shapes (K, D) and (K, D, D)
-        Of the components; covariances symmetric and positive definite.
-    Y : array_like of shape (N, D)
-        The rows.
-
-    Raises
-    ------
-    ValueError
-        When shapes do not agree.
-    NumericalError
-        When the log likelihood is NaN: a covariance is not positive definite, or a number is not finite.
-
-    Notes
-    -----
-    A row that no component can give makes the log likelihood -inf, and is in no count.
+    The sum of the weights (K,) need not be 1: the E-step of variational Bayes passes exp(E[log w]) and its other
+    constants in. A row that no component can give makes the log likelihood -inf, and is in no count. Raises
+    `NumericalError` where a covariance is not positive definite, or a number is not finite.
     """
     arrays = (np.ascontiguousarray(a, dtype=np.float64) for a in (weights, means, covariances, Y))
     value, counts, shifts, scatters, factors, _ = whitened_statistics(*arrays)

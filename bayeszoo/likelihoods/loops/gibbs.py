@@ -17,9 +17,8 @@ import numpy as np
 BLOCK = 16
 """Topics that are added up at a time."""
 
-# Sums may be taken in any order, and a product and a sum in one step.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
-_strict = numba.njit(cache=True, nogil=True, error_model="numpy")
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
@@ -49,30 +48,12 @@ def sweep(
     power: float,
     rng: Any,
 ) -> None:
-    """Draw the topic of each word given those of all others, in place.
+    """Draw the topic of each word, (words,) of int32, given those of all others, in place.
 
-    Parameters
-    ----------
-    topic : ndarray of int32, shape (words,)
-        Topic of each word, counted from 0; -1 of one that has none yet, which is then in no count.
-    order : ndarray of int64, shape (D,)
-        The documents in the order in which they are gone through.
-    starts : ndarray of int64, shape (D + 1,)
-        Where the words of each document begin.
-    term : ndarray of int32, shape (words,)
-        Code of each word.
-    alpha, eta : ndarray of shape (K,), (V,)
-        Concentrations of the priors.
-    in_document : ndarray of shape (D, K)
-        How many words of each document are of each topic.
-    of_word : ndarray of shape (V, a multiple of BLOCK)
-        How often each word is of each topic, then zeros.
-    total : ndarray of shape (K,)
-        How many words are of each topic.
-    power : float
-        To which the probabilities are raised: 1, or less so that chains move freely.
-    rng : numpy.random.Generator
-        Gives one number for each word.
+    Of a word that has none yet it is -1. ``order`` (D,) are the documents as they are gone through, ``starts`` (D + 1,)
+    where the words of each begin, ``term`` (words,) their codes; ``alpha`` (K,) and ``eta`` (V,) the concentrations of
+    the priors. The counts are of the words of each document (D, K), of each word, padded by zeros to (V, a multiple of
+    BLOCK), and of all (K,). Probabilities are raised to a ``power``: 1, or less so that chains move freely.
     """
     K, blocks, eta_total = len(alpha), of_word.shape[1] // BLOCK, eta.sum()
     # of the document at hand, (n_dk + alpha_k) / (n_k + sum of eta), and its products with n_kv + eta_v
@@ -117,7 +98,7 @@ def sweep(
             share[new] = (here[new] + alpha[new]) / (total[new] + eta_total)
 
 
-@_strict
+@_loops
 def _log_rising(start: float, steps: float) -> float:
     """Return log of start (start + 1) ... (start + steps - 1), without cancellation where the steps are few."""
     if steps > 32.0:
@@ -128,7 +109,7 @@ def _log_rising(start: float, steps: float) -> float:
     return value
 
 
-@_strict
+@_loops
 def log_joint(alpha: Any, eta: Any, in_document: Any, of_word: Any, total: Any) -> float:
     """Return log p(w, z), proportions and topics integrated out, of the ordered words with every constant.
 

@@ -36,8 +36,8 @@ LARGEST_LOG = math.log(1e300)
 # having been between 0 and FAINT.
 LEAST_ENTRY, LEAST_DENSITY, FAINT, LEAST_SUM = 1e-50, 1e-100, 1e-150, 1e-200
 
-# Products may be contracted; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops

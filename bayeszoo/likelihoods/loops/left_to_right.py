@@ -15,7 +15,8 @@ import numpy as np
 MOVES = 256
 """Words whose topics are drawn anew before each next word: all of the first, later some in turn."""
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
@@ -100,25 +101,11 @@ def _one_run(term: Any, topics: Any, alpha: Any, particles: int, rng: Any) -> fl
 
 @_loops
 def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, particles: int, rng: Any) -> Any:
-    """Return the log of unbiased estimates of the probability of each document's words, of independent runs.
+    """Return the log of unbiased estimates of the probability of each document's words, of independent runs, (runs, D).
 
-    Parameters
-    ----------
-    starts : ndarray of int64, shape (D + 1,)
-        Where the words of each document begin.
-    term : ndarray of int64, shape (words,)
-        Code of each word.
-    topics : ndarray of shape (V, K)
-        Probability of each word in each topic, the words first, as they are read.
-    alpha : ndarray of shape (K,)
-        Concentration of the proportions.
-    runs, particles : int
-        Each run takes the words in a random order of its own, with so many particles.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (runs, D)
+    ``starts`` (D + 1,) are where the words of each document begin, ``term`` (words,) their codes; ``topics`` (V, K)
+    have the words first, as they are read, and ``alpha`` (K,) is the concentration of the proportions. Each run takes
+    the words in a random order of its own, with so many particles.
     """
     D = len(starts) - 1
     found = np.empty((runs, D))
@@ -134,23 +121,10 @@ def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, pa
 
 @_loops
 def completion(term: Any, held: Any, topics: Any, alpha: Any, tune: int, sweeps: int, rng: Any) -> Any:
-    """Return the probability of each of the words `held` given the topics of the words `term`, after each sweep.
+    """Return the probability of each of the words `held` given the topics of the words `term`, (sweeps, cells).
 
-    Parameters
-    ----------
-    term : ndarray of int64, shape (words,)
-        Codes of the words that are seen.
-    held : ndarray of int64, shape (cells,)
-        Codes of the words that are not.
-    topics, alpha, rng
-        Of `left_to_right`.
-    tune, sweeps : int
-        How often all topics are drawn anew before the first probability, and for how many.
-
-    Returns
-    -------
-    ndarray of shape (sweeps, cells)
-        Proportions integrated out.
+    Both are codes of words. Proportions are integrated out; all topics are drawn anew ``tune`` times before the first
+    of the sweeps that count.
     """
     counts, joint, topic = np.zeros(len(alpha)), np.empty(len(alpha)), np.empty(len(term), dtype=np.int64)
     found, total = np.empty((sweeps, len(held))), len(term) + alpha.sum()
@@ -168,19 +142,9 @@ def completion(term: Any, held: Any, topics: Any, alpha: Any, tune: int, sweeps:
 
 @_loops
 def folded(starts: Any, term: Any, topics: Any, alpha: Any, sweeps: int, rng: Any) -> Any:
-    """Return how many words of each document are of each topic, drawn from their distribution given the topics.
+    """Return how many words of each document are of each topic, (D, K), drawn given the topics after some sweeps.
 
-    Parameters
-    ----------
-    starts, term, topics, alpha, rng
-        Of `left_to_right`.
-    sweeps : int
-        How often all topics are drawn anew.
-
-    Returns
-    -------
-    ndarray of shape (D, K)
-        Proportions integrated out; given the counts they are Dirichlet(alpha + counts).
+    Proportions are integrated out; given the counts they are Dirichlet(alpha + counts).
     """
     K, D = len(alpha), len(starts) - 1
     counts, joint = np.zeros((D, K)), np.empty(K)

@@ -1,4 +1,4 @@
-"""Passes over the non-zero cells of a corpus whose documents mix topics: likelihoods and expected counts. Numba.
+"""Passes over the non-zero cells of a corpus whose documents mix topics, or are of one each. Numba.
 
 No PyTensor here. Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); beside parameters
 and gradients nothing larger than a document is held. Every function that a compiled one calls is in this file, because
@@ -13,8 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 
-# Sums may be taken in any order; NaN and infinity keep their meaning, which is that a point is to be rejected.
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy")
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 LEAST = 1e-280
 """A sum of products below it may have lost terms, and is taken in logarithms."""
@@ -104,13 +104,7 @@ def gamma_functions(x: float) -> Any:
 
 @_loops
 def dirichlet_table(concentration: Any, prior: Any) -> Any:
-    """Return exp(E[log phi]) of K Dirichlet distributions over V words, (V, K), and their divergences from the prior.
-
-    Parameters
-    ----------
-    concentration : ndarray of shape (V, K)
-    prior : ndarray of shape (V,)
-    """
+    """Return exp(E[log phi]) of K Dirichlet distributions, (V, K), and their divergence from the prior (V,)."""
     V, K = concentration.shape
     made, totals, kl = np.empty((V, K)), np.zeros(K), np.zeros(K)
     for v in range(V):
@@ -183,20 +177,10 @@ def variational_pass(
 ) -> Any:
     """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after some more passes.
 
-    Parameters
-    ----------
-    alpha : ndarray of shape (K,)
-        Prior of the proportions.
-    documents : ndarray of shape (D, K)
-        Concentrations of the proportions.
-    concentration, table : ndarray of shape (V, K)
-        Concentrations of the topics, and exp(E[log phi]).
-    counts, doc, term : ndarray of shape (cells,)
-        By document.
-    passes : int
-        At most so many steps of q(z) and q(theta) of each document, its topics held, after the first.
-    least : float
-        A document whose expected counts of topics change by less, as a share of its length, is left.
+    ``alpha`` (K,) is the prior of the proportions, ``documents`` (D, K) their concentrations, ``concentration`` and
+    ``table`` (V, K) those of the topics and exp(E[log phi]); cells are by document. There are at most so many
+    ``passes`` of q(z) and q(theta) of each document, its topics held, after the first; a document whose expected counts
+    of topics change by less than ``least``, as a share of its length, is left.
     """
     (D, K), V = documents.shape, len(table)
     by_document, by_word, totals = np.zeros((D, K)), np.zeros((V, K)), np.zeros(K)
@@ -240,3 +224,64 @@ def variational_pass(
             _add(by_word[w], counts[cell] / total, each)
         first = last
     return value, by_document, by_word
+
+
+# Documents of one topic each
+
+
+@_loops
+def _logarithms(weights: np.ndarray, topics: np.ndarray) -> Any:
+    """Return log weights, and log topics with the words first, as they are read."""
+    K, V = topics.shape
+    log_weights, log_topics = np.empty(K), np.empty((V, K))
+    for k in range(K):
+        log_weights[k] = math.log(weights[k])
+        for v in range(V):
+            log_topics[v, k] = math.log(topics[k, v])
+    return log_weights, log_topics
+
+
+@_loops
+def _responsibilities(joint: np.ndarray) -> float:
+    """Replace log w_k p(document | k) by responsibilities, all 0 where none can give it; return their log sum."""
+    largest, total = joint[0], 0.0
+    for k in range(1, len(joint)):
+        largest = joint[k] if joint[k] > largest else largest
+    if largest == -np.inf:
+        largest = 0.0
+    for k in range(len(joint)):
+        joint[k] = math.exp(joint[k] - largest)
+        total += joint[k]
+    for k in range(len(joint)):
+        joint[k] = joint[k] / total if total != 0.0 else 0.0
+    return largest + math.log(total)
+
+
+@_loops
+def document_statistics(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
+    """Return log likelihood, expected documents (K,) and expected words (V, K).
+
+    The log likelihood is NaN where a cell belongs to no word, or the starts are not those of the cells.
+    """
+    K, V = topics.shape
+    if weights.shape != (K,) or counts.shape != columns.shape:
+        raise ValueError("weights and topics differ in K, or counts and columns in length")
+    log_weights, log_topics = _logarithms(weights, topics)
+    documents, words, joint, value = np.zeros(K), np.zeros((V, K)), np.empty(K), 0.0
+    for n in range(len(starts) - 1):
+        if not 0 <= starts[n] <= starts[n + 1] <= len(columns):
+            return np.nan, documents, words
+        for k in range(K):
+            joint[k] = log_weights[k]
+        for cell in range(starts[n], starts[n + 1]):
+            word, count = columns[cell], counts[cell]
+            if not 0 <= word < V:
+                return np.nan, documents, words
+            if count != 0.0:  # 0 times log 0 is 0
+                _add(joint, count, log_topics[word])
+        value += _responsibilities(joint)
+        for k in range(K):
+            documents[k] += joint[k]
+        for cell in range(starts[n], starts[n + 1]):
+            _add(words[columns[cell]], counts[cell], joint)
+    return value, documents, words

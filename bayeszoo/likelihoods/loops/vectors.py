@@ -1,4 +1,4 @@
-"""Vectors in compiled loops: exponentials of many numbers, and short vectors that stay in the processor's registers.
+"""What compiled loops share: exponentials of many numbers, Cholesky factors, and short vectors in registers.
 
 Numba's cache of compiled code looks at the time of one file: save those that import this one when it has changed.
 """
@@ -15,6 +15,8 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 UNROLLED = 7
 """Length up to which a short vector is a tuple. Loops over it are compiled for the length, and written out."""
 
+# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 _TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
@@ -54,7 +56,7 @@ def _typed_with_entry(x, at, value):  # type: ignore[no-untyped-def]
     return replaced if isinstance(x, numba.types.UniTuple) else changed
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_loops
 def exponentials(x: np.ndarray, work: np.ndarray) -> None:
     """Replace x <= 0 by exp(x), of relative error < 3e-16; 0 below -708. NaN stays.
 
@@ -78,3 +80,38 @@ def exponentials(x: np.ndarray, work: np.ndarray) -> None:
         bits[n] = (bits[n] + 1023) << 52  # the bits of 2^n
     for n in range(len(x)):
         x[n] *= work[n]
+
+
+@_loops
+def inverse_factor(sigma: np.ndarray, factor: np.ndarray, inverse: np.ndarray) -> float:
+    """Fill in the Cholesky factor and its inverse; return log det L, or NaN where sigma is not positive definite."""
+    size, log_det = len(sigma), 0.0
+    for j in range(size):
+        for i in range(j, size):
+            total = sigma[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j and not total > 0:
+                return np.nan
+            factor[i, j] = math.sqrt(total) if i == j else total / factor[j, j]
+        log_det += math.log(factor[j, j])
+    for j in range(size):
+        inverse[j, j] = 1 / factor[j, j]
+        for i in range(j + 1, size):
+            total = 0.0
+            for k in range(j, i):
+                total -= factor[i, k] * inverse[k, j]
+            inverse[i, j] = total / factor[i, i]
+    return log_det
+
+
+@_loops
+def gram(A: np.ndarray, B: np.ndarray, to: np.ndarray) -> None:
+    """Write A' B."""
+    for a in range(A.shape[1]):
+        for b in range(B.shape[1]):
+            to[a, b] = 0.0
+    for i in range(A.shape[0]):
+        for a in range(A.shape[1]):
+            for b in range(B.shape[1]):
+                to[a, b] += A[i, a] * B[i, b]

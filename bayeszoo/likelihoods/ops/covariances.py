@@ -13,36 +13,9 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.link.numba.dispatch import basic as numba_basic
 
+from bayeszoo.likelihoods.loops import vectors
+from bayeszoo.likelihoods.loops.vectors import gram, inverse_factor
 from bayeszoo.likelihoods.ops.operation import LogDensity, Operation
-
-
-def _log_det_and_inverse(sigma: Any) -> Any:
-    """Return log det and inverse by the Cholesky factor; NaN where the matrix is not positive definite."""
-    size, log_det = len(sigma), 0.0
-    factor, inverse, precision = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
-    for j in range(size):
-        for i in range(j, size):
-            total = sigma[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i == j and not total > 0:
-                return np.nan, np.full((size, size), np.nan)
-            factor[i, j] = np.sqrt(total) if i == j else total / factor[j, j]
-        log_det += 2 * np.log(factor[j, j])
-    for j in range(size):  # the inverse of the factor, column by column
-        for i in range(j, size):
-            total = 1.0 if i == j else 0.0
-            for k in range(j, i):
-                total -= factor[i, k] * inverse[k, j]
-            inverse[i, j] = total / factor[i, i]
-    for i in range(size):
-        for j in range(size):
-            for k in range(max(i, j), size):
-                precision[i, j] += inverse[k, i] * inverse[k, j]
-    return log_det, precision
-
-
-_compiled_inverse = numba_basic.numba_njit(_log_det_and_inverse)
 
 
 def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
@@ -50,10 +23,14 @@ def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
     size = sigma.shape[1]
     if scatter.shape != sigma.shape:
         raise ValueError("covariances and scatter matrices differ in K or D")
-    values, half = np.empty(len(sigma)), np.empty((size, size))
+    values, half, P = np.empty(len(sigma)), np.empty((size, size)), np.empty((size, size))
     of_sigma, of_scatter = np.empty(sigma.shape), np.empty(sigma.shape)
     for k in range(len(sigma)):
-        log_det, P = _compiled_inverse(sigma[k])
+        factor, inverse = np.zeros((size, size)), np.zeros((size, size))
+        log_det = 2 * inverse_factor(sigma[k], factor, inverse)
+        gram(inverse, inverse, P)
+        if np.isnan(log_det):
+            P[:] = np.nan
         of_scatter[k], of_sigma[k], half[:], trace = -0.5 * P, -0.5 * n[0] * P, 0.0, 0.0
         for i in range(size):
             for m in range(size):
@@ -85,7 +62,7 @@ class GaussianTerms(LogDensity):
     parameters = (3, 3)
     data = ((1, "float64"),)
     value_ndim = 1
-    sources = (_log_det_and_inverse,)
+    sources = (vectors,)
     loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_numpy)
 
 

@@ -14,10 +14,9 @@ import numpy as np
 import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import factors as ppca_loops
+from bayeszoo.likelihoods.loops import vectors
 from bayeszoo.likelihoods.loops.factors import ppca_value_and_gradient
 from bayeszoo.likelihoods.ops.operation import LogDensity
-
-__all__ = ["PpcaLikelihood", "ppca_log_likelihood", "ppca_value_and_gradient"]
 
 
 def _by_loops(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
@@ -53,7 +52,7 @@ class PpcaLikelihood(LogDensity):
 
     parameters = (1, 2, 1)
     data = ((2, "float64"), (1, "float64"), (2, "float64"), (3, "float64"))
-    sources = (ppca_loops,)
+    sources = (ppca_loops, vectors)
     loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_covariances)
 
 
@@ -62,26 +61,10 @@ def ppca_log_likelihood(
 ) -> Any:
     """Return the log density of rows N(mean, W W' + sigma2 I), missing numbers integrated out, as a PyTensor scalar.
 
-    Parameters
-    ----------
-    mean : variable of shape (D,)
-    loadings : variable of shape (D, q)
-        W. Its rotations W Q have the same density; q may be 0, or exceed D.
-    variance : variable of shape ()
-        sigma2 > 0, the variance of the noise of each number.
-    observed : variable of shape (P, D)
-        For each pattern 1 where a number was observed, else 0.
-    n : variable of shape (P,)
-        How many rows have it.
-    means : variable of shape (P, D)
-        Their mean; what it is where nothing was observed does not matter.
-    scatters : variable of shape (P, D, D)
-        Their scatter about that mean; here neither.
-
-    Notes
-    -----
-    The fields of `bayeszoo.patterns.Patterns`, as ``pm.Data``; they have no gradient. At a variance <= 0 the value is
-    NaN. Second derivatives raise NotImplementedError.
+    Of mean (D,), loadings W (D, q), whose rotations W Q have the same density, and variance sigma2 > 0, the variance of
+    the noise; at one <= 0 it is NaN. The rest are the fields of `Patterns`, P patterns of what was observed, as
+    ``pm.Data``: observed (P, D), n (P,), means (P, D) and scatters (P, D, D); what they hold where nothing was observed
+    does not matter. Second derivatives raise NotImplementedError.
     """
     of_one = pt.shape_padleft(variance, 1)
     return PpcaLikelihood()(mean, loadings, of_one, pt.cast(observed, "float64"), n, means, scatters)[0]

@@ -13,10 +13,8 @@ import scipy
 
 from bayeszoo.likelihoods.loops import gaussian_mixture as gaussian_loops
 from bayeszoo.likelihoods.loops import vectors
-from bayeszoo.likelihoods.loops.gaussian_mixture import GaussianSums, gaussian_e_step, whitened_statistics
+from bayeszoo.likelihoods.loops.gaussian_mixture import whitened_statistics
 from bayeszoo.likelihoods.ops.operation import LogDensity
-
-__all__ = ["GaussianMixtureLikelihood", "GaussianSums", "gaussian_e_step", "gaussian_mixture_log_likelihood"]
 
 
 def _by_loops(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
@@ -72,17 +70,9 @@ class GaussianMixtureLikelihood(LogDensity):
 def gaussian_mixture_log_likelihood(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
     """Return the log density of the ordered rows of a Gaussian mixture, assignments summed out, as a PyTensor scalar.
 
-    Parameters
-    ----------
-    weights : variable of shape (K,)
-        >= 0; not divided by their sum.
-    means, covariances : variables of shapes (K, D) and (K, D, D)
-        Of the components; covariances symmetric, of which the lower triangle is read.
-    Y : variable of shape (N, D)
-        The rows, as ``pm.Data``; they have no gradient.
+    Of weights (K,), not divided by their sum, means (K, D) and symmetric covariances (K, D, D), whose lower triangle is
+    read; rows Y (N, D) are ``pm.Data``, and have no gradient.
 
-    Notes
-    -----
     -inf where no component can give a row, NaN where a covariance is not positive definite: samplers reject both. The
     gradient in a covariance is the symmetric one, P (S_k - N_k Sigma_k) P / 2, with P the inverse of Sigma_k and S_k
     the scatter about mu_k weighted by responsibilities (Petersen and Pedersen 2012, The Matrix Cookbook, section 8.1).

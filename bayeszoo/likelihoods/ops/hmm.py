@@ -26,10 +26,7 @@ from bayeszoo.likelihoods.ops.operation import LogDensity, source_version
 class ChainLikelihood(LogDensity):
     """Initial (K,), transition (K, K), and what the rows' densities follow from, to log likelihood and gradients.
 
-    Parameters
-    ----------
-    states : int or None
-        K where it is known when the graph is made: small K are then compiled for.
+    K may be unknown when the graph is made; where it is small and known, it is compiled for.
     """
 
     __props__: tuple[str, ...] = ("states",)  # type: ignore[assignment]
@@ -196,61 +193,26 @@ def hmm_log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any) -
 def hmm_table_log_likelihood(initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any) -> Any:
     """Return the same where few observations are distinct, such as counts: three times as fast.
 
-    Parameters
-    ----------
-    initial, transition, starts : variables
-        As of `hmm_log_likelihood`.
-    log_table : variable of shape (K, V)
-        Log density in each state of each distinct observation.
-    codes : variable of shape (T,)
-        The column of each row, -1 where the observation is missing.
+    ``log_table`` (K, V) is the log density in each state of each distinct observation, ``codes`` (T,) the column of
+    each row, -1 where the observation is missing.
     """
     return TableChain(_states(initial, transition))(initial, transition, log_table, codes, starts)[0]
 
 
 def hmm_categorical_log_likelihood(initial: Any, transition: Any, emission: Any, symbols: Any, starts: Any) -> Any:
-    """Return the log probability of rows of symbols.
-
-    Parameters
-    ----------
-    initial, transition, starts : variables
-        As of `hmm_log_likelihood`.
-    emission : variable of shape (K, V)
-        Probabilities of the symbols in each state.
-    symbols : variable of shape (T,)
-        Codes 0 to V - 1, and -1 where the observation is missing.
-    """
+    """Return the log probability of symbols (T,), columns of ``emission`` (K, V), or -1 where one is missing."""
     return SymbolChain(_states(initial, transition))(initial, transition, emission, symbols, starts)[0]
 
 
 def hmm_gaussian_log_likelihood(initial: Any, transition: Any, means: Any, sigmas: Any, y: Any, starts: Any) -> Any:
-    """Return the log density of rows that are normal given their state.
-
-    Parameters
-    ----------
-    initial, transition, starts : variables
-        As of `hmm_log_likelihood`.
-    means, sigmas : variables of shape (K,)
-        Mean and standard deviation in each state, in the unit of y.
-    y : variable of shape (T,)
-        NaN where the observation is missing.
-    """
+    """Return the log density of rows y (T,) ~ N(means_k, sigmas_k^2), given their state k; NaN is missing."""
     return NormalChain(_states(initial, transition))(initial, transition, means, sigmas, y, starts)[0]
 
 
 def hmm_poisson_log_likelihood(initial: Any, transition: Any, rates: Any, counts: Any, codes: Any, starts: Any) -> Any:
-    """Return the log probability of rows of counts that are Poisson given their state.
+    """Return the log probability of rows ~ Poisson(rates_k), rates (K,) > 0, given their state k.
 
-    Parameters
-    ----------
-    initial, transition, starts : variables
-        As of `hmm_log_likelihood`.
-    rates : variable of shape (K,)
-        Mean count in each state, > 0.
-    counts : variable of shape (V,)
-        The distinct counts.
-    codes : variable of shape (T,)
-        Index of the count of each row, -1 where it is missing.
+    ``counts`` (V,) are the distinct counts, and ``codes`` (T,) say which is that of each row, -1 where it is missing.
     """
     counts, rates = pt.cast(counts, "float64"), pt.as_tensor_variable(rates)[:, None]
     some = pt.maximum(counts, np.float64(1))

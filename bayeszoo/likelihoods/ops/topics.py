@@ -1,6 +1,6 @@
-"""Marginal log likelihood of documents that mix topics, as one PyTensor operation, which has its gradient as well.
+"""Marginal log likelihoods of documents that mix topics, or are of one each, as PyTensor operations with gradients.
 
-A corpus is its non-zero cells: how often, in which document, and which word. Of each word the topic is summed out.
+A corpus is its non-zero cells: how often, in which document, and which word; topics are summed out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.likelihoods.loops import topics as count_loops
-from bayeszoo.likelihoods.loops.topics import cell_sums
+from bayeszoo.likelihoods.loops.topics import cell_sums, document_statistics
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
@@ -43,20 +43,63 @@ class LatentDirichletLikelihood(LogDensity):
 def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
     """Return the log density of documents as ordered words, the topic of each word summed out, as a PyTensor scalar.
 
-    Parameters
-    ----------
-    proportions : variable of shape (D, K)
-        Of the topics in each document, >= 0; not divided by their sum.
-    topics : variable of shape (K, V)
-        Probability of each word in each topic, likewise.
-    cells : tuple of variables
-        Counts, codes of documents and codes of words, each of shape (cells,), as ``pm.Data``; they have no gradient.
+    Of proportions (D, K) and topics (K, V), not divided by their sums; ``cells`` are counts, codes of documents and
+    codes of words, as ``pm.Data``, which have no gradient.
 
-    Notes
-    -----
     The sum over cells of c log(theta_d . phi_w) (Blei, Ng and Jordan 2003, equation 3, given theta); multinomial
     coefficients are not in it. Where a word that occurs has probability 0 the value is -inf, never NaN, and the word
     adds nothing to the gradient. Time O(cells x K), memory that of the cells and the gradients. Second derivatives
     raise NotImplementedError.
     """
     return LatentDirichletLikelihood()(proportions, topics, *cells)[0]
+
+
+def _one_topic_by_loops(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
+    """Return value and gradients from the expected counts, which are divided by the probabilities; 0 / 0 is 0."""
+    value, documents, words = document_statistics(weights, topics, counts, columns, starts)
+    K, V = topics.shape
+    of_weights, of_topics = np.zeros(K), np.zeros((K, V))
+    for k in range(K):
+        of_weights[k] = documents[k] / weights[k] if weights[k] != 0.0 else 0.0
+        for v in range(V):
+            of_topics[k, v] = words[v, k] / topics[k, v] if topics[k, v] != 0.0 else 0.0
+    return np.asarray(value), of_weights, of_topics
+
+
+def _one_topic_by_responsibilities(
+    weights: Any, topics: Any, counts: Any, columns: Any, starts: Any
+) -> list[np.ndarray]:
+    """Return value and gradients from the matrix of responsibilities, (N, K)."""
+    table = scipy.sparse.csr_array((counts, columns, starts), shape=(len(starts) - 1, topics.shape[1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(topics == 0, 0.0, np.log(topics))
+        impossible = (table != 0).astype(np.float64) @ (topics.T == 0) > 0
+        joint = np.where(impossible, -np.inf, np.log(weights) + table @ logs.T)
+        rows = scipy.special.logsumexp(joint, axis=1)
+        r = np.exp(joint - np.where(np.isneginf(rows), 0.0, rows)[:, None])
+        of_weights = np.where(weights == 0, 0.0, r.sum(axis=0) / weights)
+        of_topics = np.where(topics == 0, 0.0, (table.T @ r).T / topics)
+    return [np.asarray(rows.sum()), of_weights, of_topics]
+
+
+class MultinomialMixtureLikelihood(LogDensity):
+    """Weights (K,), topics (K, V) and the cells of documents to log likelihood, and its two gradients."""
+
+    parameters = (1, 2)
+    data = ((1, "float64"), (1, "int64"), (1, "int64"))
+    sources = (count_loops,)
+    loops, by_numpy = staticmethod(_one_topic_by_loops), staticmethod(_one_topic_by_responsibilities)
+
+
+def multinomial_mixture_log_likelihood(weights: Any, topics: Any, cells: Any) -> Any:
+    """Return the log density of documents as ordered words, their topics summed out, as a PyTensor scalar.
+
+    Of weights (K,), not divided by their sum, and topics (K, V); ``cells`` are ``data``, ``indices`` and ``indptr`` of
+    SciPy's CSR, as ``pm.Data``, which have no gradient.
+
+    The sum over documents of logsumexp_k(log w_k + sum_v C_nv log topics_kv); multinomial coefficients are not in it. A
+    word that a topic cannot give makes the topic impossible, and if all are the value is -inf, never NaN. Where a
+    weight or a probability is exactly 0 the derivative is given as 0: in softmax coordinates it is. Second derivatives
+    raise NotImplementedError.
+    """
+    return MultinomialMixtureLikelihood()(weights, topics, *cells)[0]
