@@ -111,18 +111,6 @@ def test_parameters_without_factors_are_shown_where_single_factors_are_withheld(
 
 
 @pytest.mark.slow
-def test_alignment_is_undone_bit_for_bit(iris):
-    from bayeszoo.inference.labels.factors import undone
-
-    model, labels = MODEL.weak(IRIS), iris["labels"].to_dataset()
-    aligned = {str(name): values.to_numpy() for name, values in iris["posterior"].data_vars.items()}
-    back = undone(model, aligned, labels["permutation"].to_numpy(), labels["sign"].to_numpy())
-    unaligned = iris["unaligned"].to_dataset()
-    assert all(np.array_equal(back[name], unaligned[name].to_numpy()) for name in back)
-    assert not np.array_equal(aligned["loadings"], back["loadings"])
-
-
-@pytest.mark.slow
 def test_nuts_passes_its_gate_on_airquality_whose_missing_numbers_are_integrated_out():
     tree = bz.fit(MODEL.weak(AIR), AIR, "nuts", seed=1)
     assert not gate(tree)

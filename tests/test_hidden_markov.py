@@ -6,7 +6,6 @@ import types
 
 import numpy as np
 import pytest
-from hmmlearn import _hmmc
 from hmmlearn import hmm as peers
 from scipy import special, stats
 
@@ -360,29 +359,6 @@ def test_agrees_with_hmmlearn(make):
 # Limits
 
 
-def test_rows_with_equal_transitions_are_a_mixture():
-    rng = np.random.default_rng(13)
-    weights, log_b = rng.dirichlet(np.ones(3)), rng.normal(size=(50, 3))
-    joint = np.log(weights) + log_b
-    assert passes.log_likelihood(weights, np.tile(weights, (3, 1)), log_b) == pytest.approx(
-        special.logsumexp(joint, axis=1).sum(), rel=1e-12
-    )
-    np.testing.assert_allclose(
-        passes.smooth(weights, np.tile(weights, (3, 1)), log_b).probabilities, special.softmax(joint, axis=1)
-    )
-
-
-def test_probabilities_of_all_sequences_sum_to_one():
-    rng = np.random.default_rng(14)
-    initial, transition, _ = chain(rng, states=2, zeros=0.3)
-    emission = rng.dirichlet(np.ones(3), 2)
-    values = [
-        passes.log_likelihood(initial, transition, np.log(emission[:, list(y)]).T)
-        for y in itertools.product(range(3), repeat=4)
-    ]
-    assert np.exp(values).sum() == pytest.approx(1, rel=1e-12)
-
-
 def test_sequences_are_independent_and_order_does_not_matter():
     rng = np.random.default_rng(15)
     initial, transition, log_b = chain(rng, rows=700)
@@ -395,17 +371,6 @@ def test_sequences_are_independent_and_order_does_not_matter():
         whole.probabilities, np.concatenate([one.probabilities for one in each]), rtol=1e-9, atol=1e-13
     )
     np.testing.assert_allclose(whole.transition, sum(one.transition for one in each), rtol=1e-10)
-
-
-def test_states_relabelled_are_the_states():
-    initial, transition, log_b = chain(np.random.default_rng(16), rows=40)
-    order = [2, 0, 1]
-    one, two = (
-        passes.smooth(initial, transition, log_b),
-        passes.smooth(initial[order], transition[np.ix_(order, order)], log_b[:, order]),
-    )
-    assert one.value == pytest.approx(two.value, rel=1e-13)
-    np.testing.assert_allclose(one.probabilities[:, order], two.probabilities, rtol=1e-10, atol=1e-13)
 
 
 def test_rows_add_up_to_the_log_likelihood_where_tables_sum_to_less_than_one():
@@ -468,23 +433,6 @@ def test_a_million_rows_are_exact():
     assert passes.table_sums(initial, transition, np.log(emission), symbols).value == pytest.approx(exact, rel=1e-13)
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-10)
     assert found.transition.sum() == pytest.approx(999_999, rel=1e-11)
-
-
-def test_a_chain_that_only_moves_on():
-    rng = np.random.default_rng(23)
-    states, rows = 4, 400
-    transition = np.diag(np.full(states, 0.98)) + np.diag(np.full(states - 1, 0.02), 1)
-    transition[-1, -1] = 1
-    log_b = (
-        -0.5 * (rng.normal(size=rows)[:, None] + np.repeat(np.arange(4), 100)[:, None] * 30 - 30 * np.arange(4)) ** 2
-    )
-    initial = np.array([1.0, 0, 0, 0])
-    value, lattice = _hmmc.forward_log(initial, transition, log_b)
-    assert passes.log_likelihood(initial, transition, log_b) == pytest.approx(value, rel=1e-12)
-    joint = lattice + _hmmc.backward_log(initial, transition, log_b)
-    np.testing.assert_allclose(
-        passes.smooth(initial, transition, log_b).probabilities, np.exp(joint - value), rtol=1e-7, atol=1e-12
-    )
 
 
 # Impossible data, bad input

@@ -192,22 +192,6 @@ def test_many_states_have_no_evidence():
     assert not dual_importance.can_estimate(SYMBOLS(K=5))
 
 
-def test_q_of_several_orders_is_the_average_of_q_relabelled():
-    rng, model = np.random.default_rng(2), SYMBOLS(K=3)
-    data = bz.read(model, {"y": list("abacabcaab")})
-    q = model.vb_start(data, rng)
-    params = model.vb_posterior(q).rvs((4,), rng)
-    orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
-    each = [
-        {"initial": params["initial"][:, o], "emission": params["emission"][:, o]}
-        | {"transition": params["transition"][:, o][:, :, o]}
-        for o in orders
-    ]
-    single = [[model.vb_posterior(q).logpdf({k: v[i] for k, v in one.items()}) for i in range(4)] for one in each]
-    expected = special.logsumexp(single, axis=0) - np.log(6)
-    np.testing.assert_allclose(model.vb_log_density(q, params), expected, rtol=1e-10)
-
-
 # The next row, and other sequences
 
 

@@ -206,12 +206,6 @@ def test_sequences_are_not_glued(name):
     assert np.allclose(model.assign(params, apart), np.vstack([model.assign(params, one) for one in each]))
 
 
-def test_evidences_of_all_series_of_symbols_sum_to_one():
-    model = CATEGORICAL(beta=0.6, sticky=0.9, eta=[0.4, 1.0, 2.0])
-    every = (symbols(list(codes), [0, 0, 1, 1]) for codes in itertools.product(range(3), repeat=4))
-    assert special.logsumexp([Enumeration.of(model, one).log_evidence for one in every]) == pytest.approx(0, abs=1e-10)
-
-
 def test_with_one_state_the_evidence_is_that_of_independent_rows():
     rng = np.random.default_rng(4)
     y, k, x = rng.integers(0, 3, 9), rng.poisson(4.0, 9), rng.standard_normal(9)

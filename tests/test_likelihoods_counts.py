@@ -57,20 +57,6 @@ def test_value_and_gradient_are_those_of_the_dense_declaration(by, mode):
             assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-def test_gradient_is_that_of_finite_differences(by):
-    theta, phi, _, cells = problem()
-    _, of_theta, of_phi = by["NUMBA"](theta, phi, *cells)
-    for array, gradient in ((theta, of_theta), (phi, of_phi)):
-        for index in np.ndindex(array.shape):
-            step = np.zeros_like(array)
-            step[index] = 1e-6
-            ends = [
-                by["NUMBA"](*(one + (step if one is array else 0) * sign for one in (theta, phi)), *cells)[0]
-                for sign in (1, -1)
-            ]
-            assert gradient[index] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-6)
-
-
 def test_value_is_that_of_scipys_multinomials():
     theta, phi, table, cells = problem()
     theta, phi = theta / theta.sum(axis=1, keepdims=True), phi / phi.sum(axis=1, keepdims=True)

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.likelihoods.ops import hmm
@@ -138,18 +138,6 @@ def test_numpy_gives_the_same_numbers(kind):
             np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.slow
-def test_smoothed_probabilities_are_the_gradient_of_the_log_densities():
-    rng = np.random.default_rng(2)
-    initial, transition, tables, _ = case("dense", rng, 300)
-    _, of_initial, of_transition, gamma = evaluated("dense", initial, transition, tables, [], [0])
-    found, lattice = _hmmc.forward_log(initial, transition, tables[0])
-    expected = np.exp(lattice + _hmmc.backward_log(initial, transition, tables[0]) - found)
-    np.testing.assert_allclose(gamma, expected, rtol=1e-8, atol=1e-13)
-    assert (initial * of_initial).sum() == pytest.approx(1, rel=1e-11)
-    assert (transition * of_transition).sum() == pytest.approx(299, rel=1e-11)
-
-
 @pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
 def test_derivatives_at_zeros_are_those_from_above(mode):
     initial, transition = np.array([1.0, 0.0]), np.array([[0.7, 0.3], [0.0, 1.0]])
@@ -238,32 +226,6 @@ def test_second_derivatives_are_refused():
         pt.grad(pt.grad(value, initial).sum(), initial)
 
 
-def dice_model(symbols, starts):
-    with pm.Model() as model:
-        initial = pm.Dirichlet("initial", np.ones(2))
-        transition = pm.Dirichlet("transition", np.ones((2, 2)))
-        emission = pm.Dirichlet("emission", np.ones((2, 6)))
-        data = pm.Data("symbols", symbols), pm.Data("starts", starts)
-        pm.Potential("likelihood", hmm.hmm_categorical_log_likelihood(initial, transition, emission, *data))
-    return model
-
-
-@pytest.mark.slow
-def test_a_model_samples_its_parameters_by_it():
-    rng = np.random.default_rng(4)
-    symbols, starts = rng.integers(-1, 6, 300), np.array([0, 120])
-    density = Density(dice_model(symbols, starts))
-    point = rng.normal(size=density.size)
-    value, gradient = density.joint(point)
-    tables = [density.constrain(point)[name] for name in ("initial", "transition", "emission")]
-    likelihood = peer_value(tables[0], tables[1], rows_of("categorical", tables[2:], [symbols]), starts)
-    assert density.likelihood(point)[0] == pytest.approx(likelihood, rel=1e-12)
-    steps = np.eye(density.size) * 1e-6
-    slopes = [(density.joint(point + step)[0] - density.joint(point - step)[0]) / 2e-6 for step in steps]
-    np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-5)
-    assert np.isfinite(value)
-
-
 @pytest.mark.slow
 def test_transitions_fixed_at_zero_leave_the_gradient_finite():
     rng = np.random.default_rng(5)
@@ -281,23 +243,3 @@ def test_transitions_fixed_at_zero_leave_the_gradient_finite():
         value, gradient = density.joint(point)
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
-
-
-def test_poisson_rates_agree_with_a_normal_count_of_rows():
-    counts = np.array([0, 2, 2, 7])
-    distinct, codes = np.unique(counts, return_inverse=True)
-    value = evaluated("poisson", [1.0, 0.0], np.eye(2), [[2.0, 3.0]], [distinct, codes], [0], "FAST_COMPILE")[0]
-    assert value == pytest.approx(stats.poisson.logpmf(counts, 2).sum(), rel=1e-13)
-
-
-def test_sequences_glued_would_give_another_number():
-    rng = np.random.default_rng(6)
-    initial, transition, tables, data = case("categorical", rng, 40)
-    paths = np.array(list(itertools.product(range(2), repeat=5)))
-    symbols = data[0][:5]
-    rows = rows_of("categorical", tables, [symbols])
-    joint = rows[np.arange(5), paths].sum(axis=1) + np.log(initial)[paths[:, [0, 3]]].sum(axis=1)
-    joint += sum(np.log(transition)[paths[:, t - 1], paths[:, t]] for t in (1, 2, 4))
-    value = evaluated("categorical", initial, transition, tables, [symbols], [0, 3])[0]
-    assert value == pytest.approx(special.logsumexp(joint), rel=1e-13)
-    assert value != pytest.approx(evaluated("categorical", initial, transition, tables, [symbols], [0])[0], rel=1e-3)

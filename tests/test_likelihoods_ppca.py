@@ -89,17 +89,6 @@ def test_the_operation_is_the_same_by_numba_and_by_numpy():
         pt.grad(graph[1].sum(), inputs)
 
 
-def test_rotations_of_the_loadings_are_not_seen():
-    mean, W, variance, Y = example(4, 3, 50, missing=True)
-    turn, given = scipy.stats.ortho_group(3, seed=1).rvs(), arrays_of(Y)
-    value, of_mean, of_W, of_variance = ppca_value_and_gradient(mean, W, variance, *given)
-    turned = ppca_value_and_gradient(mean, np.ascontiguousarray(W @ turn), variance, *given)
-    np.testing.assert_allclose(turned[0], value, rtol=1e-13)
-    np.testing.assert_allclose(turned[1], of_mean, atol=1e-10)
-    np.testing.assert_allclose(turned[2], of_W @ turn, atol=1e-10)
-    assert turned[3] == pytest.approx(of_variance)
-
-
 @pytest.mark.parametrize("variance", [0.0, -1.0, np.nan])
 def test_no_variance_has_no_density(variance):
     mean, W, _, Y = example(4, 2, 20, missing=False)

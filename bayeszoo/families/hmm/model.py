@@ -20,7 +20,6 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.emissions import Emissions, OfParts
-from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, Chain, Pair, Part, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
@@ -169,7 +168,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         """Return expected statistics and the log likelihood at the parameters."""
         emissions = self.emissions(data)
         found = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
-        return _expectation(found, emissions)
+        return Expectation(OfParts(*found[:3], emissions), found.value)
 
     def m_step(self, stats: OfParts, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
@@ -215,7 +214,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         """Return expected statistics under the best q(z), and its log normalizer."""
         tables = self.chain.typical(q.initial, q.transition)
         found = q.emissions.expected_sums(tables, q.emitted, data["y"], starts(data["sequence"]))
-        return _expectation(found, q.emissions)
+        return Expectation(OfParts(*found[:3], q.emissions), found.value)
 
     def vb_m_step(self, stats: OfParts) -> OfParts:
         """Return q(theta), the posterior given expected statistics."""
@@ -354,7 +353,3 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
             "next": emissions.next_mean(params, ahead),
             **emissions.ordered(params),
         }
-
-
-def _expectation(found: Sums, emissions: Emissions) -> Expectation:
-    return Expectation(OfParts(found.initial, found.transition, found.emitted, emissions), found.value)
