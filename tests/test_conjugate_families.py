@@ -113,9 +113,6 @@ def test_sequences_are_not_glued():
     assert evidence(MarkovChain(2.0), data) == pytest.approx(expected - orders, rel=1e-12)
 
 
-# Posterior marginals
-
-
 # Point estimates
 
 
@@ -186,13 +183,9 @@ def test_poll_of_1988():
     posterior = DirichletMultinomial().posterior(DirichletMultinomial().statistics(data))
     law = stats.dirichlet([728, 584, 138])
     assert posterior["p"].mean() == pytest.approx(law.mean(), rel=1e-13)
-    draws = bz.fit(DirichletMultinomial(), data, "exact", seed=1)["posterior"]["p"].to_numpy().reshape(-1, 3)
-    lead, n = draws[:, 0] - draws[:, 1], len(draws)
     contrast = np.array([1.0, -1.0, 0.0])
     mean, sd = contrast @ law.mean(), math.sqrt(contrast @ law.cov() @ contrast)
     assert (mean, sd) == pytest.approx((0.0993, 0.0248), abs=5e-5)
-    assert lead.mean() == pytest.approx(mean, abs=4.4 * sd / math.sqrt(n))
-    assert lead.std() == pytest.approx(sd, rel=4.4 / math.sqrt(2 * n))
 
 
 def test_letters_of_onegin():
@@ -223,9 +216,9 @@ def test_newcomb():
 
 
 def test_cavendish_michelson_and_setosa():
-    found = {name: example(family)["y"] for name, family in [("michelson", GaussianMean)]}
-    assert (len(found["michelson"]), found["michelson"].mean()) == (100, pytest.approx(852.4))
-    assert found["michelson"].std(ddof=1) == pytest.approx(79.0, abs=0.05)
+    michelson = example(GaussianMean)["y"]
+    assert (len(michelson), michelson.mean()) == (100, pytest.approx(852.4))
+    assert michelson.std(ddof=1) == pytest.approx(79.0, abs=0.05)
     assert example(NormalGamma, "cavendish")["y"].mean() == pytest.approx(5.448, abs=5e-4)
     setosa = example(NormalInverseWishart)
     assert setosa["Y"].mean(axis=0) == pytest.approx([5.006, 3.428, 1.462, 0.246], abs=1e-9)

@@ -64,7 +64,6 @@ def check_evidence(kind):
 
 
 def check_update(kind):
-    """The posterior of hard assignments is that of rows taken in one by one."""
     it, z = components(kind), np.random.default_rng(6).integers(0, K, len(Y))
     chain = Chain(kind, M, KAPPA, NU, PSI)
     chain.log_evidence(Y, z)
@@ -157,7 +156,6 @@ def test_it_agrees_with_the_oracle(kind, check):
 
 
 def shifted(name, change):
-    """Return a method that gives what the right one gives, changed."""
     right = getattr(GaussianComponents, name)
     return lambda self, *given, **named: change(self, right(self, *given, **named), *given)
 

@@ -73,7 +73,6 @@ def lowest_by_enumeration(X, y, b):
 
 @pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_all_signs_of_small_problems(count):
-    """Of small integers, so that there are ties, dependent columns and columns of zeros everywhere."""
     rng = np.random.default_rng(5)
     for _ in range(count):
         X = rng.integers(-2, 3, (rng.integers(1, 8), rng.integers(1, 6))).astype(float)
@@ -137,7 +136,6 @@ def test_neither_units_nor_the_order_of_columns_matter(diabetes):
 
 
 def test_two_joint_modes_are_both_found():
-    """Against the largest of the profile density on a fine grid of noise variances."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal(8)
     X, y, b, shape, scale = x[:, None], 6 * x + 0.05 * rng.standard_normal(8), np.array([0.15]), 4.5, 0.01
@@ -173,7 +171,6 @@ def test_the_certificate_by_hand():
     "factor", [1 / 442, SIGMA2, SIGMA2**0.5, 2.0, 1 + 1e-5, 0.0], ids=["n", "variance", "sd", "half", "close", "none"]
 )
 def test_the_certificate_sees_wrong_scales(diabetes, factor):
-    """Noise variance, n or standard deviations forgotten in the penalty; or no penalty at all."""
     X, y = diabetes
     b = np.full(11, SIGMA2 / (442 * 3.0))
     wrong = mode(X, y, b / factor, SIGMA2).theta if factor else np.linalg.lstsq(X, y)[0]

@@ -153,12 +153,6 @@ def test_features_and_degree_are_of_the_same_data():
     assert np.allclose(model.mle(model.statistics(DIABETES))["w"], reference, rtol=1e-8)
 
 
-def test_only_an_intercept():
-    model = replace(REGRESSION.weak(DIABETES), degree=0)
-    assert model.coords(DIABETES)["term"].tolist() == [INTERCEPT]
-    assert np.isclose(model.mle(model.statistics(DIABETES))["w"][0], DIABETES["y"].mean())
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

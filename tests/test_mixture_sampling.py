@@ -13,7 +13,7 @@ from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.inference.labels.symmetry import label_free, labelled
 from bayeszoo.inference.methods import nuts, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
-from bayeszoo.inference.methods.nuts import _initial_points, _joined, _shared_out
+from bayeszoo.inference.methods.nuts import _initial_points, _shared_out
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, starts
 from bayeszoo.report.tables import figures
@@ -79,16 +79,6 @@ def test_chains_are_shared_out_among_starts():
     assert [count for _, count in _shared_out(starts[:1], 4)] == [4]
     assert [count for _, count in _shared_out(starts[:3], 4)] == [2, 1, 1]
     assert [count for _, count in _shared_out(starts, 4)] == [1, 1, 1, 1]
-
-
-def test_runs_are_joined_as_chains():
-    def run(chains, draws):
-        group = xr.Dataset({"x": (("chain", "draw"), np.arange(chains * draws).reshape(chains, draws))})
-        return xr.DataTree.from_dict({"posterior": group, "sample_stats": group})
-
-    joined = _joined([run(2, 5), run(1, 4)])["posterior"]
-    assert dict(joined.sizes) == {"chain": 3, "draw": 4}
-    assert joined["chain"].to_numpy().tolist() == [0, 1, 2]
 
 
 def test_methods_agree_on_old_faithful(fits):

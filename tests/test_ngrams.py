@@ -78,7 +78,6 @@ def test_no_transition_crosses_documents():
 
 
 def test_vowels_and_consonants_as_markov_did():
-    """B a n a n a e is c v c v c v v."""
     expected = {("consonant", "vowel"): 3, ("vowel", "consonant"): 2, ("vowel", "vowel"): 1}
     assert counts("Bananae", classes=vowel_or_consonant) == expected
     letters = {"b": "c", "n": "c", "a": "v", "e": "v"}

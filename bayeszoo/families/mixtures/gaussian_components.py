@@ -105,7 +105,7 @@ class GaussianComponents:
         """Declare ``covariances`` by their prior in PyMC; return the K matrices (K, D, D) that they stand for."""
         K, nu, psi = self.count, np.float64(self.nu), self.psi
         if self.kind == "full":
-            return priors.InverseWisharts("covariances", nu, psi, K, dims=dims)
+            return priors.InverseWishart("covariances", nu, psi, K, dims=dims)
         if self.tied:
             return priors.InverseWishart("covariances", nu, psi, dims=dims) + np.zeros((K, 1, 1))
         shape, scale = pm.Data("covariances_shape", nu / 2), pm.Data("covariances_scale", psi / 2)
