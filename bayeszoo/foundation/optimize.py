@@ -24,31 +24,19 @@ MOST_COORDINATES = 2000
 
 @dataclass(frozen=True)
 class Mode:
-    """A maximum found numerically.
-
-    Attributes
-    ----------
-    x : ndarray of shape (D,)
-        Where, in unconstrained coordinates.
-    value : float
-        The log density there.
-    precision : ndarray of shape (D, D)
-        The negative Hessian there.
-    gradient_norm : float
-        Largest absolute component of the gradient there.
-    distance : float
-        Newton decrement, sqrt(g' H^-1 g): how many standard deviations of the Gaussian with this curvature the next
-        Newton step would move; infinite where the curvature is not positive definite, as on a saddle.
-    trace : ndarray of shape (iterations,)
-        The log density after each iteration.
-    """
+    """A maximum of a log density in D unconstrained coordinates, found numerically."""
 
     x: np.ndarray
     value: float
     precision: np.ndarray
+    """The negative Hessian at x, shape (D, D)."""
     gradient_norm: float
+    """Largest absolute component of the gradient at x."""
     distance: float
+    """Newton decrement, sqrt(g' H^-1 g): how many standard deviations of the Gaussian with this curvature the next
+    Newton step would move; infinite where the curvature is not positive definite, as on a saddle."""
     trace: np.ndarray
+    """The log density after each iteration."""
 
 
 def require_few(size: int, method: str) -> None:

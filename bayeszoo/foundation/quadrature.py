@@ -28,19 +28,13 @@ class Rule:
     The points are dense where u is within a few scales of the centre, and reach the bounds in steps that grow. The
     weights are Gregory's (Press et al., Numerical Recipes, equation 4.1.14): the error is of fourth order where the
     integrand does not vanish at a bound; where it does they are the trapezoidal rule, which converges exponentially.
-
-    Attributes
-    ----------
-    t : ndarray of shape (P,)
-        An odd number, at least 13.
-    points, weights : ndarray of shape (P,)
-        The coordinate, and what the integrand is multiplied by.
-    centre, scale : float
     """
 
     t: np.ndarray
+    """Shape (P,), an odd number, at least 13."""
     points: np.ndarray
     weights: np.ndarray
+    """What the integrand is multiplied by at each of the points."""
     centre: float
     scale: float
 

@@ -38,24 +38,16 @@ class Parsed:
 
 
 class Layout(NamedTuple):
-    """How the canonical arrays of a kind of input hang together.
-
-    Attributes
-    ----------
-    coords : tuple of str
-        The coordinates: arrays of text that label another axis than the rows, or name the rows.
-    dims : mapping of str to tuple of str
-        The axes after that of the rows, for the arrays that have any.
-    coded : mapping of str to str
-        The coordinate that holds the labels, for the arrays that hold codes.
-    forms : tuple of set of str
-        The names of canonical arrays that belong together; only kinds with coordinates need them.
-    """
+    """How the canonical arrays of a kind of input hang together."""
 
     coords: tuple[str, ...] = ()
+    """The coordinates: arrays of text that label another axis than the rows, or name the rows."""
     dims: Mapping[str, tuple[str, ...]] = {}
+    """The axes after that of the rows, for the arrays that have any."""
     coded: Mapping[str, str] = {}
+    """The coordinate that holds the labels, for the arrays that hold codes."""
     forms: tuple[set[str], ...] = ()
+    """The names of canonical arrays that belong together; only kinds with coordinates need them."""
 
 
 class Inputs(ABC):

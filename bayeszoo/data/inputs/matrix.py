@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of, listing
 from bayeszoo.data.inputs.labels import checked_labels, label_array
-from bayeszoo.data.table.numbers import are_numbers, choose, complete, stacked, subnormal, to_numbers, to_reals
+from bayeszoo.data.table.numbers import DROP, are_numbers, choose, complete, stacked, subnormal, to_numbers, to_reals
 from bayeszoo.data.table.table import Column, Table, listed, shown
 from bayeszoo.errors import InputError
 
@@ -84,14 +84,8 @@ class Matrix(Measured):
     def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
         if missing == "mask":
             return _with_holes(columns, new)
-        try:
-            return stacked(columns, to_reals, missing)
-        except InputError as error:
-            if not self.maskable or error.hint != "use --missing drop":
-                raise
-            text = str(error).removesuffix(f"; {error.hint}")
-            hint = "use --missing mask, which integrates them out, or drop"
-            raise InputError(text, column=error.column, rows=error.rows, hint=hint) from None
+        hint = "use --missing mask, which integrates them out, or drop" if self.maskable else DROP
+        return stacked(columns, to_reals, missing, hint)
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,6 @@ from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
 
 _MOST_NOTES = 5
-_GLANCE = 64
-"""Rows by which columns are told apart before all of their rows are looked at."""
 
 
 @dataclass(frozen=True)
@@ -302,18 +300,11 @@ def _alike(values: list[np.ndarray], places: list[int]) -> list[tuple[list[int],
 
     Hashes stand for the columns: thousands of them cannot be compared in pairs.
     """
-    near = _groups((np.abs(values[i][:_GLANCE]).tobytes(), i) for i in places)
-    candidates = sorted(i for group in near for i in group)
-    signs = {i: _sign(values[i]) for i in candidates}
-    groups = _groups((_hash(values[i] * signs[i]), i) for i in candidates)
-    return [(group, [signs[i] for i in group]) for group in groups]
-
-
-def _groups(keyed: Iterable[tuple[Hashable, int]]) -> list[list[int]]:
+    signs = {i: _sign(values[i]) for i in places}
     groups = defaultdict(list)
-    for key, place in keyed:
-        groups[key].append(place)
-    return [places for places in groups.values() if len(places) > 1]
+    for i in places:
+        groups[_hash(values[i] * signs[i])].append(i)
+    return [(group, [signs[i] for i in group]) for group in groups.values() if len(group) > 1]
 
 
 def _sign(values: np.ndarray) -> float:

@@ -23,6 +23,7 @@ MOST_ROWS = 10_000_000
 LARGEST_REAL = 1e150
 """Above it, the square of a number, or a sum of squares, overflows."""
 
+DROP = "use --missing drop"
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _PLAIN = re.compile(r"[0-9eE+.\-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -65,7 +66,7 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
 
 
 def complete(
-    columns: list[Column], arrays: Iterable[np.ndarray], missing: str
+    columns: list[Column], arrays: Iterable[np.ndarray], missing: str, hint: str = DROP
 ) -> tuple[list[np.ndarray], tuple[str, ...]]:
     """Refuse, or drop, the rows in which a column has no value: its number is NaN.
 
@@ -81,7 +82,7 @@ def complete(
         if len(rows) and missing == "refuse":
             count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
             where = [before + int(row) + 1 for row in rows[:5]]
-            raise InputError(f"{column}: {count}", column=column.name, rows=where, hint="use --missing drop")
+            raise InputError(f"{column}: {count}", column=column.name, rows=where, hint=hint)
     holes = np.logical_or.reduce(masks)
     rows = np.flatnonzero(holes)
     if not len(rows):
@@ -94,10 +95,10 @@ def complete(
 
 
 def stacked(
-    columns: list[Column], convert: Callable[[Column], np.ndarray], missing: str
+    columns: list[Column], convert: Callable[[Column], np.ndarray], missing: str, hint: str = DROP
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Convert columns and put their complete rows into one array of shape (kept, columns); the note is `complete`'s."""
-    arrays, dropped = complete(columns, map(convert, columns), missing)
+    arrays, dropped = complete(columns, map(convert, columns), missing, hint)
     return np.column_stack(arrays), dropped
 
 

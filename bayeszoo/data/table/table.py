@@ -45,25 +45,15 @@ def listed(rows: Sequence[int] | np.ndarray, most: int = 5, before: int = 0) -> 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a user's table.
-
-    Parameters
-    ----------
-    name : str
-        The user's name of it.
-    values : list of str or ndarray, shape (n,)
-        Text, where an empty cell is missing; or an array, where NaN, None and NaT are.
-    decimal : {".", ","}
-        The decimal mark of numbers written as text.
-    before : int, optional
-        Of a part of a table, how many of its rows come before it: messages count them. A part need not hold what the
-        whole must, such as a value at all.
-    """
+    """One column of a user's table."""
 
     name: str
     values: list[str] | np.ndarray
+    """Text, where an empty cell is missing; or an array of shape (n,), where NaN, None and NaT are."""
     decimal: str = "."
+    """The decimal mark of numbers written as text."""
     before: int | None = None
+    """How many rows of the table come before a part of it: messages count them. A part need not hold a value at all."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -24,25 +24,16 @@ _WORD = re.compile(r"\b\w\w+\b")
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """How often each word occurs in each document, where it does.
-
-    Memory is proportional to the cells and the labels.
-
-    Parameters
-    ----------
-    document, word : list of str
-        The labels, of those that have no cells too.
-    doc, term : ndarray of shape (cells,)
-        Their codes; sorted by document, then by word, and no pair twice.
-    counts : ndarray of shape (cells,)
-        >= 1.
-    """
+    """How often each word occurs in each document, where it does; memory goes with the cells and the labels."""
 
     document: list[str]
     word: list[str]
+    """The labels, of those that have no cells too."""
     doc: np.ndarray
     term: np.ndarray
+    """Their codes, shape (cells,); sorted by document, then by word, and no pair twice."""
     counts: np.ndarray
+    """Shape (cells,), >= 1."""
 
     @classmethod
     def of(cls, document: Sequence[str], word: Sequence[str], doc: Any, term: Any, counts: Any) -> Self:
