@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -82,41 +82,31 @@ class TableOptions:
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
         """Read the user's table, or one of the model's own, and say what was done to it."""
-        return _noted(self._read(model, path, **more))
-
-    def of_reading(self, path: str | None) -> dict[str, Any]:
-        """Return the options that were given, for a function that reads the table itself."""
-        if path is None and self != TableOptions():
-            raise InputError("the options of a table go with DATA")
-        return self._given if path is not None else {}
-
-    def first_chunk(self, model: type[Model], path: str | None, rows: int) -> tuple[Data, str]:
-        """Read the first rows of the user's table that say anything, and name them."""
-        return first_chunk(model, self._file(path), rows, **self._given)
-
-    def accumulate(self, model: Model, path: str | None, rows: int, reporter: Reporter) -> Accumulated:
-        """Add up the statistics of the user's table, and say what was done to it."""
-        return _noted(accumulate(model, self._file(path), rows, reporter=reporter, **self._given))
-
-    def _file(self, path: str | None) -> str:
-        if path is None or self.example is not None:
-            raise InputError("--chunk-rows goes with DATA, and without --example")
-        return path
-
-    @property
-    def _given(self) -> dict[str, Any]:
-        return {k: v for k, v in asdict(self).items() if k != "example" and v is not None}
-
-    def _read(self, model: type[Model], path: str | None, **more: Any) -> Data:
-        if path is not None and self.example is not None:
-            raise InputError("give DATA or --example, not both")
-        default = TableOptions(example=self.example)
         if path is not None:
-            return read(model, path, **self._given, **more)
+            return _noted(read(model, path, **self.of_reading(), **more))
+        default = TableOptions(example=self.example)
         if self != default:
             changed = next(k for k, v in asdict(self).items() if v != getattr(default, k))
             raise InputError(f"--{changed} goes with DATA")
-        return example(model, self.example)
+        return _noted(example(model, self.example))
+
+    def of_reading(self) -> dict[str, Any]:
+        """Return the options for reading the user's table."""
+        if self.example is not None:
+            raise InputError("give DATA or --example, not both")
+        return {k: v for k, v in asdict(self).items() if v is not None}
+
+    def read_in_chunks(
+        self, model: type[Model], prior: PriorOptions, path: str | None, rows: int, reporter: Reporter
+    ) -> tuple[Model, Accumulated]:
+        """Add up the statistics of the user's table for a model whose prior is scaled to its first rows."""
+        if path is None or self.example is not None:
+            raise InputError("--chunk-rows goes with DATA, and without --example")
+        first, which = first_chunk(model, path, rows, **self.of_reading())
+        made = prior.model(model, first, which)
+        total = _noted(accumulate(made, path, rows, reporter=reporter, **self.of_reading()))
+        scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made) else ()
+        return made, replace(total, notes=(*total.notes, *scaled))
 
 
 def _noted[T: (Data, Accumulated)](data: T) -> T:

@@ -150,23 +150,15 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     console.print(f"{name}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
-    show(estimates(tree, document))
+    show(table(*estimate_rows(tree, document)))
     for line in figures(document):
         console.print(line)
-    console.print(_verdict(document))
-
-
-def estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
-    """Return the table of estimates."""
-    return table(*estimate_rows(tree, document))
-
-
-def _verdict(document: Mapping[str, Any]) -> str:
     checks = document["gate"]["checks"]
-    if document["status"] == "ok":
-        return f"status ok: {len(checks)} of {len(checks)} checks of the gate passed"
     failed = sum(not check["passed"] for check in checks.values())
-    return f"status {document['status']}: {failed} of {len(checks)} checks of the gate failed"
+    outcome = f"{failed} of {len(checks)} checks of the gate failed"
+    if document["status"] == "ok":
+        outcome = f"{len(checks)} of {len(checks)} checks of the gate passed"
+    console.print(f"status {document['status']}: {outcome}")
 
 
 def show_comparison(frame: pd.DataFrame) -> None:

@@ -43,25 +43,15 @@ def withheld(tree: xr.DataTree) -> str:
 
 def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
     """Return one or several fits as a list; `InputError` where there is something else among them."""
-    found = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
-    for one in found:  # a mapping gives its names
-        if not hasattr(one, "children"):
-            raise InputError(
-                f"fits are asked for, not {type(one).__name__}", hint="pass what bz.fit returned, or a list"
-            )
-    return found
+    trees = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
+    if other := [tree for tree in trees if not hasattr(tree, "children")]:  # a mapping gives its names
+        hint = "pass what bz.fit returned, or a list"
+        raise InputError(f"fits are asked for, not {type(other[0]).__name__}", hint=hint)
+    return trees
 
 
 def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return fits that may all be shown and are of the same data, their components numbered alike.
-
-    Raises
-    ------
-    Untrustworthy
-        When the estimates of a fit are withheld.
-    InputError
-        When the fits are of different data.
-    """
+    """Return fits that may all be shown, their components numbered alike; they must be of the same data."""
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
     for tree in trees:
         if why := withheld(tree):
@@ -111,13 +101,7 @@ def at_modes(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> list
 
 
 def lines(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> dict[str, bool]:
-    """Say whether closed form and mode may be drawn: not those of whose fit, by ``exact`` or ``map``, is withheld.
-
-    Returns
-    -------
-    dict of str to bool
-        ``exact`` and ``mode``, as `plots.posterior` takes them.
-    """
+    """Say whether ``exact`` and ``mode`` may be drawn: not those whose fit, by ``exact`` or ``map``, is withheld."""
     held = {one.attrs["method"] for one in trees if withheld(one) and same_model([*drawn[:1], one])}
     return {"exact": "exact" not in held, "mode": "map" not in held}
 

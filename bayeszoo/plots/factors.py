@@ -154,10 +154,14 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
         When the fit did not pass its gate.
     """
     params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(Fit(tree).data["Y"])
-    chosen = _chosen_axes(axes, params["loadings"].shape[2])
-    found = biplot(params, Y)
+    q = params["loadings"].shape[2]
+    if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(axis, int) and 1 <= axis <= q for axis in axes):
+        raise InputError(f"axes must be two different ones of 1 to {q}, got {axes}", hint="a biplot needs q >= 2")
+    if groups is not None and len(groups) != len(Y):
+        raise InputError(f"groups has {len(groups)} entries, there are {len(Y)} rows")
+    chosen, found = [axis - 1 for axis in axes], biplot(params, Y)
     figure, panel = _figure(tree, 6.4, 6.0)
-    _draw_rows(panel, found, chosen, _checked(groups, len(Y)))
+    _draw_rows(panel, found, chosen, None if groups is None else np.asarray(groups).astype(str))
     _draw_columns(panel, found.loadings[..., chosen], [str(name) for name in Fit(tree).data["column"]])
     panel.set(xlabel=f"factor along axis {axes[0]}", ylabel=f"factor along axis {axes[1]}")
     return figure
@@ -172,20 +176,6 @@ def biplot(params: Values, Y: np.ndarray) -> Biplot:
     own = turn[:, None].mT @ given.covariance @ turn[:, None]
     variance = np.diagonal(own, axis1=-2, axis2=-1).mean(axis=0) + means.var(axis=0)
     return Biplot(means.mean(axis=0), np.sqrt(variance), some["loadings"] @ turn)
-
-
-def _chosen_axes(axes: tuple[int, int], q: int) -> list[int]:
-    if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(one, int) and 1 <= one <= q for one in axes):
-        raise InputError(f"axes must be two different ones of 1 to {q}, got {axes}", hint="a biplot needs q >= 2")
-    return [one - 1 for one in axes]
-
-
-def _checked(groups: Sequence[Any] | None, rows: int) -> np.ndarray | None:
-    if groups is None:
-        return None
-    if len(groups) != rows:
-        raise InputError(f"groups has {len(groups)} entries, there are {rows} rows")
-    return np.asarray(groups).astype(str)
 
 
 def _draw_rows(panel: Axes, found: Biplot, chosen: list[int], groups: np.ndarray | None) -> None:

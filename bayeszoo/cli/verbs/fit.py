@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bayeszoo.data.read import Data
-    from bayeszoo.foundation.progress import Reporter
     from bayeszoo.model.accumulated import Accumulated
-    from bayeszoo.model.base import Model
 
 
 def fit_command(
@@ -54,14 +52,15 @@ def fit_command(
     check_method(model, method)
     if output is not None:
         files.probe(output, overwrite)
-    reporter = terminal.TerminalReporter()
-    try:
-        made, rows = _model_and_data(model, data, prior, table, chunk_rows, reporter)
-        given = options.given
+    with closing(terminal.TerminalReporter()) as reporter:
+        rows: Data | Accumulated
+        if chunk_rows is None:
+            rows = table.read(model, data)
+            made = prior.model(model, rows)
+        else:
+            made, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
         groups = () if output is None else None  # nobody asks what is not saved
-        tree = fit(made, rows, method, seed=seed, reporter=reporter, groups=groups, **given)
-    finally:
-        reporter.close()
+        tree = fit(made, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
     tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
     described = {**document(tree), "prior": prior.prior, "saved": None}
     for line in described["notes"]:
@@ -75,27 +74,6 @@ def fit_command(
         else:
             terminal.show_fit(tree, described)
     return terminal.verdict([tree], described["warnings"])
-
-
-def _model_and_data(
-    model: type[Model],
-    path: str | None,
-    prior: opt.PriorOptions,
-    table: opt.TableOptions,
-    chunk_rows: int | None,
-    reporter: Reporter,
-) -> tuple[Model, Data | Accumulated]:
-    """Read the data at once, or in chunks, of which the statistics are kept, and make the model for them."""
-    rows: Data | Accumulated
-    if chunk_rows is None:
-        rows, which = table.read(model, path), "the data"
-        made_model = prior.model(model, rows)
-    else:
-        first, which = table.first_chunk(model, path, chunk_rows)
-        made_model = prior.model(model, first, which)
-        rows = table.accumulate(made_model, path, chunk_rows, reporter)
-    scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made_model) else ()
-    return made_model, replace(rows, notes=(*rows.notes, *scaled))
 
 
 def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:

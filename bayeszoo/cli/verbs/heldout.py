@@ -54,7 +54,9 @@ def heldout_command(
             raise InputError(f"--candidate {text!r} is a fit", hint=hint)
         models.append(kind(**chosen))
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    given = table.of_reading(data)
+    if data is None and table != opt.TABLE:
+        raise InputError("the options of a table go with DATA")
+    given = {} if data is None else table.of_reading()
     with closing(terminal.TerminalReporter()) as reporter:
         frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **given)
     for line in frame.attrs["notes"]:
