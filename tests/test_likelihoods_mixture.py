@@ -376,7 +376,7 @@ def document_errors(*changes):
     weights, topics, table = texts()
     counts, columns, starts = cells_of(table)
     counts, columns, starts = np.append(counts, 0.0), np.append(columns, 0), np.append(starts[:-1], starts[-1] + 1)
-    by_loops, _ = rewritten(topic_loops, topics, "document_statistics", changes, "_one_topic_by_loops")
+    by_loops, _ = rewritten(topic_loops, topic_ops, "document_statistics", changes, "_one_topic_by_loops")
     value, *gradients = by_loops(weights, topics + 0.1, counts, columns, starts)
     arguments = (weights, topics + 0.1)
     return (
