@@ -19,6 +19,7 @@ from bayeszoo.likelihoods.loops import topics as topic_loops
 from bayeszoo.likelihoods.loops import vectors
 from bayeszoo.likelihoods.loops.gaussian_mixture import gaussian_e_step
 from bayeszoo.likelihoods.ops import gaussian_mixture as mixture
+from bayeszoo.likelihoods.ops import topics as topic_ops
 from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood
 from bayeszoo.likelihoods.ops.topics import multinomial_mixture_log_likelihood
 from tests.quick import quick_where
