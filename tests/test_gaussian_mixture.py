@@ -162,32 +162,11 @@ def test_one_full_component_is_the_normal_inverse_wishart_model():
     assert np.allclose(model.vb_posterior(q)["covariances"].std()[0], plain.posterior(moments)["Sigma"].std())
 
 
-def log_evidence_by_hand(model, kind, rows, K):
-    """Sum over assignments of Polya's urn times Student-t predictives."""
-    total = []
-    for z in itertools.product(range(K), repeat=len(rows)):
-        steps = Chain(kind, np.array(model.m0), model.kappa0, model.nu0, np.array(model.Psi0))
-        urn = [(model.alpha + z[:n].count(k)) / (K * model.alpha + n) for n, k in enumerate(z)]
-        total.append(np.sum(np.log(urn)) + steps.log_evidence(rows, z))
-    return special.logsumexp(total)
-
-
-def check_evidence_and_bound(kind):
-    data = few(FAITHFUL, slice(0, 7))
-    model = replace(weak(kind, data, K=2), alpha=0.8, kappa0=0.2)
-    assignments = np.array(list(itertools.product(range(2), repeat=7)))
-    found = model.log_joint(assignments, data)
-    expected = log_evidence_by_hand(model, kind, data["Y"], 2)
-    assert special.logsumexp(found) == pytest.approx(expected, rel=1e-11)
-    assert np.allclose(found, model.log_joint(1 - assignments, data), rtol=1e-13)  # labels mean nothing
-    for seed in range(5):
-        _, elbo = climb_vb(model, data, seed)
-        assert elbo[-1] <= expected
-        assert elbo[-1] > expected - 5
-
-
 def check_importance_weights(kind):
-    """p / q averaged over draws of q is the evidence, with q averaged over the orders of labels: |z| < 4.5."""
+    """p / q averaged over draws of q is the evidence, with q averaged over the orders of labels: |z| < 4.5.
+
+    And the ELBO is below the evidence.
+    """
     data = few(FAITHFUL, slice(0, 7))
     model = replace(weak(kind, data, K=2), alpha=2.0, kappa0=0.5, nu0=8.0)
     assignments = np.array(list(itertools.product(range(2), repeat=7)))
@@ -195,7 +174,8 @@ def check_importance_weights(kind):
     evidence = special.logsumexp(log_joint)
     rng = np.random.default_rng(0)
     which = rng.choice(len(assignments), 300, p=np.exp(log_joint - evidence))
-    q, _ = climb_vb(model, data)
+    q, elbo = climb_vb(model, data)
+    assert evidence - 5 < elbo[-1] <= evidence
     ratios = []
     for z in which:  # exact draws of the posterior: E[q / p] = 1 / evidence, with bounded weights where q is narrower
         params = model.posterior_given(assignments[z], data).rvs((10,), rng)
@@ -211,13 +191,7 @@ def check_importance_weights(kind):
 
 
 @pytest.mark.parametrize(
-    "check",
-    [
-        check_the_map_is_stationary,
-        check_one_component_is_a_gaussian,
-        check_evidence_and_bound,
-        check_importance_weights,
-    ],
+    "check", [check_the_map_is_stationary, check_one_component_is_a_gaussian, check_importance_weights]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_and_bounds(kind, check):
@@ -235,7 +209,7 @@ def n_minus_one(right):
 
 def test_seeded_bugs_are_seen(monkeypatch):
     """Each turns a check red that was green above."""
-    right = {name: getattr(GaussianComponents, name) for name in ("sums", "mode", "divergence", "growth", "updated")}
+    right = {name: getattr(GaussianComponents, name) for name in ("sums", "mode", "divergence", "updated")}
     bugs = {
         "n - 1 for n": ("sums", n_minus_one(right["sums"]), lambda: check_em_is_scikit_learns("full", IRIS, 3)),
         "nu + D + 1 for nu + D + 2": (
@@ -243,7 +217,6 @@ def test_seeded_bugs_are_seen(monkeypatch):
             lambda self, hyper: right["mode"](self, replace(hyper, nu=hyper.nu - 1)),
             lambda: check_the_map_is_stationary("full"),
         ),
-        "no shrinkage": ("growth", lambda self, stats: stats.scatter, lambda: check_evidence_and_bound("diagonal")),
         "a constant of the divergence": (
             "divergence",
             lambda self, hyper: right["divergence"](self, hyper) - self.columns / 2 * self.count,
