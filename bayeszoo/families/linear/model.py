@@ -150,15 +150,10 @@ class LinearModel(Observable, family=True):
             raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {known}")
         return np.array([place[name] for name in self.features], dtype=int)
 
-    def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
-        size, used = len(data["feature"]), self._used(data)
-        return (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
-
     def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
-        features, scale = self._powers(data)
-        powers = range(1, self.degree + 1)
+        size, used, powers = len(data["feature"]), self._used(data), range(1, self.degree + 1)
+        features, scale = (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
             found, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
@@ -168,9 +163,11 @@ class LinearModel(Observable, family=True):
 
     def design(self, data: Values) -> np.ndarray:
         """Return the terms in the user's units, shape (n, T)."""
-        features, _ = self._powers(data)
-        ones = np.ones((len(features), int(self.intercept)))
-        return np.hstack([ones, *(features**k for k in range(1, self.degree + 1))])
+        columns, units = self.slopes(data)
+        return self._with_intercept(columns * units)
+
+    def _with_intercept(self, columns: np.ndarray) -> np.ndarray:
+        return np.hstack([np.ones((len(columns), int(self.intercept))), columns])
 
     def mean(self, params: Values, data: Values) -> np.ndarray:
         """Return the mean outcome of each row; weights of shape (..., T) give (..., rows)."""
@@ -214,8 +211,7 @@ class LinearModel(Observable, family=True):
 
     def predicted(self, found: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of ``x' w`` for each row, shape (n,), under a solution for standardized weights."""
-        columns, _ = self.slopes(data)
-        rows = np.hstack([np.ones((len(columns), int(self.intercept))), columns])
+        rows = self._with_intercept(self.slopes(data)[0])
         return self.m0 * self.intercept + rows @ found.mean, found.spread(rows)
 
     def origin(self, terms: int) -> np.ndarray:

@@ -87,7 +87,10 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     table = read(linear, data)
     linear.coords(table)  # refuses features that the data do not have
     names = table["feature"].tolist() if linear.features is None else linear.features
-    sizes = range(0 if linear.intercept else 1, _largest(at_most, len(names)) + 1)
+    if isinstance(at_most, bool) or not isinstance(at_most, int | np.integer | None) or (at_most or 0) < 0:
+        raise InputError(f"at_most must be a whole number >= 0, got {at_most!r}")
+    largest = len(names) if at_most is None else min(int(at_most), len(names))
+    sizes = range(0 if linear.intercept else 1, largest + 1)
     if not sizes:
         raise InputError("a model without intercept needs a feature", hint="let at_most be 1 or more")
     _require_few(names, sizes, at_most)
@@ -104,14 +107,6 @@ def _with_other_terms(model: Model) -> LinearModel:
             problem = f"{field.label} has an entry for each term, which says nothing of other terms"
             raise InputError(problem, hint="give one number")
     return model
-
-
-def _largest(at_most: int | None, features: int) -> int:
-    if at_most is None:
-        return features
-    if isinstance(at_most, bool) or not isinstance(at_most, int | np.integer) or at_most < 0:
-        raise InputError(f"at_most must be a whole number >= 0, got {at_most!r}")
-    return min(int(at_most), features)
 
 
 def _require_few(names: Sequence[str], sizes: range, at_most: int | None) -> None:
