@@ -178,21 +178,21 @@ def _batches(chains: int, draws: int, cells: int) -> int:
     return next((draws // size for size in divisors if chains * (draws // size) * cells <= _HELD), 1)
 
 
-def _frame(model: Latent, data: Data, found: Assignments | Latents) -> pd.DataFrame:
+def _frame(model: Latent, data: Data, assigned: Assignments | Latents) -> pd.DataFrame:
     import pandas as pd
 
     index = pd.Index(data.numbers, name="row")
-    if isinstance(found, Latents):
-        columns = {"mean": found.mean, "sd_of_means": found.sd_of_means, "mcse_mean": found.mcse}
+    if isinstance(assigned, Latents):
+        columns = {"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}
         return pd.DataFrame(columns, index=index)
-    labels, impossible = _labels(model, data, found.probability.shape[1]), found.impossible
-    component = labels[found.label]
+    labels, impossible = _labels(model, data, assigned.probability.shape[1]), assigned.impossible
+    component = labels[assigned.label]
     columns = {"component": np.where(impossible, np.nan, component) if impossible.any() else component}
-    columns |= {"expected_loss": found.expected_loss}
-    columns |= {f"p[{label}]": p for label, p in zip(labels, found.probability.T, strict=True)}
-    columns |= {f"mcse[{label}]": error for label, error in zip(labels, found.mcse.T, strict=True)}
+    columns |= {"expected_loss": assigned.expected_loss}
+    columns |= {f"p[{label}]": p for label, p in zip(labels, assigned.probability.T, strict=True)}
+    columns |= {f"mcse[{label}]": error for label, error in zip(labels, assigned.mcse.T, strict=True)}
     frame = pd.DataFrame(columns, index=index)
-    frame.attrs["expected_errors"] = found.expected_errors
+    frame.attrs["expected_errors"] = assigned.expected_errors
     if impossible.any():
         frame.attrs["impossible"] = data.numbers[impossible].tolist()
     return frame

@@ -56,9 +56,9 @@ class Decodable:
 
     def average(self, function: Callable[[Values, Values], np.ndarray] | None = None) -> Assignments:
         """Average a function of the parameters, (draws, rows, columns), over the draws; by default ``assign``."""
-        found = assignments(self.model, self.draws, self.data, function)
-        assert isinstance(found, Assignments)
-        return found
+        averaged = assignments(self.model, self.draws, self.data, function)
+        assert isinstance(averaged, Assignments)
+        return averaged
 
     def best(self) -> dict[str, np.ndarray]:
         """Return the draw at which the log joint density of parameters and fitted rows is highest."""
@@ -240,11 +240,11 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     labels, y = whole.data.get("symbol"), whole.data["y"]
     seen = y[whole.model.emissions(whole.data).seen(y)]
     center = float(seen.mean()) if labels is None and len(seen) else 0.0  # squares about it lose no digits
-    found, K = whole.average(_ahead(whole.model, int(steps), center)), len(whole.states)
-    columns = _sequences(whole.data, int(steps)) | _by_state(found, whole.states, "state", "mcse_state")
+    averaged, K = whole.average(_ahead(whole.model, int(steps), center)), len(whole.states)
+    columns = _sequences(whole.data, int(steps)) | _by_state(averaged, whole.states, "state", "mcse_state")
     if whole.withheld:
         columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
-    rest = Assignments(found.probability[:, K:], found.mcse[:, K:])
+    rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])
     if labels is not None:
         columns |= _by_state(rest, labels, "p", "mcse_p")
     else:
@@ -277,17 +277,17 @@ def _of_states(model: HiddenMarkovModel, params: Values, data: Values, center: f
     """Return of each state the probabilities of symbols, or mean and mean square about the center, (draws, K, ...)."""
     emissions, draws = model.emissions(data), len(next(iter(params.values())))
     alone = np.broadcast_to(np.eye(model.K)[:, None], (model.K, draws, model.K))
-    each = np.stack([emissions.next_mean(params, one) for one in alone], axis=1)
+    each = np.stack([emissions.next_mean(params, state) for state in alone], axis=1)
     if each.ndim == 3:
         return each
     variances = params.get("variances", each)  # of Poisson counts the mean is the variance
     return np.stack([each - center, variances + (each - center) ** 2], axis=2)
 
 
-def _by_state(found: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
+def _by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
     """Name the first columns by the labels."""
-    columns = {f"{name}[{label}]": p for label, p in zip(labels, found.probability.T, strict=False)}
-    return columns | {f"{error}[{label}]": e for label, e in zip(labels, found.mcse.T, strict=False)}
+    columns = {f"{name}[{label}]": p for label, p in zip(labels, averaged.probability.T, strict=False)}
+    return columns | {f"{error}[{label}]": e for label, e in zip(labels, averaged.mcse.T, strict=False)}
 
 
 def _sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:

@@ -68,9 +68,9 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
     rotations = procrustes(params["loadings"], reference)
 
     def scores(params: Params, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found, turned = latent_posterior(params, rows), params["rotation"]
-        covariance = turned.mT[..., None, :, :] @ found.covariance @ turned[..., None, :, :]
-        return found.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+        latent, turned = latent_posterior(params, rows), params["rotation"]
+        covariance = turned.mT[..., None, :, :] @ latent.covariance @ turned[..., None, :, :]
+        return latent.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
     data = _rows(fit, new_data, options)
     seen = _averaged(fit, scores, {**params, "rotation": rotations}, data["Y"], seed)

@@ -97,18 +97,18 @@ def predict(
         return proportions(tree, new_data, seed=seed, **options)
     data, observed = _new_rows(model, fit.like, new_data, options)
     if fit.kind == "exact" and isinstance(model, Predictive):
-        found = _closed_form(model, fit.stats, data, observed)
+        predicted = _closed_form(model, fit.stats, data, observed)
     else:
-        found = _averaged(fit, data, observed, seed)
-    shape, axis = found.mean.shape, _axis(model, data)
+        predicted = _averaged(fit, data, observed, seed)
+    shape, axis = predicted.mean.shape, _axis(model, data)
     rows = pd.Index(data.numbers, name="row")
     index = rows if axis is None else pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis])
     if observed is not None and axis is not None and observed.ndim == 1:  # of a category: which one it was
         observed = observed[:, None] == np.arange(shape[1])
-    columns = {"mean": found.mean, "sd": found.sd, **dict(zip(QUANTILES, found.quantiles, strict=True))}
-    columns["mcse_mean"] = found.mcse_mean
+    columns = {"mean": predicted.mean, "sd": predicted.sd, **dict(zip(QUANTILES, predicted.quantiles, strict=True))}
+    columns["mcse_mean"] = predicted.mcse_mean
     columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
-    of_rows = {"log_score": found.log_score, "mcse_log_score": found.mcse_log_score}
+    of_rows = {"log_score": predicted.log_score, "mcse_log_score": predicted.mcse_log_score}
     of_rows |= {} if observed is None else _components(model, tree, data)
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
@@ -121,10 +121,10 @@ def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray])
         return {}
     if components_withheld(tree):
         return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
-    found = assign(tree, data)
-    if "component" not in found:  # the latent variable is a number
+    assigned = assign(tree, data)
+    if "component" not in assigned:  # the latent variable is a number
         return {}
-    return {"component": found["component"].to_numpy(), "probability": 1 - found["expected_loss"].to_numpy()}
+    return {"component": assigned["component"].to_numpy(), "probability": 1 - assigned["expected_loss"].to_numpy()}
 
 
 def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
@@ -181,8 +181,8 @@ def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the log of the mean over draws of shape (chain, draw, row), and its error; NaN if few draws carry it."""
-    found = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
-    return np.array([mean for mean, _ in found]), np.array([mcse for _, mcse in found])
+    rows = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
+    return np.array([mean for mean, _ in rows]), np.array([mcse for _, mcse in rows])
 
 
 def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:

@@ -131,9 +131,9 @@ def predictive_check(
     """
     import pandas as pd
 
-    found = replicate(tree, statistics, replicates=replicates, seed=seed)
-    rows = [_compared(found, name, tree.attrs["kind"]) for name in found.replicated]
-    frame = pd.DataFrame(rows, index=pd.Index(list(found.replicated), name="statistic"))
+    again = replicate(tree, statistics, replicates=replicates, seed=seed)
+    rows = [_compared(again, name, tree.attrs["kind"]) for name in again.replicated]
+    frame = pd.DataFrame(rows, index=pd.Index(list(again.replicated), name="statistic"))
     basis = "plug-in" if tree.attrs["kind"] == "point estimate" else "posterior draws"
     frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | {"basis": basis})
     return frame
@@ -147,7 +147,7 @@ def replicate(
     chosen = _chosen(statistics, model, data)
     draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    found: list[dict[str, tuple[np.ndarray, ...]]] = []
+    parts: list[dict[str, tuple[np.ndarray, ...]]] = []
     kept: list[np.ndarray] = []
     for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
         params = {name: values[at : at + step] for name, values in draws.items()}
@@ -155,10 +155,10 @@ def replicate(
         mean = np.asarray(given.mean(), dtype=np.float64)
         again = Sets(given.rvs(size=mean.shape, random_state=rng), mean, np.asarray(given.std()), data, params)
         both = (again._replace(y=y[None]), again)
-        found.append({name: tuple(_values(statistic, sets) for sets in both) for name, statistic in chosen.items()})
+        parts.append({name: tuple(_values(statistic, sets) for sets in both) for name, statistic in chosen.items()})
         kept.append(again.y[: KEPT - sum(map(len, kept))])
     observed, replicated = (
-        {name: np.concatenate([part[name][i] for part in found]) for name in chosen} for i in range(2)
+        {name: np.concatenate([part[name][i] for part in parts]) for name in chosen} for i in range(2)
     )
     return Replicates(observed, replicated, chains, y, np.concatenate(kept))
 
@@ -180,8 +180,8 @@ def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[
 # Comparison
 
 
-def _compared(found: Replicates, name: str, kind: str) -> dict[str, Any]:
-    observed, replicated = found.observed[name], found.replicated[name]
+def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
+    observed, replicated = replicates.observed[name], replicates.replicated[name]
     none = np.isnan(replicated)
     withheld = f"{none.sum()} of {len(none)} replicated data sets have none" if none.any() else ""
     withheld = "the data have none" if np.isnan(observed).any() else withheld
@@ -190,7 +190,7 @@ def _compared(found: Replicates, name: str, kind: str) -> dict[str, Any]:
     known["observed_sd"] = 0.0 if fixed else float(observed.std(ddof=1))
     spread = [math.nan] * 3 if none.any() else [float(replicated.mean()), *np.quantile(replicated, [0.025, 0.975])]
     known |= dict(zip(("mean", "q025", "q975"), map(float, spread), strict=True))
-    chains = found.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
+    chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
     return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld}
 

@@ -187,10 +187,10 @@ def _without(model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray) ->
     first, place = _distinct(model, data)
     if len(first) > MAX_DISTINCT:
         return None, np.full(len(y), IN_SAMPLE, dtype=object)
-    found, basis = _left_out(model, tree, data, y, place)
+    without, basis = _left_out(model, tree, data, y, place)
     # measured on rows of high leverage: PITs are off by at most 0.02 at k-hat <= 0.5, and by up to 0.25 at <= 0.7
-    kept = (basis == LEFT_OUT) | (found.k_hat[place] <= GOOD_K_HAT)
-    return Predicted(*(values[place] for values in found)), np.where(kept, basis, WITHHELD).astype(object)
+    kept = (basis == LEFT_OUT) | (without.k_hat[place] <= GOOD_K_HAT)
+    return Predicted(*(values[place] for values in without)), np.where(kept, basis, WITHHELD).astype(object)
 
 
 def _left_out(
@@ -249,8 +249,8 @@ def _mixture(given: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarr
 
 
 def _of(law: Any, y: np.ndarray) -> Predicted:
-    made = Predicted(law.mean(), law.std(), *tails(law, y), k_hat=np.array(np.nan))
-    return Predicted(*(np.broadcast_to(np.asarray(part, dtype=np.float64), y.shape) for part in made))
+    predicted = Predicted(law.mean(), law.std(), *tails(law, y), k_hat=np.array(np.nan))
+    return Predicted(*(np.broadcast_to(np.asarray(part, dtype=np.float64), y.shape) for part in predicted))
 
 
 def _joined(parts: Iterator[Predicted]) -> Predicted:
@@ -291,25 +291,25 @@ def _summed(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     """Add up a beta-binomial mass function, once for each distinct row."""
     each = np.stack([np.ravel(part).astype(np.float64) for part in (law.trials, law.a, law.b, y)], axis=1)
     distinct, place = np.unique(each, axis=0, return_inverse=True)
-    found = np.full((len(distinct), 3), np.nan)
+    tails_of = np.full((len(distinct), 3), np.nan)
     for i, (trials, a, b, k) in enumerate(distinct):
         if trials <= MAX_SUMMED:
             mass = BetaBinomial(trials, a, b).logpmf(np.arange(trials + 1))
             split = np.split(mass, [int(k), int(k) + 1])
-            found[i] = [np.logaddexp.reduce(part) if len(part) else -np.inf for part in split]
-    below, at, above = found[np.ravel(place)].T
+            tails_of[i] = [np.logaddexp.reduce(part) if len(part) else -np.inf for part in split]
+    below, at, above = tails_of[np.ravel(place)].T
     return below, at, above
 
 
 # Scores
 
 
-def _randomized(found: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _randomized(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the logs of the PIT and of one less it; a jump is divided at random between the two."""
-    share = rng.uniform(size=len(found.at))
+    share = rng.uniform(size=len(used.at))
     with np.errstate(divide="ignore"):
-        lower = np.logaddexp(found.below, np.log(share) + found.at)
-        return lower, np.logaddexp(found.above, np.log1p(-share) + found.at)
+        lower = np.logaddexp(used.below, np.log(share) + used.at)
+        return lower, np.logaddexp(used.above, np.log1p(-share) + used.at)
 
 
 def _normal_score(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -340,12 +340,12 @@ def quantiles(score: np.ndarray) -> dict[str, np.ndarray]:
     known = np.flatnonzero(~np.isnan(score))
     order = known[np.argsort(score[known], kind="stable")]
     n, unknown = len(order), np.full(len(score), np.nan)
-    found = {name: unknown.copy() for name in ("theoretical", "band_lower", "band_upper")}
+    columns = {name: unknown.copy() for name in ("theoretical", "band_lower", "band_upper")}
     if n:
         lower = _lower_bounds(np.arange(1, n + 1), n, pointwise_level(n))
-        found["theoretical"][order] = scipy.special.ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))
-        found["band_lower"][order], found["band_upper"][order] = lower, -lower[::-1]
-    return {**found, "outside": (score < found["band_lower"]) | (score > found["band_upper"])}
+        columns["theoretical"][order] = scipy.special.ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))
+        columns["band_lower"][order], columns["band_upper"][order] = lower, -lower[::-1]
+    return {**columns, "outside": (score < columns["band_lower"]) | (score > columns["band_upper"])}
 
 
 def _lower_bounds(ranks: np.ndarray, n: int, level: float) -> np.ndarray:

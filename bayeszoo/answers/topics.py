@@ -69,9 +69,9 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
         raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}")
     draws = variable.to_numpy()
     best = np.argsort(-draws.mean(axis=(0, 1)), axis=1, kind="stable")[:, :top]
-    found = _moments(np.take_along_axis(draws, best[None, None], axis=3), tree.attrs["kind"])
+    moments = _moments(np.take_along_axis(draws, best[None, None], axis=3), tree.attrs["kind"])
     index = pd.MultiIndex.from_product([labels, range(1, top + 1)], names=["topic", "rank"])
-    columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in found.items()}}
+    columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in moments.items()}}
     frame = pd.DataFrame(columns, index=index)
     stability, mean = Fit(tree).facts.get("label_stability"), draws.mean(axis=(0, 1))
     frame.attrs |= {"shares": _shares(tree), "stability": stability, "coherence": _coherence(tree, mean, top), **caveat}
@@ -119,11 +119,11 @@ def proportions(
     if new_data is not None:
         data = new_documents(tree, new_data, options)
         draws, documents, notes = _folded_in(tree, data, seed), data["document"], list(data.notes)
-    found = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
+    moments = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
     index = pd.MultiIndex.from_product(
         [documents, variable[variable.dims[3]].to_numpy()], names=[str(dim) for dim in variable.dims[2:]]
     )
-    frame = pd.DataFrame({name: values.ravel() for name, values in found.items()}, index=index)
+    frame = pd.DataFrame({name: values.ravel() for name, values in moments.items()}, index=index)
     frame.attrs |= {"notes": notes, **caveat}
     return frame
 
@@ -167,22 +167,21 @@ def document_scores(
 
     Notes
     -----
-    See `topic_scores.document_completion` and `topic_scores.left_to_right` (Wallach, Murray, Salakhutdinov and Mimno
-    2009).
+    Document completion and left-to-right estimation: Wallach, Murray, Salakhutdinov and Mimno 2009.
     """
     if how not in HOW:
         raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}")
     data, model = new_documents(tree, new_data, options), Fit(tree).model
     topics = some_draws(tree, SCORED_DRAWS[how])[TOPICS]
     rng = stream_of_fit(tree.attrs, seed, how, data.digest)
-    found = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
-    columns = {"words": found.words, "log_score": found.log_p, "mcse": found.mcse}
+    scores = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
+    columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse}
     frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
-    whole = {"log_score": found.mean, "mcse": found.mcse_mean, "perplexity": found.perplexity}
-    frame.attrs |= {**whole, "mcse_perplexity": found.mcse_perplexity, "notes": list(data.notes)}
-    if found.bound is not None:
-        frame["bound"] = found.bound
-        frame.attrs["perplexity_bound"] = found.perplexity_bound
+    whole = {"log_score": scores.mean, "mcse": scores.mcse_mean, "perplexity": scores.perplexity}
+    frame.attrs |= {**whole, "mcse_perplexity": scores.mcse_perplexity, "notes": list(data.notes)}
+    if scores.bound is not None:
+        frame["bound"] = scores.bound
+        frame.attrs["perplexity_bound"] = scores.perplexity_bound
     return frame
 
 

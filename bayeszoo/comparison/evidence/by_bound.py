@@ -106,8 +106,8 @@ def _search(
 
     def evaluate(state: tuple[Any, Any]) -> tuple[float, Expectation]:
         own, q = state
-        found = own.vb_e_step(q, data)
-        return found.value - float(own.divergence(q)), Expectation((own, found.stats), found.value)
+        expected = own.vb_e_step(q, data)
+        return expected.value - float(own.divergence(q)), Expectation((own, expected.stats), expected.value)
 
     def held(stats: tuple[Any, Any]) -> tuple[Any, Any]:
         return stats[0], stats[0].vb_m_step(stats[1])
@@ -120,9 +120,9 @@ def _search(
         at_random, start = bool(before[0] > -math.inf and rng.random() < 0.25), (model, model.vb_start(data, rng))
         if at_random:
             return start
-        found = climb(start, evaluate, held, effort)
-        before[0] = max(before[0], found.objective)
-        return found.state
+        climbed = climb(start, evaluate, held, effort)
+        before[0] = max(before[0], climbed.objective)
+        return climbed.state
 
     return search(begin, evaluate, chosen, rng, reporter or Reporter(), restarts=starts, effort=effort), before[0]
 
