@@ -263,10 +263,6 @@ OPTIONS = {"nuts": {"draws": 50, "tune": 50, "chains": 2, "extend": False}, "gib
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_required_steps_are_enough(kind, method):
-    if method == "laplace" and kind.dims and not issubclass(kind, EM):  # nothing leads off the saddle between the parts
-        with pytest.raises(bz.NumericalError, match="not positive definite"):
-            bz.fit(kind(), Y, method, seed=1)
-        return
     tree = bz.fit(kind(), Y, method, seed=1, **OPTIONS.get(method, {}))
     draws = tree["posterior"]["mu"].to_numpy()
     assert tree.attrs["method"] == method

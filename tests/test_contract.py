@@ -1,9 +1,13 @@
-"""Every check over every model that is found, with no list to edit."""
+"""Every check over every model that is found, on simulated and on its own real data, with no list to edit."""
+
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bayeszoo.contract.case import cases_of
+from bayeszoo.contract.case import case_of, cases_of
+from bayeszoo.contract.check import IDENTITIES as ALL
 from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.read import example
@@ -37,25 +41,19 @@ IDENTITIES = [
     for name in MODELS
     for identity in applicable(zoo.find(name))
 ]
-COSTLY = [
-    (name, identity)
-    for name in MODELS
-    for identity in applicable(zoo.find(name))
-    if identity.function in QUICK and not identity.data_free
-]
+COSTLY = [param.values for param in IDENTITIES if param.values[1].function in QUICK and not param.values[1].data_free]
 
 
 @pytest.fixture(scope="module")
 def cases_for():
     """Return the cases of a model's simulated data, one for each form a table may take, each compiled once."""
-    made = {}
 
+    @cache
     def simulated(name):
-        count = len(zoo.find(name).examples)
         cases = cases_of(zoo.find(name))
-        return cases[: len(cases) - count]
+        return cases[: len(cases) - len(zoo.find(name).examples)]
 
-    return lambda name: made[name] if name in made else made.setdefault(name, simulated(name))
+    return simulated
 
 
 def named(value):
@@ -108,3 +106,29 @@ def test_declared_model_has_a_finite_gradient_at_its_start(name, cases_for):
         value, slope = case.declared.joint(case.declared.start)
         assert np.isfinite(value)
         assert np.isfinite(slope).all()
+
+
+def examples():
+    """Yield every example; those whose densities are sums over rows, or beside a first one, are slow."""
+    costly = ("markov_chain", "normal_inverse_wishart", "linear_regression")  # of many rows, or long to compile
+    for name in MODELS:
+        for i, item in enumerate(zoo.find(name).examples):
+            is_slow = i > 0 or name not in EXACT or name in costly
+            yield pytest.param(name, item.name, marks=[pytest.mark.slow] * is_slow)
+
+
+@pytest.mark.parametrize(("name", "dataset"), [*examples()])
+def test_identities_on_real_data(name, dataset):
+    model = zoo.find(name)
+    case = case_of(model, example(model, dataset))
+    for identity in applicable(model, case.is_closed):
+        # differences of a sum over 20,000 rows are slow, and it is the sum that was differentiated above
+        if not identity.data_free and identity.function != "gradient":
+            found = run_identity(identity, case)
+            assert found.passed, f"{identity.function}: {found}"
+
+
+def test_the_contract_names_every_identity():
+    page = Path(__file__).parents[1].joinpath("CONTRACT.md").read_text(encoding="utf-8")
+    table = [line for line in page.splitlines() if line.startswith("|")]
+    assert [one.function for one in ALL if not any(f"`{one.function}`" in line for line in table)] == []

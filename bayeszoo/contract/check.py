@@ -112,7 +112,7 @@ def check(
     list of Check
         Name, whether it passed, the figure found and its limit. A check that raises has not passed.
     """
-    from bayeszoo.contract import latent  # which import PyMC
+    from bayeszoo.contract import latent  # which imports PyTensor, as the next two do
     from bayeszoo.contract.case import cases_of
     from bayeszoo.contract.sampler import sampler_checks
 
