@@ -22,20 +22,11 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.model.capabilities import Expectation
 from bayeszoo.results.stored import Fit
-from tests.topic_oracles import log_joint
+from tests.topic_oracles import corpus, log_joint
 
 LDA, UNIGRAM = bz.find("lda"), bz.find("dirichlet_multinomial")
 
 
-def corpus(table):
-    """Return the canonical arrays of a table of documents and words."""
-    table = np.asarray(table)
-    doc, term = np.nonzero(table)
-    names = {axis: np.array([f"{axis[0]}{i + 1}" for i in range(n)]) for axis, n in zip(AXES, table.shape, strict=True)}
-    return {"counts": table[doc, term], "doc": doc, "term": term, **names}
-
-
-AXES = ("document", "word")
 TINY = corpus([[2, 1, 0], [0, 2, 1], [1, 0, 2]])
 
 

@@ -275,15 +275,6 @@ def test_documents_are_those_of_dense_arrays(compiled, mode, K, V, N):
         assert error_of_gradients(lambda w, t: dense_value(w, t, table), gradients, (weights, topics)) < 1e-7
 
 
-def test_documents_are_pymcs_multinomials_but_for_the_coefficient(compiled):
-    weights, topics, table = texts()
-    each = [pm.Multinomial.dist(n=table.sum(axis=1), p=topics[k]) for k in range(3)]
-    pymcs = pm.logp(pm.Mixture.dist(w=weights, comp_dists=each), table).sum().eval(mode="FAST_COMPILE")
-    coefficient = np.sum(scipy.special.gammaln(table.sum(axis=1) + 1)) - np.sum(scipy.special.gammaln(table + 1))
-    value = compiled["documents", "NUMBA"](weights, topics, *cells_of(table))[0]
-    assert value == pytest.approx(pymcs - coefficient, rel=1e-10)
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_words_that_a_topic_cannot_give(compiled, mode):
     call, (weights, topics, table) = compiled["documents", mode], texts()

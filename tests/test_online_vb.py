@@ -8,6 +8,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.documents import topic_model
 from bayeszoo.inference.methods import online_vb, vb
 from bayeszoo.results.stored import Fit
+from tests.topic_oracles import corpus
 
 LDA = bz.find("lda")
 MODEL = LDA(K=3, alpha=0.3, eta=0.2)
@@ -17,9 +18,7 @@ MODEL = LDA(K=3, alpha=0.3, eta=0.2)
 def data():
     rng = np.random.default_rng(0)
     table = rng.multinomial(100, rng.dirichlet(np.full(3, 0.3), 300) @ rng.dirichlet(np.full(40, 0.2), 3))
-    doc, term = np.nonzero(table)
-    names = {"document": np.array([f"d{i}" for i in range(300)]), "word": np.array([f"w{i}" for i in range(40)])}
-    return bz.read(LDA, {"counts": table[doc, term], "doc": doc, "term": term, **names})
+    return bz.read(LDA, corpus(table))
 
 
 @pytest.fixture(scope="module")

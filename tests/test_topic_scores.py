@@ -23,20 +23,12 @@ from bayeszoo.families.documents.scores import (
     split_words,
 )
 from bayeszoo.likelihoods.loops import left_to_right as left_to_right_loops
+from tests.topic_oracles import corpus
 
 LIMIT = 4.4
 ALPHA = np.array([0.3, 0.5, 1.0])
 TOPICS = np.random.default_rng(0).dirichlet(np.full(5, 0.5), 3)
 COUNTS = np.array([[2, 1, 1, 0, 2], [0, 1, 2, 0, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1], [0, 0, 0, 1, 0]])
-
-
-def corpus(counts):
-    counts = np.asarray(counts)
-    doc, term = np.nonzero(counts)
-    document, word = (
-        np.array([f"{letter}{i}" for i in range(n)]) for letter, n in zip("dw", counts.shape, strict=True)
-    )
-    return {"counts": counts[doc, term], "doc": doc, "term": term, "document": document, "word": word}
 
 
 def words_of(counts):
@@ -369,7 +361,7 @@ def test_words_always_together_and_never():
 
 def test_coherence_that_is_refused():
     data = corpus(COUNTS[:2])
-    with pytest.raises(InputError, match=r"^no document of the reference corpus holds 'w3'$"):
+    with pytest.raises(InputError, match=r"^no document of the reference corpus holds 'w4'$"):
         coherence(TOPICS, data, 5)
     with pytest.raises(InputError, match=r"^top must be 2 to 5, the number of words, got 1$"):
         coherence(TOPICS, data, 1)

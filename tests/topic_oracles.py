@@ -10,21 +10,18 @@ from scipy.special import gammaln
 
 LIMIT = 4.4
 ALPHA, ETA = np.array([0.3, 1.2]), np.array([0.1, 0.4, 0.2])
-TINY = {
-    "counts": np.array([1, 1, 2]),
-    "doc": np.array([0, 0, 1]),
-    "term": np.array([0, 1, 1]),
-    "document": np.array(["d1", "d2"]),
-    "word": np.array(["a", "b", "c"]),
-}
-"""Two documents, `a b` and `b b`."""
-SMALL = {
-    "counts": np.array([2, 1, 1, 1, 2, 1]),
-    "doc": np.array([0, 0, 1, 1, 2, 2]),
-    "term": np.array([0, 1, 1, 2, 0, 2]),
-    "document": np.array(["d1", "d2", "d3"]),
-    "word": np.array(["a", "b", "c"]),
-}
+
+
+def corpus(table):
+    """Return the canonical arrays of a table of documents and words."""
+    table = np.asarray(table)
+    doc, term = np.nonzero(table)
+    document, word = (np.array([f"{kind}{i + 1}" for i in range(n)]) for kind, n in zip("dw", table.shape, strict=True))
+    return {"counts": table[doc, term], "doc": doc, "term": term, "document": document, "word": word}
+
+
+TINY = corpus([[1, 1, 0], [0, 2, 0]])
+SMALL = corpus([[2, 1, 0], [0, 1, 1], [2, 0, 1]])
 
 
 def words_of(data):
