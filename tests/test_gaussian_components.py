@@ -201,9 +201,7 @@ def test_a_seeded_bug_is_seen(kind, bug, monkeypatch):
 def test_a_scale_matrix_for_its_inverse_is_seen(kind, monkeypatch):
     structure = type(components(kind).structure)
     monkeypatch.setattr(
-        structure,
-        "reduced",
-        lambda self, psi, right=structure.reduced: right(self, np.linalg.inv(psi)),
+        structure, "reduced", lambda self, psi, right=structure.reduced: right(self, np.linalg.inv(psi))
     )
     with pytest.raises(AssertionError):
         check_evidence(kind)

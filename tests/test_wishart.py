@@ -6,12 +6,7 @@ import pytest
 from scipy import special, stats
 
 from bayeszoo.distributions.structures import log_multigamma_ratio
-from bayeszoo.distributions.wishart import (
-    CovarianceMarginals,
-    GaussianRows,
-    MultivariateT,
-    NormalInverseWishart,
-)
+from bayeszoo.distributions.wishart import CovarianceMarginals, GaussianRows, MultivariateT, NormalInverseWishart
 from bayeszoo.errors import NumericalError
 
 M = np.array([1.0, -2.0, 0.5])
