@@ -32,6 +32,7 @@ SAME = 1e-4  # nats by which places differ if they are not one: a hundredth of a
 EDGE = 1e-6  # least probability to begin from
 LEAST_SHARE = 0.005  # modes with less of the mass may be missed by so few draws
 MOST_COORDINATES = 1000  # coordinates from which the curvature is not computed; then modes are judged by their heights
+SMOOTH = 1e-2  # slope of a mode at most, in nats a standard deviation
 CLIMBS, MOST_CLIMBED = 8, 100
 """Draws of the prior that are climbed from where there is no EM, and coordinates from which none is."""
 
@@ -111,9 +112,14 @@ def _from_the_prior(problem: Problem) -> list[Start]:
     for params in _prior_draws(problem) if density.size <= MOST_CLIMBED else ():
         with contextlib.suppress(NumericalError):
             modes.append(_described(density.joint, density.unconstrain(params)))
-    modes = _distinct(sorted((mode for mode in modes if mode.scale is not None), key=lambda mode: -mode.log_mass))
+    modes = _distinct(sorted((mode for mode in modes if _is_smooth(density.joint, mode)), key=lambda m: -m.log_mass))
     modes = [mode for mode in modes if mode.log_mass >= modes[0].log_mass + math.log(LEAST_SHARE)]
     return modes if len(modes) > 1 else [Start(density.start)]
+
+
+def _is_smooth(joint: Gradient, mode: Start) -> bool:
+    """Say whether the slope at a mode is 0 in its own units: on a corner, as of Laplace priors, climbs end anywhere."""
+    return mode.scale is not None and bool(np.max(np.abs(mode.scale.T @ joint(mode.x)[1])) < SMOOTH)
 
 
 def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
