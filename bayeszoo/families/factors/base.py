@@ -9,7 +9,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.families.factors import trapezoid
-from bayeszoo.families.factors.rows import FactorRows
+from bayeszoo.families.factors.rows import FactorRows, one_axis_of_draws
 from bayeszoo.families.factors.steps import value_and_gradient
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model.base import Axes, Values
@@ -60,11 +60,9 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
 
     def log_likelihood(self, stats: Patterns, params: Values) -> np.ndarray:
         """Return the log density of the rows; leading axes of the parameters are draws."""
-        leading = np.shape(params["variance"])
-        names = ("mean", "loadings", "variance")
-        flat = [np.reshape(params[name], (-1, *np.shape(params[name])[len(leading) :])) for name in names]
-        draws = (dict(zip(names, draw, strict=True)) for draw in zip(*flat, strict=True))
-        return np.reshape([value_and_gradient(stats, draw)[0] for draw in draws], leading)
+        flat = one_axis_of_draws({name: params[name] for name in ("mean", "loadings", "variance")})
+        draws = (dict(zip(flat, draw, strict=True)) for draw in zip(*flat.values(), strict=True))
+        return np.reshape([value_and_gradient(stats, draw)[0] for draw in draws], np.shape(params["variance"]))
 
     def free_parameters(self, stats: Patterns) -> int:
         """Return D means, D q - q (q - 1) / 2 loadings up to their rotation, and one variance."""

@@ -8,7 +8,6 @@ Tipping and Bishop 1999; PRML, section 12.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,8 +135,11 @@ class FactorRows:
 
     def logpdf(self, Y: Any) -> np.ndarray:
         """Joint log density of what was observed of each row of ``Y`` (rows, D), shape (..., rows)."""
-        Y = np.asarray(Y, dtype=np.float64)
-        return in_pieces(lambda params: row_log_likelihood(params, Y), self._params, Y.size)
+        Y, leading = np.asarray(Y, dtype=np.float64), np.shape(self._params["variance"])
+        flat, step = one_axis_of_draws(self._params), max(1, _CELLS // max(Y.size, 1))
+        pieces = range(0, len(flat["variance"]), step)
+        found = [row_log_likelihood({name: v[i : i + step] for name, v in flat.items()}, Y) for i in pieces]
+        return np.concatenate(found).reshape(*leading, len(Y))
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
         """Draw rows of shape ``size``, which is (..., rows, D)."""
@@ -147,19 +149,10 @@ class FactorRows:
         return self.mean() + z @ W.mT + np.sqrt(_column(variance, 2)) * rng.standard_normal(size)
 
 
-def in_pieces(function: Callable[[Values], np.ndarray], params: Values, cells: int) -> np.ndarray:
-    """Apply a function of draws, each of which needs so many cells of memory, to a few draws at a time.
-
-    The function takes parameters with one leading axis of draws, and returns an array that has it too. The parameters
-    have any number of them, and ``variance`` has no other axis.
-    """
-    leading = np.shape(params["variance"])
-    flat = {name: np.reshape(v, (-1, *np.shape(v)[len(leading) :])) for name, v in params.items()}
-    step = max(1, _CELLS // max(cells, 1))
-    pieces = range(0, len(flat["variance"]), step)
-    found = [function({name: v[i : i + step] for name, v in flat.items()}) for i in pieces]
-    whole = np.concatenate(found)
-    return whole.reshape(*leading, *whole.shape[1:])
+def one_axis_of_draws(params: Values) -> dict[str, np.ndarray]:
+    """Make the leading axes of parameters one; ``variance`` has no other axis."""
+    leading = np.ndim(params["variance"])
+    return {name: np.reshape(v, (-1, *np.shape(v)[leading:])) for name, v in params.items()}
 
 
 def procrustes(loadings: Any, reference: Any) -> np.ndarray:

@@ -135,18 +135,6 @@ def _expected_log(concentration: np.ndarray, to: np.ndarray) -> None:
 
 
 @_loops
-def _in_logarithms(logs: np.ndarray, concentration: np.ndarray, totals: np.ndarray, each: np.ndarray) -> float:
-    """Write exp(log theta + log phi) of one cell to ``each``, the largest being 1, and return the largest log."""
-    largest = -np.inf
-    for k in range(len(each)):
-        each[k] = logs[k] + gamma_functions(concentration[k])[1] - gamma_functions(totals[k])[1]
-        largest = max(largest, each[k])
-    for k in range(len(each)):
-        each[k] = math.exp(each[k] - largest)
-    return largest
-
-
-@_loops
 def _dot(one: np.ndarray, other: np.ndarray) -> float:
     total = 0.0
     for k in range(len(one)):
@@ -156,11 +144,15 @@ def _dot(one: np.ndarray, other: np.ndarray) -> float:
 
 @_loops
 def _cell_in_logarithms(logs: Any, concentration: Any, totals: Any, each: Any) -> Any:
-    """Write the unnormalized probabilities of the topics of one cell to ``each``; return their sum and a log factor."""
-    factor, total = _in_logarithms(logs, concentration, totals, each), 0.0
+    """Write exp(log theta + log phi) over its largest entry to ``each``; return the sum, and the largest logarithm."""
+    largest, total = -np.inf, 0.0
     for k in range(len(each)):
+        each[k] = logs[k] + gamma_functions(concentration[k])[1] - gamma_functions(totals[k])[1]
+        largest = max(largest, each[k])
+    for k in range(len(each)):
+        each[k] = math.exp(each[k] - largest)
         total += each[k]
-    return total, factor
+    return total, largest
 
 
 @_loops
