@@ -48,23 +48,21 @@ def identify(design: np.ndarray, units: np.ndarray) -> Identified:
     Columns, of units (T,), are taken in turn: one that is a sum of those before it, sum_i c_i x_i, adds c_i times its
     weight to that of each x_i.
     """
-    basis, independent, relations = np.zeros((len(design), 0)), [], {}
+    independent: list[int] = []
+    basis = np.zeros((len(design), 0))
+    coefficients = np.zeros((design.shape[1], design.shape[1]))
     for j, column in enumerate(design.T):
         rest = column - basis @ (basis.T @ column)
         rest = rest - basis @ (basis.T @ rest)
         if np.linalg.norm(rest) > DEPENDENT * np.linalg.norm(column):
+            coefficients[len(independent), j] = 1.0
             independent.append(j)
             basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-        else:
-            relations[j] = scipy.linalg.lstsq(design[:, independent], column)[0] if independent else np.zeros(0)
-    coefficients = np.zeros((len(independent), design.shape[1]))
-    coefficients[np.arange(len(independent)), independent] = 1.0
-    for j, relation in relations.items():
-        before = independent[: len(relation)]
-        share = np.abs(relation) * np.linalg.norm(design[:, before], axis=0)
-        known = share > 1e-8 * np.max(share, initial=0.0)
-        coefficients[: len(relation), j] = np.where(known, relation * (units[j] / units[before]), 0.0)
-    return Identified(np.array(independent, dtype=int), coefficients)
+        elif independent:
+            relation = scipy.linalg.lstsq(design[:, independent], column)[0] * (units[j] / units[independent])
+            share = np.abs(relation) * np.linalg.norm(design[:, independent] * units[independent], axis=0)
+            coefficients[: len(independent), j] = np.where(share > 1e-8 * np.max(share), relation, 0.0)
+    return Identified(np.array(independent, dtype=int), coefficients[: len(independent)])
 
 
 def _text(row: np.ndarray, terms: list[str], first: int) -> str:

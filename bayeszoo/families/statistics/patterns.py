@@ -55,14 +55,16 @@ class Patterns(Stats):
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(observed) + 1))
         rows = (Y[order[ends[p] : ends[p + 1]]] if len(observed) > 1 else Y for p in range(len(observed)))
-        each = [_spread_out(seen, part) for seen, part in zip(observed, rows, strict=True)]
-        return cls._of_moments(observed, each)
+        each = {seen.tobytes(): _spread_out(seen, part) for seen, part in zip(observed, rows, strict=True)}
+        return cls._of(each, Y.shape[1])
 
     @classmethod
-    def _of_moments(cls, observed: np.ndarray, each: list[Moments], log_coefficient: float = 0.0) -> Self:
-        size = observed.shape[1]
+    def _of(cls, moments: dict[bytes, Moments], size: int, log_coefficient: float = 0.0) -> Self:
+        """Put patterns of ``size`` columns in their order."""
+        keys = sorted(moments, reverse=True)
+        each = [moments[key] for key in keys]
         return cls(
-            observed,
+            np.array([np.frombuffer(key, dtype=bool) for key in keys], dtype=bool).reshape(len(keys), size),
             np.array([one.n for one in each], dtype=np.float64),
             np.reshape([one.mean for one in each], (len(each), size)),
             np.reshape([one.scatter for one in each], (len(each), size, size)),
@@ -77,7 +79,7 @@ class Patterns(Stats):
         pooled = dict(self._moments())
         for pattern, moments in other._moments():
             pooled[pattern] = pooled[pattern] + moments if pattern in pooled else moments
-        return self._rebuilt(pooled, self.log_coefficient + other.log_coefficient)
+        return self._of(pooled, self.size, self.log_coefficient + other.log_coefficient)
 
     def __sub__(self, other: Self) -> Self:
         left = dict(self._moments())
@@ -86,13 +88,7 @@ class Patterns(Stats):
                 raise NumericalError("rows cannot be taken away: none has the same numbers missing")
             left[pattern] = left[pattern] - moments
         kept = {pattern: moments for pattern, moments in left.items() if moments.n != 0}
-        return self._rebuilt(kept, self.log_coefficient - other.log_coefficient)
-
-    def _rebuilt(self, moments: dict[bytes, Moments], log_coefficient: float) -> Self:
-        """Put patterns in their order."""
-        keys = sorted(moments, reverse=True)
-        observed = np.array([np.frombuffer(key, dtype=bool) for key in keys]).reshape(len(keys), self.size)
-        return self._of_moments(observed, [moments[key] for key in keys], log_coefficient)
+        return self._of(kept, self.size, self.log_coefficient - other.log_coefficient)
 
     def discounted(self, factor: float) -> Self:
         """Return the statistics of rows that count ``factor`` times."""
