@@ -11,6 +11,7 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.cli.app import main
 from bayeszoo.comparison.compare import fit_each
+from bayeszoo.data.read import own_example
 from bayeszoo.report import asked, provenance
 from bayeszoo.results.stored import Fit
 
@@ -174,7 +175,6 @@ def test_what_was_read_for_other_inputs_is_not_said_to_be_read_so():
         ("ridge", lambda kind: bz.read(kind, features=["bmi", "s5"]), "exact", {}),
         ("gaussian_mixture", lambda kind: bz.read(kind, "reg.csv", columns="a,b"), "em", {"restarts": 3}),
         ("normal_gamma", lambda kind: bz.example(kind, "cavendish"), "exact", {}),
-        pytest.param("lda", bz.example, "map", {}, marks=pytest.mark.slow),  # whose file is packed
     ],
 )
 def test_examples_and_options_of_the_method_are_said(name, read, method, options):
@@ -207,6 +207,12 @@ def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
     mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
     assert ["bz.example(M, 'newcomb')" in provenance.python([tree]) for tree in (mine, own)] == [False, True]
     assert ["come with the model" in text_of(asked.section(tree)) for tree in (mine, own)] == [False, True]
+
+
+def test_an_example_that_is_packed_is_known():
+    kind = bz.find("lda")
+    data = bz.example(kind)
+    assert own_example(kind, data.source, data.digest).name == "federalist"
 
 
 # Several fits

@@ -22,6 +22,7 @@ from bayeszoo.plots.states import plot_states
 from bayeszoo.plots.style import COLOURS
 from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.blocks import Section, Words, picture, table
+from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components
 
@@ -60,15 +61,9 @@ def topics(tree: xr.DataTree) -> Section:
     """Draw the words of the topics, and list them with what is known of each topic as a whole."""
     top = min(10, tree["posterior"]["topics"].shape[-1])
     frame = words_of(tree, top)
-    labels = list(dict.fromkeys(frame.index.get_level_values("topic")))
-    named = [key for key in ("shares", "stability", "coherence") if frame.attrs[key]]
-    rows = [
-        [str(label), *(frame.attrs[key][i] for key in named), ", ".join(frame.loc[label, "word"])]
-        for i, label in enumerate(labels)
-    ]
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
     blocks = [
-        table(["topic", *named, "words"], rows, words=["words"]),
+        table(*topic_rows(frame), words=["words"]),
         picture(partial(plot_topics, tree, top), "words of each topic", caption, True),
     ]
     return Section("topics", "Topics", blocks)

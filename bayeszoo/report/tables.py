@@ -174,6 +174,17 @@ def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[s
     return f"{label}; exact less this: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
 
 
+def topic_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns of a table of topics, and one row a topic: what is known of it as a whole, and its words."""
+    known = [name for name in ("shares", "stability", "coherence") if frame.attrs[name]]
+    labels = dict.fromkeys(frame.index.get_level_values("topic"))
+    rows = [
+        [str(label), *(frame.attrs[name][i] for name in known), ", ".join(frame.loc[label, "word"])]
+        for i, label in enumerate(labels)
+    ]
+    return ["topic", *(name.removesuffix("s") for name in known), "words"], rows
+
+
 def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[Any]], list[str]]]:
     """Yield title, columns, rows and the columns of words of each table of a comparison."""
     both_signs = ((frame["p_positive"] > 0) & (frame["p_positive"] < 1)).any()

@@ -10,13 +10,11 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.errors import InputError
 from bayeszoo.plots.topics import plot_topics
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results import files
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_OF_TOPICS = (("share", "shares"), ("stability", "stability"), ("coherence", "coherence"))
 
 
 def topics_command(
@@ -96,14 +94,7 @@ def _caveat(frame: pd.DataFrame) -> None:
 
 def show_topics(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print each topic in a line, and each of its words with its interval."""
-    labels = list(dict.fromkeys(frame.index.get_level_values("topic")))
-    every: list[tuple[str, list[Any]]] = [(name, frame.attrs[key]) for name, key in _OF_TOPICS if frame.attrs[key]]
-    lines = [
-        [str(label), *(values[i] for _, values in every), ", ".join(frame.loc[label, "word"])]
-        for i, label in enumerate(labels)
-    ]
-    columns = ["topic", *(name for name, _ in every), "words"]
-    terminal.show(terminal.table(columns, lines, title=saved.title(whole), words=["words"]))
+    terminal.show(terminal.table(*topic_rows(frame), title=saved.title(whole), words=["words"]))
     used = [str(name) for name in frame.columns if not frame[name].isna().all()]
     cells = [[str(row[0]), *row[1:]] for row in frame[used].reset_index().itertuples(index=False)]
     terminal.show(terminal.table(["topic", "rank", *used], cells[: saved.MAX_ROWS], words=["word"]))
