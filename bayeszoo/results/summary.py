@@ -21,7 +21,8 @@ HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
 MCSE = ("mcse_mean", "mcse_sd", *(f"mcse_{name}" for name in QUANTILES))
 MEASURED = ("error_sd", "sd_ratio", "error_mcse")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
-_EMPTY: dict[str, np.ndarray | None] = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
+Summary = dict[str, np.ndarray | None]  # by statistic, of the parameter's shape; None where it does not apply
+_EMPTY: Summary = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
 MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
 _COLUMNS = ("mean", "sd", "q025", "median", "q975", "mcse_mean", "r_hat")
@@ -34,7 +35,7 @@ FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
 """Numbers about a fit as a whole, withheld together with its estimates."""
 
 
-def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[str, dict[str, np.ndarray | None]]:
+def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[str, Summary]:
     """Summarize each parameter of a fit.
 
     Parameters
@@ -69,9 +70,7 @@ def not_listed(tree: xr.DataTree) -> dict[str, tuple[int, ...]]:
     return {name: v.shape[2:] for group in groups for name, v in Fit(tree).draws(group).items() if name not in kept}
 
 
-def _summarized(
-    tree: xr.DataTree, group: str, names: Collection[str] | None
-) -> dict[str, dict[str, np.ndarray | None]]:
+def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) -> dict[str, Summary]:
     kind, summaries = tree.attrs["kind"], {}
     exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
     fit = Fit(tree)
@@ -105,10 +104,10 @@ def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
 
 
 def _moments_that_exist(
-    found: dict[str, np.ndarray | None],
+    found: Summary,
     closed: Mapping[str, np.ndarray | None] | None,
     tails: np.ndarray | None,
-) -> dict[str, np.ndarray | None]:
+) -> Summary:
     """Withhold moments of draws, and their errors, where the closed form or the tails say that they are infinite."""
     if found["sd"] is None or (closed is None and tails is None):
         return found
@@ -153,12 +152,12 @@ def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
         yield index, f"{variable.name}[{inner}]" if index else str(variable.name)
 
 
-def _closed_form(exact: xr.DataArray) -> dict[str, np.ndarray | None]:
+def _closed_form(exact: xr.DataArray) -> Summary:
     closed = {name: exact.sel(statistic=name).to_numpy() for name in ("mean", "sd", *QUANTILES)}
     return {**_EMPTY, **closed}
 
 
-def _of_draws(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
+def _of_draws(values: np.ndarray, kind: str) -> Summary:
     """Summarize draws of shape (chain, draw, ...)."""
     if kind == "point estimate":
         return {**_EMPTY, "mean": values[0, 0]}
@@ -171,7 +170,7 @@ def _of_draws(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
     return {**found, **_diagnosed(values, kind)}
 
 
-def _diagnosed(values: np.ndarray, kind: str) -> dict[str, np.ndarray | None]:
+def _diagnosed(values: np.ndarray, kind: str) -> Summary:
     """Return Monte Carlo errors, and of draws of chains effective sample sizes and R-hat."""
     errors_of = {f"mcse_{name}": diagnostics.mcse(values, name) for name in ("mean", "sd")}
     errors_of |= {f"mcse_{name}": diagnostics.mcse(values, "quantile", prob) for name, prob in QUANTILES.items()}
