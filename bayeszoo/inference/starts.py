@@ -19,17 +19,20 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import Check, at_least
 from bayeszoo.foundation.optimize import Gradient, maximize
 from bayeszoo.inference.engine.approximation import gaussian
+from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import EM, Variational
+from bayeszoo.model.capabilities import EM, ClosedForm, Variational
 
 MOST = 5  # maxima of EM that are looked at
 SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
 SAME = 1e-4  # nats by which places differ if they are not one: a hundredth of a standard deviation apart
 EDGE = 1e-6  # least probability to begin from
+VISITS = 2000  # draws by which it is judged whether a fit covers the known modes
 LEAST_SHARE = 0.005  # modes with less of the mass may be missed by so few draws
 MOST_COORDINATES = 1000  # coordinates from which the curvature is not computed; then modes are judged by their heights
 SMOOTH = 1e-2  # slope of a mode at most, in nats a standard deviation
@@ -68,6 +71,14 @@ class Start:
             if np.isfinite(joint(x)[0]):
                 break
         return x
+
+
+def visit_checks(problem: Problem, points: np.ndarray) -> list[Check]:
+    """Check that points (draws, D) are at every known mode; where there is one, or labels mean nothing, pass."""
+    known = [] if is_symmetric(problem.model) else starts(problem)
+    if len(known) < 2 or any(start.scale is None for start in known):
+        return []
+    return [at_least("least share of a mode beside what its mass asks", visits(known, points), 0.25)]
 
 
 def visits(starts: list[Start], points: np.ndarray) -> float:
@@ -109,7 +120,8 @@ def _searched(problem: Problem) -> list[Start]:
 def _from_the_prior(problem: Problem) -> list[Start]:
     """Return the modes that draws of the prior lead to where there are several, else the initial point alone."""
     density, modes = problem.density, []
-    for params in _prior_draws(problem) if density.size <= MOST_CLIMBED else ():
+    climbed = density.size <= MOST_CLIMBED and not isinstance(problem.model, ClosedForm)
+    for params in _prior_draws(problem) if climbed else ():
         with contextlib.suppress(NumericalError):
             modes.append(_described(density.joint, density.unconstrain(params)))
     modes = _distinct(sorted((mode for mode in modes if _is_smooth(density.joint, mode)), key=lambda m: -m.log_mass))
@@ -123,15 +135,19 @@ def _is_smooth(joint: Gradient, mode: Start) -> bool:
 
 
 def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield draws of the model's simulator that have the shapes of its parameters."""
+    """Yield draws of the parameters from the model's simulator, or where its shapes are others from the declaration."""
+    import pymc as pm
+
     rng, density = problem.rng.spawn(1)[0], problem.density  # the chains' own numbers stay as they are
     shapes = {name: np.shape(value) for name, value in density.constrain(density.start).items()}
-    free = [variable.name for variable in problem.declared.free_RVs]
+    free = problem.declared.free_RVs
     with contextlib.suppress(NotImplementedError, NumericalError):  # of an improper prior
-        for _ in range(CLIMBS):
-            params = problem.model.simulate(rng)[0]
-            if all(name in params and np.shape(params[name]) == shapes[name] for name in free):
-                yield params
+        drawn = [problem.model.simulate(rng)[0] for _ in range(CLIMBS)]
+        if any(np.shape(cast(Any, drawn[0].get(variable.name))) != shapes[variable.name] for variable in free):
+            seed = int(rng.integers(2**31 - 1))
+            each = pm.draw(free, draws=CLIMBS, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
+            drawn = [dict(zip(map(str, free), values, strict=True)) for values in zip(*each, strict=True)]
+        yield from drawn
 
 
 def _distinct(found: list[Start]) -> list[Start]:

@@ -9,12 +9,20 @@ import numpy as np
 
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import ClosedForm, Observable
+from bayeszoo.model.capabilities import EM, ClosedForm, Observable, Sufficient
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
     """Log density or log mass of a frozen SciPy distribution, whichever it has."""
     return cast(np.ndarray, (distribution.logpmf if hasattr(distribution, "logpmf") else distribution.logpdf)(values))
+
+
+def log_rows(model: Model, params: Values, data: Any) -> np.ndarray | None:
+    """Log density of each row (..., rows), given those before it where they depend; None where that is not known."""
+    terms = model.row_terms(params, data) if isinstance(model, EM) else None
+    if terms is not None or not isinstance(model, Observable) or isinstance(model, Sufficient):
+        return terms
+    return log_density(model.likelihood(params, data), model.inputs.outcome(data))
 
 
 def log_likelihood(model: Model, params: Values, data: Values) -> float | None:

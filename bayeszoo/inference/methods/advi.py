@@ -22,7 +22,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient, maximize, require_few
 from bayeszoo.inference.engine.approximation import Gaussian, gaussian, log_weights, outcome
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import starts
+from bayeszoo.inference.starts import VISITS, starts, visit_checks
 
 LIMITS = {"change of means in sd": 0.05, "change of log sds": 0.025, "divergence of the last two fits": 0.05}
 """Two successive fits agree below these; the divergence, in nats, sees correlations that means and sds do not."""
@@ -84,6 +84,8 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
     with problem.clock.phase("run"):
         family = Family(_first_guess(joint, starts(problem)[0].x, full), full)
         q, trace, checks = _converge(family, joint, problem)
+        points = q.at(problem.rng.spawn(1)[0].standard_normal((VISITS, density.size)))
+        checks = [*checks, *visit_checks(problem, points)]
         facts = {"optimizer": "fixed Sobol draws and L-BFGS", "fixed_draws": int(trace["fixed_draws"][-1])}
         return outcome(problem, q, "deterministic ADVI", checks, facts, trace, shape)
 

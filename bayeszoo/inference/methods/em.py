@@ -17,6 +17,7 @@ from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Evaluate, Search,
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Coordinates, Expectation
+from bayeszoo.model.density import log_rows
 
 SPACE = "constrained (no Jacobian)"
 ESTIMATES = ("map", "mle")
@@ -76,7 +77,7 @@ def climbs(
         reporter or Reporter(),
         suspect,
         restarts,
-        lambda params: model.row_terms(params, data),
+        lambda params: log_rows(model, params, data),
         Effort.of(model, data),
     )
 

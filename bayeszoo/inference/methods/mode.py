@@ -20,7 +20,7 @@ from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, dista
 from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import starts
+from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
@@ -170,5 +170,6 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         log_evidence = mode.value + q.log_volume + 0.5 * density.size * math.log(2 * math.pi)
         facts = {"mode_space": "unconstrained (with Jacobian)", "gradient_norm": mode.gradient_norm}
         facts["log_evidence"] = log_evidence
-        checks, trace = distance_checks(mode), {"objective": mode.trace}
+        points = q.at(problem.rng.spawn(1)[0].standard_normal((VISITS, density.size)))
+        checks, trace = [*distance_checks(mode), *visit_checks(problem, points)], {"objective": mode.trace}
         return approximation.outcome(problem, q, "L-BFGS and Newton", checks, facts, trace, (chains, draws))

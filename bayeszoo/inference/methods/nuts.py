@@ -18,7 +18,6 @@ from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import (
     Check,
-    at_least,
     at_most,
     check_draws,
     check_hmc,
@@ -31,7 +30,7 @@ from bayeszoo.foundation.gate import (
 from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import SHARE, Start, starts, visits
+from bayeszoo.inference.starts import SHARE, Start, starts, visit_checks
 from bayeszoo.model.capabilities import Sufficient
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
@@ -149,14 +148,13 @@ def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarra
 
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
-    """Check that chains have stayed in every mode that EM had found; where there is one, there is nothing to check."""
-    if len(starts(problem)) < 2 or any(start.scale is None for start in starts(problem)):
+    """Check that chains have stayed in every known mode; where there is one, there is nothing to check."""
+    if len(starts(problem)) < 2:
         return []
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
     size, every = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
     points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, every)]
-    least = visits(starts(problem), np.array(points))
-    return [at_least("least share of a mode beside what its mass asks", least, 0.25)]
+    return visit_checks(problem, np.array(points))
 
 
 def _outcome(

@@ -16,9 +16,9 @@ from bayeszoo.foundation.gate import MAX_K_HAT, at_most, pareto_k
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import EM, Expectation, Observable, Sufficient, Variational, rows_have_parameters
-from bayeszoo.model.density import log_density
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, Expectation, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.density import log_rows
 
 MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
 WEIGHTS = 4000  # draws by which q(theta) is compared with the posterior
@@ -77,6 +77,11 @@ def climbs(
         expectation = model.vb_e_step(q, data)
         return expectation.value - float(model.divergence(q)), expectation
 
+    def fingerprint(q: Any) -> np.ndarray | None:
+        terms = model.vb_row_terms(q, data)
+        means = {name: np.asarray(marginal.mean()) for name, marginal in model.vb_posterior(q).items()}
+        return log_rows(model, means, data) if terms is None else terms
+
     return search(
         lambda rng: model.vb_start(data, rng),
         evaluate,
@@ -84,7 +89,7 @@ def climbs(
         rng,
         reporter or Reporter(),
         restarts=restarts,
-        fingerprint=lambda q: model.vb_row_terms(q, data),
+        fingerprint=fingerprint,
         effort=Effort.of(model, data),
     )
 
@@ -137,15 +142,8 @@ def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
     size, outcome = _length(sample), model.inputs.outcome(problem.data)
     some = max(1, CELLS // max(1, outcome.size))
     parts = ({name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some))
-    rows = [_log_rows(model, part, problem.data) for part in parts]
+    rows = [log_rows(model, part, problem.data) for part in parts]
     return None if rows[0] is None else np.concatenate([one.sum(axis=-1) for one in rows if one is not None])
-
-
-def _log_rows(model: Model, params: Values, data: Values) -> np.ndarray | None:
-    """Return the log density of each row, given those before where rows depend on each other."""
-    if isinstance(model, Observable):
-        return log_density(model.likelihood(params, data), model.inputs.outcome(data))
-    return model.row_terms(params, data) if isinstance(model, EM) else None
 
 
 def _length(sample: Values) -> int:
