@@ -9,7 +9,16 @@ import scipy
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo.foundation.gate import Check, as_dict, at_least, at_most, check_hmc, passed
+from bayeszoo.foundation.gate import (
+    Check,
+    as_dict,
+    at_least,
+    at_most,
+    check_hmc,
+    coverage_checks,
+    importance_gaps,
+    passed,
+)
 
 NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
 MIXING = {"r_hat", "ess_bulk", "ess_tail"}
@@ -242,3 +251,19 @@ def test_trees_of_the_samplers_themselves_pass(sampler):
 def test_false_alarms_are_rare():
     alarms = [seed for seed in range(20) if failing(tree_of(*good(seed=seed)))]
     assert len(alarms) <= 1
+
+
+@pytest.mark.parametrize(("centre", "scale"), [(0.0, 1.2), (0.6, 1.0), (0.3, 2.5), (0.0, 0.9)])
+def test_gaps_of_an_approximation_are_those_of_two_gaussians(centre, scale):
+    q, p = scipy.stats.norm(centre, scale), scipy.stats.norm(0, 1)
+    points = q.rvs((40_000, 1), random_state=1)
+    gaps = importance_gaps(points, p.logpdf(points[:, 0]) - q.logpdf(points[:, 0]))
+    expected = {"mean_gap": abs(centre), "sd_ratio_least": scale, "sd_ratio_most": scale}
+    assert gaps == pytest.approx(expected, abs=0.05)
+    checks = coverage_checks({"k_hat": 0.1, **gaps})
+    assert passed(checks) == (centre < 0.5 and scale < 2)
+
+
+def test_without_usable_weights_there_are_no_gaps():
+    points = np.random.default_rng(0).standard_normal((4000, 1))
+    assert importance_gaps(points, points[:, 0] ** 2) == {}

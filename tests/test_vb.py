@@ -15,6 +15,7 @@ from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
+from bayeszoo.results.stored import Fit
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 FAITHFUL = bz.example(GAUSSIAN)
@@ -187,3 +188,12 @@ def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
     assert checks["k_hat"]["passed"]  # which sees one mode only
     assert not checks["weight of the next optimum beside the best, by the ELBO"]["passed"]
     assert tree.attrs["status"] == "not converged"
+
+
+def test_mirror_images_are_two_optima():
+    """Two far groups of equal size: E mu is 0, and q lies about one of them."""
+    model = bz.find("student_t")
+    rows = np.concatenate([centre + np.linspace(-2, 2, 9) for centre in (-10, 10)])
+    tree = bz.fit(model(m0=0.0, kappa0=0.01, a0=0.5, b0=0.5, nu=1.0), bz.read(model, rows), "vb", seed=1)
+    checks = Fit(tree).checks
+    assert checks["weight of the next optimum beside the best, by the ELBO"]["value"] == pytest.approx(1, abs=1e-6)

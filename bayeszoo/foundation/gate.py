@@ -8,7 +8,7 @@ R-hat NaN and an effective sample size of 4000, which a comparison written the o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ MIN_ESS_PER_CHAIN = 100
 MIN_BFMI = 0.3
 MAX_K_HAT = 0.7
 """Above it importance weights have no usable variance (Vehtari et al. 2024)."""
+MAX_MEAN_GAP, MAX_SD_RATIO = 0.5, 2.0
+"""How far an approximation may be from the posterior: its error in sd of a mean, and the ratio of two sds."""
 STRUCTURAL = ("chains", "draws", "non-finite draws", "stuck chains", "repeated chains")
 """Checks that a longer run cannot repair."""
 MIXING = ("non-finite draws", "r_hat", "ess_bulk", "ess_tail")
@@ -63,6 +65,37 @@ def pareto_k(log_weights: np.ndarray) -> float:
     if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
         return -math.inf
     return float(diagnostics.smoothed_weights(-log_weights)[1])
+
+
+def importance_gaps(points: np.ndarray, log_weights: np.ndarray) -> dict[str, float]:
+    """Compare draws (draws, D) of an approximation with the same draws weighted to be those of the posterior.
+
+    Returns ``mean_gap``, the largest distance of a mean in sd of the posterior, and ``sd_ratio_least`` and
+    ``sd_ratio_most``, the sd of the draws over that of the posterior; nothing where k-hat leaves no usable weights.
+    """
+    if not pareto_k(log_weights) <= MAX_K_HAT:
+        return {}
+    weights = np.exp(diagnostics.smoothed_weights(-log_weights)[0])
+    mean = weights @ points
+    sd = np.sqrt(weights @ np.square(points - mean))
+    moving = sd > 0
+    if not moving.any():
+        return {}
+    gap = np.abs(points.mean(axis=0) - mean)[moving] / sd[moving]
+    ratio = points.std(axis=0)[moving] / sd[moving]
+    return {"mean_gap": float(gap.max()), "sd_ratio_least": float(ratio.min()), "sd_ratio_most": float(ratio.max())}
+
+
+def coverage_checks(facts: Mapping[str, Any]) -> list[Check]:
+    """Check k-hat of an approximation and, where they are known, its gaps to the posterior."""
+    checks = [at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
+    if "mean_gap" in facts:
+        checks += [
+            at_most("largest error of a mean, in sd", facts["mean_gap"], MAX_MEAN_GAP),
+            at_least("least ratio of an sd to the posterior's", facts["sd_ratio_least"], 1 / MAX_SD_RATIO),
+            at_most("largest ratio of an sd to the posterior's", facts["sd_ratio_most"], MAX_SD_RATIO),
+        ]
+    return checks
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,10 @@ def figures(document: Mapping[str, Any]) -> list[str]:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error = f"+- {number(facts['elbo_se'], 2)}"
         lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {_k_hat(facts['k_hat'])}")
+    if "mean_gap" in facts and document["status"] == "ok":
+        ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
+        gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times its own"
+        lines.append(f"by importance weights: {gap}")
     lines += [f"{name} is withheld: {facts[key]}" for key, name in _WITHHELD.items() if key in facts]
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)

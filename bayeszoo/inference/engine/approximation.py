@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_most, pareto_k
+from bayeszoo.foundation.gate import MAX_K_HAT, Check, coverage_checks, importance_gaps, pareto_k
 from bayeszoo.foundation.optimize import Gradient, Mode
 from bayeszoo.inference.problem import Outcome, Problem
 
@@ -56,22 +56,31 @@ class Gaussian:
 
 def log_weights(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
     """Return log p(y, x) - log q(x) at draws x of q."""
+    return _weighed(q, joint, rng, draws)[1]
+
+
+def _weighed(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return draws of q (draws, D) and their log weights (draws,)."""
     z = rng.standard_normal((draws, len(q.mean)))
-    return np.array([joint(x)[0] for x in q.at(z)]) - q.log_density_at(z)
+    points = q.at(z)
+    return points, np.array([joint(x)[0] for x in points]) - q.log_density_at(z)
 
 
 def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
-    """Return the ELBO of the ordered data, its Monte Carlo error, and k-hat, from more draws while it is too high.
+    """Return the ELBO of the ordered data, its Monte Carlo error, k-hat, and how far q is from the posterior.
 
-    The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal.
+    The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal;
+    there are more draws while it is too high.
     """
-    weights = log_weights(q, joint, rng)
+    points, weights = _weighed(q, joint, rng, DRAWS)
     k_hats = [pareto_k(weights)]
     while not _believed(k_hats) and len(weights) < MAX_DRAWS:
-        weights = np.concatenate([weights, log_weights(q, joint, rng, 3 * len(weights))])
+        more = _weighed(q, joint, rng, 3 * len(weights))
+        points, weights = np.concatenate([points, more[0]]), np.concatenate([weights, more[1]])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
-    return {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
+    found = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
+    return {**found, **importance_gaps(points, weights)}
 
 
 def _believed(k_hats: list[float]) -> bool:
@@ -96,7 +105,7 @@ def outcome(
 
     density = problem.density
     facts = {**assess(q, density.joint, problem.rng), **facts}
-    checks = [*checks, at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
+    checks = [*checks, *coverage_checks(facts)]
     if undefined := no_evidence(problem.declared):
         problem.reporter.say(undefined)
         facts = {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.foundation.gate import MAX_K_HAT, at_most, pareto_k
+from bayeszoo.foundation.gate import MAX_K_HAT, at_most, coverage_checks, importance_gaps, pareto_k
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
@@ -45,7 +45,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
     # how much of the posterior may lie about the next optimum
     weights = [math.exp(other.objective - found.best.objective) for other in found.distinct[1:2]]
     rival = at_most("weight of the next optimum beside the best, by the ELBO", sum(weights), MAX_RIVAL)
-    checks = [*found.checks, rival, at_most("k_hat", about["k_hat"], MAX_K_HAT)]
+    checks = [*found.checks, rival, *coverage_checks(about)]
     return Outcome(sample, "coordinate ascent", checks, facts | about, optimization={"elbo": found.best.trace})
 
 
@@ -102,25 +102,30 @@ def coverage(problem: Problem, q: Any) -> dict[str, Any]:
     its error.
     """
     draws = WEIGHTS
-    k_hat = pareto_k(_log_weights(problem, q, draws))
-    while draws < MAX_DRAWS and not k_hat <= MAX_K_HAT:
+    points, weights = _weighed(problem, q, draws)
+    while draws < MAX_DRAWS and not pareto_k(weights) <= MAX_K_HAT:
         draws *= 4
-        k_hat = pareto_k(_log_weights(problem, q, draws))
-    return {"k_hat": k_hat, "k_hat_draws": draws}
+        points, weights = _weighed(problem, q, draws)
+    return {"k_hat": pareto_k(weights), "k_hat_draws": draws, **importance_gaps(points, weights)}
 
 
-def _log_weights(problem: Problem, q: Any, draws: int) -> np.ndarray:
-    """Return log p(y, theta) - log q(theta) at draws, some at a time so that little memory is needed."""
+def _weighed(problem: Problem, q: Any, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return draws of q (draws, numbers) and log p(y, theta) - log q(theta), some at a time to save memory.
+
+    Of more than 2 ** 24 numbers the draws are not kept.
+    """
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
-    some = max(1, HELD // sum(np.size(marginal.mean()) for marginal in posterior.values()))
-    weights = []
+    size = sum(np.size(marginal.mean()) for marginal in posterior.values())
+    some, points, weights = max(1, HELD // size), [], []
     for first in range(0, draws, some):
         drawn = posterior.rvs(min(some, draws - first), problem.rng)
         # a probability that underflowed has no logarithm, and is made the least number
         sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
         weights.append(_log_joint(problem, sample) - np.asarray(model.vb_log_density(q, sample)))
-    return np.concatenate(weights)
+        if draws * size <= HELD:
+            points.append(np.concatenate([values.reshape(len(values), -1) for values in sample.values()], axis=1))
+    return np.concatenate(points) if points else np.empty((draws, 0)), np.concatenate(weights)
 
 
 def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
