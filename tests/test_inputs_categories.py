@@ -12,6 +12,9 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal
 
+ALL_CATEGORIES = "; give all with --categories"
+FIT_AGAIN = "; leave it out, or fit again with it"
+
 Poll = model_of(Categories("y"))
 
 
@@ -49,11 +52,7 @@ def test_the_coding_is_said():
 
 
 REFUSED = {
-    "one": (
-        ["a", "a"],
-        {},
-        "column 'y' has only the category 'a', at least two are needed; give all with --categories",
-    ),
+    "one": (["a", "a"], {}, "column 'y' has only the category 'a', at least two are needed" + ALL_CATEGORIES),
     "one column": (
         {"a": [1]},
         {"columns": ["a"]},
@@ -140,16 +139,8 @@ def test_new_rows_have_the_codes_of_the_fit():
 
 
 NEW = {
-    "label": (
-        ["a", "x"],
-        {},
-        "column 'y', row 2: category 'x' is not among the 3 of the fit; leave it out, or fit again with it",
-    ),
-    "column": (
-        {"a": [1], "b": [1], "c": [1], "d": [1]},
-        {},
-        "category 'd' is not among the 3 of the fit; leave it out, or fit again with it",
-    ),
+    "label": (["a", "x"], {}, "column 'y', row 2: category 'x' is not among the 3 of the fit" + FIT_AGAIN),
+    "column": ({"a": [1], "b": [1], "c": [1], "d": [1]}, {}, "category 'd' is not among the 3 of the fit" + FIT_AGAIN),
     "no column": ({"a": [1], "b": [1]}, {}, "the table has no column 'c', a category of the fit"),
     "others": (
         ["a"],

@@ -20,6 +20,15 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, typed
 
+A_ROW_EACH = "; give it a row for each outcome"
+BESIDE = "; give a table with columns beside it"
+COMMA = "; use --decimal ','"
+DROP = "; use --missing drop"
+ITS_ARRAY = "; pass its .toarray()"
+ONE_COLUMN = "; give one feature one column"
+TO_ARRAY = "; pass X.toarray()"
+WHICH_TARGET = "; say which with --target"
+
 DATA = Path(__file__).resolve().parents[1] / "models" / "data"
 INPUTS = Regression("y")
 
@@ -75,11 +84,7 @@ def test_rows_with_holes_are_dropped_from_both():
 CHOOSE = "; choose columns of numbers: --features "
 A_AND_B = {"y": [1, 2], "a": [1, 3]}
 REFUSED = {
-    "no target": (
-        {"a": [1], "b": [2]},
-        {},
-        "the table has columns 'a', 'b' and none called 'y'; say which with --target",
-    ),
+    "no target": ({"a": [1], "b": [2]}, {}, "the table has columns 'a', 'b' and none called 'y'" + WHICH_TARGET),
     "many usable": (
         {"y": [1, 2], "id": ["u", "v"], **{f"c{i}": [i, i * i] for i in range(12)}},
         {},
@@ -94,20 +99,12 @@ REFUSED = {
         "with --target",
     ),
     "other option": (COLUMNS, {"columns": "a"}, "unknown option 'columns'; accepted are features, target"),
-    "no feature": (
-        {"y": [1, 2]},
-        {},
-        "there is no feature: column 'y' is the only one; give a table with columns beside it",
-    ),
+    "no feature": ({"y": [1, 2]}, {}, "there is no feature: column 'y' is the only one" + BESIDE),
     "text": ({**A_AND_B, "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + "a"),
     "chosen text": ({**A_AND_B, "b": ["1", "x"]}, {"features": "a,b"}, "column 'b', row 2: 'x' is not a number"),
     "text outcome": ({"y": ["1", "x"], "a": [1, 2]}, {}, "column 'y', row 2: 'x' is not a number"),
     "dates": ({**A_AND_B, "b": [datetime.date(2020, 1, 1)] * 2}, {}, "column 'b' holds dates" + CHOOSE + "a"),
-    "decimal comma": (
-        {**A_AND_B, "b": ["1,5", "2"]},
-        {},
-        "column 'b', row 1: '1,5' is not a number; use --decimal ','",
-    ),
+    "decimal comma": ({**A_AND_B, "b": ["1,5", "2"]}, {}, "column 'b', row 1: '1,5' is not a number" + COMMA),
     "infinite": ({**A_AND_B, "b": [1, np.inf]}, {}, "column 'b', row 2: inf is too large"),
     "large": ({**A_AND_B, "b": [1, 1e300]}, {}, "column 'b', row 2: 1e+300 is too large to square; rescale the column"),
     "missing": ({**A_AND_B, "b": [np.nan, 1]}, {}, "column 'b': 1 missing value (row 1); use --missing drop"),
@@ -118,11 +115,7 @@ REFUSED = {
         "no row has a value in every column that is used",
     ),
     "no rows": ({"y": [], "a": []}, {}, "no data rows"),
-    "sparse": (
-        {"y": [1, 2], "a": scipy.sparse.csr_array(np.eye(2))},
-        {},
-        "column 'a' is a sparse matrix; pass its .toarray()",
-    ),
+    "sparse": ({"y": [1, 2], "a": scipy.sparse.csr_array(np.eye(2))}, {}, "column 'a' is a sparse matrix" + ITS_ARRAY),
     "three dimensions": (np.zeros((2, 2, 2)), {}, "column 'y' has shape (2, 2, 2), one dimension expected"),
 }
 
@@ -174,11 +167,7 @@ NEW_REFUSED = {
         "with --target",
     ),
     "missing": ({"a": [None, 1], "b": [2, 1]}, {}, "column 'a': 1 missing value (row 1); use --missing drop"),
-    "missing outcome": (
-        {"a": [0, 1], "b": [2, 1], "y": [None, 1]},
-        {},
-        "column 'y': 1 missing value (row 1); use --missing drop",
-    ),
+    "missing outcome": ({"a": [0, 1], "b": [2, 1], "y": [None, 1]}, {}, "column 'y': 1 missing value (row 1)" + DROP),
     "empty outcome": ({"a": [0, 1], "b": [2, 1], "y": [None, None]}, {}, "column 'y' has no values"),
     "width": ([1, 2], {}, "there is no column 'a', which the fit has"),
 }
@@ -305,24 +294,12 @@ APART = {
     "lengths": ((X2, [1, 2]), DIFFERENT),
     "lengths of canonical arrays": ({"X": X2, "y": [1, 2], "feature": ["a", "b"]}, DIFFERENT),
     "sparse": ((scipy.sparse.csr_matrix(X2), [1, 2, 4]), "X is a sparse matrix; pass X.toarray()"),
-    "sparse in a mapping": (
-        {"X": scipy.sparse.csr_matrix(X2), "y": [1, 2, 4]},
-        "X is a sparse matrix; pass X.toarray()",
-    ),
-    "sparse outcome": (
-        (X2, scipy.sparse.csr_matrix([[1], [2], [4]])),
-        "column 'y' is a sparse matrix; pass its .toarray()",
-    ),
+    "sparse in a mapping": ({"X": scipy.sparse.csr_matrix(X2), "y": [1, 2, 4]}, "X is a sparse matrix" + TO_ARRAY),
+    "sparse outcome": ((X2, scipy.sparse.csr_matrix([[1], [2], [4]])), "column 'y' is a sparse matrix" + ITS_ARRAY),
     "outcome of two columns": ((X2, X2), "column 'y' has shape (3, 2), one dimension expected"),
     "frame of two columns": ((X2, pd.DataFrame(X2, columns=["a", "b"])), "y has 2 columns, one expected"),
-    "three dimensions": (
-        (np.zeros((3, 2, 2)), [1, 2, 4]),
-        "X does not have two dimensions; give it a row for each outcome",
-    ),
-    "one dimension": (
-        (np.array([1.0, 2.0]), np.array([3.0, 5.0])),
-        "X has one dimension, two expected; give one feature one column",
-    ),
+    "three dimensions": ((np.zeros((3, 2, 2)), [1, 2, 4]), "X does not have two dimensions" + A_ROW_EACH),
+    "one dimension": ((np.array([1.0, 2.0]), np.array([3.0, 5.0])), "X has one dimension, two expected" + ONE_COLUMN),
     "ragged": (([[1, 2], [3]], [1, 2]), "X is ragged: its rows have different lengths"),
     "no columns": ((np.zeros((3, 0)), [1, 2, 4]), "X has no columns"),
     "no columns in a frame": ((pd.DataFrame(index=range(3)), [1, 2, 4]), "X has no columns"),
@@ -341,10 +318,7 @@ APART = {
         (np.array([["1", "u"]]), [1]),
         "column 'x2', row 1: 'u' is not a number; choose columns of numbers: --features x1",
     ),
-    "masked outcome": (
-        (X2, np.ma.array([1, 2, 4], mask=[0, 0, 1])),
-        "column 'y': 1 missing value (row 3); use --missing drop",
-    ),
+    "masked outcome": ((X2, np.ma.array([1, 2, 4], mask=[0, 0, 1])), "column 'y': 1 missing value (row 3)" + DROP),
     "another key": (
         {"X": X2, "y": [1, 2, 4], "weights": [1, 1, 1]},
         "column 'X' has shape (3, 2), one dimension expected",

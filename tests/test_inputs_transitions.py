@@ -14,6 +14,11 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal
 
+ADD_SYMBOL = "; add it to --symbols"
+ALL_SYMBOLS = "; give all with --symbols"
+TWO_SYMBOLS = "; a sequence of more than 1 symbols is needed"
+WHICH_COLUMNS = "; say which columns these are"
+
 ONEGIN = Path(__file__).parents[1] / "models" / "data" / "onegin.csv"
 
 
@@ -152,32 +157,16 @@ def test_when_contexts_are_of_their_own():
 
 MIXED = "a column of symbols and a table of transitions do not mix; leave out column"
 REFUSED = {
-    "outside": (
-        list("abx"),
-        {"symbols": "a,b"},
-        "column 'y', row 3: symbol 'x' is not among the 2 given; add it to --symbols",
-    ),
+    "outside": (list("abx"), {"symbols": "a,b"}, "column 'y', row 3: symbol 'x' is not among the 2 given" + ADD_SYMBOL),
     "source outside": (
         {"from": ["x"], "to": ["a"]},
         {"symbols": "a,b"},
         "column 'from', row 1: symbol 'x' is not among the 2 given; add it to --symbols",
     ),
-    "one symbol": (
-        ["a"],
-        {"symbols": "a,b"},
-        "column 'y' holds no transition; a sequence of more than 1 symbols is needed",
-    ),
+    "one symbol": (["a"], {"symbols": "a,b"}, "column 'y' holds no transition" + TWO_SYMBOLS),
     "short": (list("ab"), {"order": 2}, "column 'y' holds no transition; a sequence of more than 2 symbols is needed"),
-    "all short": (
-        [["a"], ["b"]],
-        {},
-        "column 'symbol' holds no transition; a sequence of more than 1 symbols is needed",
-    ),
-    "always the same": (
-        ["a", "a"],
-        {},
-        "column 'y' has only the symbol 'a', at least two are needed; give all with --symbols",
-    ),
+    "all short": ([["a"], ["b"]], {}, "column 'symbol' holds no transition" + TWO_SYMBOLS),
+    "always the same": (["a", "a"], {}, "column 'y' has only the symbol 'a', at least two are needed" + ALL_SYMBOLS),
     "no name": (
         {"symbol": list("abc"), "sequence": ["x", "", "x"]},
         {"missing": "drop"},
@@ -192,11 +181,7 @@ REFUSED = {
     "half": ({"a": ["x"], "b": ["y"]}, {"source": "a"}, "source and target go together"),
     "mixture": ({"a": ["x"], "b": ["y"]}, {"source": "a", "target": "b", "column": "a"}, MIXED),
     "counted symbols": ({"a": ["x"], "n": [1]}, {"column": "a", "count": "n"}, MIXED),
-    "counts of what": (
-        {"a": ["x"], "n": [1]},
-        {"count": "n"},
-        "count goes with source and target; say which columns these are",
-    ),
+    "counts of what": ({"a": ["x"], "n": [1]}, {"count": "n"}, "count goes with source and target" + WHICH_COLUMNS),
     "twice": ({"a": ["x"]}, {"source": "a", "target": "a"}, "source, target and count must be different columns"),
     "which": (
         {name: ["x"] for name in ("from", "to", "source", "target")},
