@@ -131,7 +131,7 @@ class Table(Part):
     def unbounded(self) -> str:
         """Say so where a concentration is below 1."""
         below = self.is_free and self.prior.shape[-1] > 1 and np.any(self.prior < 1)
-        return f"a concentration < 1: it grows without bound as a probability of {self.name} goes to 0" if below else ""
+        return f"a concentration < 1: it grows without bound as an entry of {self.name} goes to 0" if below else ""
 
     def of(self, params: Values) -> np.ndarray:
         """Return the probabilities; leading axes of a parameter are draws, a known table has none."""
