@@ -1,5 +1,6 @@
 """What a hostile user has found to be wrong with status ok stays mended."""
 
+import io
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.optimize import maximize
 from bayeszoo.results.summary import document
 
 BetaBernoulli, GaussianMean = map(bz.find, ("beta_bernoulli", "gaussian_mean"))
@@ -226,3 +228,73 @@ def test_moments_are_withheld_where_the_tails_say_that_there_are_none(law, given
     assert {name for name in ("mean", "mcse_mean", "sd", "mcse_sd") if np.isfinite(found[name])} == given
     assert np.isfinite([found[name] for name in ("q025", "median", "q975", "mcse_median")]).all()
     assert bool(document(tree)["notes"]) == ("sd" not in given)
+
+
+# One line and a code where there was a crash
+
+
+def write(folder, text):
+    (folder / "rows.csv").write_text(text)
+    return folder / "rows.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "ends"),
+    [
+        ("y\n1\n2\n", ("gaussian_mean", "--method", "nuts", "--tune", "0"), (2, "one draw of warmup")),
+        ("x,y\n1,2\n", ("linear_regression", "--method", "map"), (0, "")),
+        pytest.param(
+            "x,y\n1e-310,2e-310\n2e-310,1e-310\n3e-310,5e-310\n",
+            ("robust_regression", "--method", "mle"),
+            (4, "is not finite"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["no warmup", "one row", "subnormal"],
+)
+def test_awkward_requests_end_in_a_line(run, tmp_path, text, words, ends):
+    code, _, err = run("fit", words[0], str(write(tmp_path, text)), *words[1:])
+    assert code == ends[0]
+    assert ends[1] in err
+    assert "bug" not in err
+
+
+def test_a_climb_turns_back_where_a_parameter_leaves_its_range():
+    def gradient(x):
+        inside = x[0] < 1
+        return (-0.5 * float(x[0] ** 2), -x) if inside else (-math.inf, np.full(1, np.nan))
+
+    assert maximize(gradient, np.array([-40.0])).x == pytest.approx(0, abs=1e-6)
+
+
+def test_of_two_fits_with_one_name_the_second_is_refused(coin, tmp_path, monkeypatch):
+    from bayeszoo.results import files
+
+    path, probe = tmp_path / "coin.nc", files.probe
+    bz.save(coin, path)
+    before = path.read_bytes()
+    monkeypatch.setattr(files, "probe", lambda path, overwrite=False: probe(path, True))  # both began at once
+    with pytest.raises(InputError, match="was written by another run meanwhile"):
+        bz.save(coin, path)
+    assert path.read_bytes() == before
+    bz.save(coin, path, overwrite=True)
+
+
+def test_a_writer_that_is_missing_is_found_before_the_run(tmp_path, monkeypatch):
+    from bayeszoo.results import files
+
+    monkeypatch.setattr(files, "ENGINE", "h5netcdf_of_another_age")
+    with pytest.raises(InputError, match="not installed; pip install"):
+        files.probe(tmp_path / "coin.nc")
+
+
+def test_a_reader_that_leaves_early_is_no_bug(monkeypatch):
+    from bayeszoo.cli import terminal
+
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises(BrokenPipeError):
+        terminal.out().print("one line")

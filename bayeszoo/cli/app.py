@@ -100,6 +100,9 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:  # the last resort, so that a bug ends in one line and code 1
         if signals.received:  # compiled code may turn an interrupt into an error of its own
             return _fail(error, "interrupted", signals.exit_code(), debug)
+        if "compiledir" in str(error):  # PyTensor makes its folder when it is imported
+            remedy = "name a folder that you can write to: PYTENSOR_FLAGS=base_compiledir=FOLDER"
+            return _fail(error, f"error: {error} {remedy}", InputError.exit_code, debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
 
 

@@ -33,9 +33,16 @@ WIDE = 160
 """Columns of a table that does not go to a terminal."""
 
 
+class _Results(Console):
+    """A console that leaves a closed pipe to the command line: rich would end with code 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def out() -> Console:
     """Return the console for results."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
+    return _Results(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
 
 
 def note(line: str) -> None:

@@ -54,7 +54,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
 
     def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = gradient(x)
-        return -value, -slope
+        return (-value, -slope) if math.isfinite(value) else (math.inf, np.zeros(len(x)))  # the search turns back
 
     def note(intermediate_result: Any) -> None:
         trace.append(-float(intermediate_result.fun))

@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,6 +38,8 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
     path = Path(path)
     if path.suffixes[-2:] != [".nc", ".partial"] and path.suffix != ".nc":
         raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc")
+    if find_spec(ENGINE) is None:
+        raise InputError(f"fits are written with {ENGINE}, which is not installed", hint=f"pip install {ENGINE}")
     require_writable(path, overwrite)
     return path
 
@@ -78,9 +81,23 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
         _sync(temporary)
         if not xr.load_datatree(temporary, engine=ENGINE).identical(tree):
             raise OSError(f"{path.parent}: what was read back is not what was written")
-        os.replace(temporary, path)
+        _put(temporary, path, overwrite)
     _sync(path.parent)
     return path
+
+
+def _put(temporary: Path, path: Path, overwrite: bool) -> None:
+    """Give a whole file its name; one that another run has written meanwhile is not replaced unasked."""
+    if overwrite:
+        os.replace(temporary, path)
+        return
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        hint = "choose another name or use --overwrite"
+        raise InputError(f"{path} was written by another run meanwhile", hint=hint) from None
+    except OSError:  # a file system without links
+        os.replace(temporary, path)
 
 
 def _sync(path: Path) -> None:

@@ -212,7 +212,7 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: fl
 
     def log_density(params: Mapping[str, Any]) -> float:
         value = float(params[variance])
-        return float(inverse_gamma.logpdf(value)) + solution.log_normal(params[name], value)
+        return float(inverse_gamma.logpdf(value)) + solution.log_normal(params[name], value) if value > 0 else -math.inf
 
     return Posterior({name: student, variance: inverse_gamma}, draw, log_density)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pymc.logprob.utils import ParameterValueError
 from pytensor.graph import clone_replace
 
 from bayeszoo.errors import InputError
@@ -87,7 +88,10 @@ class Density:
         function = self._compile([log_density, pt.concatenate([g.ravel() for g in gradients])])
 
         def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = function(x)
+            try:
+                value, gradient = function(x)
+            except ParameterValueError:  # a parameter has left its range, as a scale that underflows does
+                return -np.inf, np.full(len(x), np.nan)
             return float(value), np.ascontiguousarray(gradient)  # a single part may come as a strided view
 
         return value_and_gradient

@@ -81,6 +81,8 @@ def run(
         raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
     if density not in ("auto", "shared", "nutpie"):
         raise InputError(f"there is no density {density!r}", hint="use auto, shared or nutpie")
+    if sampler == "nutpie" and tune < 1:
+        raise InputError(f"nutpie needs at least one draw of warmup, got tune={tune}", hint="leave tune out")
     if sampler == "nutpie" and density == "auto":
         density = "nutpie" if _products(problem) > LARGE_DENSITY else "shared"
     earlier: list[Run] = []
