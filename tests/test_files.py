@@ -266,7 +266,7 @@ def test_a_small_file_that_declares_much_is_not_read(saved):
         file.create_dataset("n", shape=(2**40,), dtype="i8", chunks=(2**20,))
         file["n"].make_scale("n")
     assert saved.stat().st_size < 1e6
-    with pytest.raises(InputError, match=r"^fit.nc declares 87960\d+ bytes; at most 4294967296 are read$"):
+    with pytest.raises(InputError, match=r"^fit.nc declares 87960\d+ bytes; at most \d+ are read$"):
         bz.load(saved)
 
 

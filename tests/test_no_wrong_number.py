@@ -3,6 +3,7 @@
 import io
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.gate import check_draws
 from bayeszoo.foundation.optimize import maximize
 from bayeszoo.results.summary import document
 
@@ -298,3 +300,76 @@ def test_a_reader_that_leaves_early_is_no_bug(monkeypatch):
     monkeypatch.setattr("sys.stdout", Closed())
     with pytest.raises(BrokenPipeError):
         terminal.out().print("one line")
+
+
+def test_units_may_be_declared_without_weak_defaults():
+    from bayeszoo.contract.identities import weak_units
+
+    class Textbook(GaussianMean):
+        weak = classmethod(lambda cls, data: cls())
+
+    assert weak_units(SimpleNamespace(model=Textbook(), data={"y": far(3.0)})).passed
+    assert weak_units(SimpleNamespace(model=GaussianMean(), data={"y": far(3.0)})).passed
+
+
+def loop(file):
+    file["posterior"]["again"] = file["/"]
+
+
+def nested(file):
+    file.create_group("/".join(f"g{i}" for i in range(600)))
+
+
+def hollow(file):
+    file["posterior"].create_dataset("nothing", shape=(400_000_000,), dtype=float, chunks=(1_000_000,))
+
+
+@pytest.mark.parametrize("hurt", [loop, nested, hollow])
+def test_files_made_to_hurt_are_refused_before_they_are_read(coin, tmp_path, monkeypatch, hurt):
+    import h5py
+
+    path = bz.save(coin, tmp_path / "coin.nc")
+    with h5py.File(path, "a") as file:
+        hurt(file)
+    monkeypatch.setattr("xarray.load_datatree", lambda *_, **__: pytest.fail("minutes, and gigabytes"))
+    with pytest.raises(InputError, match=r"not a bayeszoo result|declares 3200"):
+        bz.load(path)
+
+
+def test_a_saved_fit_does_not_say_where_its_files_were(run, tmp_path, monkeypatch):
+    words = ["fit", "gaussian_mean", str(write(tmp_path, "y\n1\n2\n")), "--method", "exact", f"-o={tmp_path}/y.nc"]
+    monkeypatch.setattr("sys.argv", ["bayeszoo", *words])
+    assert run(*words)[0] == 0
+    attrs = bz.load(tmp_path / "y.nc").attrs
+    assert attrs["command"] == "fit gaussian_mean rows.csv --method exact -o=y.nc"
+    assert "priors are scaled to the data" in attrs["notes"]
+
+
+# Chains and tables that only look sound
+
+
+@pytest.mark.parametrize("noise", [0, 1e-12])
+@pytest.mark.parametrize("shift", [0, 1, 7])
+def test_copied_chains_do_not_pass(shift, noise):
+    rng = np.random.default_rng(1)
+    draws = rng.normal(5, 1, (4, 1000))
+    draws[2] = np.roll(draws[0], shift) + noise * rng.normal(size=1000)
+    draws[2, :shift] = rng.normal(5, 1, shift)
+    checks = {check.name: check for check in check_draws(xr.Dataset({"mu": (("chain", "draw"), draws)}))}
+    assert (checks["repeated chains"].value, checks["repeated chains"].passed) == (1, False)
+    draws[2] = rng.normal(5, 1, 1000)
+    assert all(check.passed for check in check_draws(xr.Dataset({"mu": (("chain", "draw"), draws)})))
+
+
+def test_a_constant_column_of_a_matrix_is_said():
+    rows = {"a": [1.0, 2.0, 4.0], "b": [3.0, 3.0, 3.0], "c": [0.0, 1.0, 5.0]}
+    assert "column 'b' is constant" in bz.read(bz.find("ppca"), rows).notes
+
+
+def test_what_would_not_fit_into_memory_is_refused():
+    Wishart = bz.find("normal_inverse_wishart")
+    rows = bz.read(Wishart, np.random.default_rng(0).normal(size=(3, 40)))
+    with pytest.raises(InputError, match=r"400,000 draws of 1,640 quantities take 5\.2 GB; ask for fewer draws"):
+        bz.fit(Wishart.weak(rows), rows, method="exact", seed=1, draws=100_000)
+    with pytest.raises(InputError, match=r"20,000 columns have a covariance of 3\.2 GB"):
+        Wishart.weak({"Y": np.zeros((3, 20_000))})

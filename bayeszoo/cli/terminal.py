@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -31,6 +33,14 @@ if TYPE_CHECKING:
 
 WIDE = 160
 """Columns of a table that does not go to a terminal."""
+
+
+def typed(*files: object) -> str:
+    """Return the command as it was typed, but of files with an absolute path the names alone."""
+    words = sys.argv[1:]
+    for path in (str(file) for file in files if file is not None and PurePath(str(file)).is_absolute()):
+        words = [word.removesuffix(path) + PurePath(path).name if word.endswith(path) else word for word in words]
+    return shlex.join(words)
 
 
 class _Results(Console):

@@ -18,6 +18,7 @@ from bayeszoo.contract.case import POINTS, Case
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
+from bayeszoo.model.base import chosen_by_data
 from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.density import log_density, log_likelihood
 
@@ -194,8 +195,9 @@ def feature_units(case: Case) -> Check:
 
 def weak_units(case: Case) -> Check:
     """Weakly informative fields of data in other units are those of the data, in other units."""
-    family, inputs, found = type(case.model), case.model.inputs, []
-    for factor, shift in ((1e3, 0.0), (0.01, 30.0)):
+    family, inputs, found = type(case.model), case.model.inputs, [0.0]
+    of_data = chosen_by_data(family.weak(case.data), ())  # or else they are the textbook's
+    for factor, shift in ((1e3, 0.0), (0.01, 30.0)) if of_data else ():
         one = fields.in_units(family.weak(case.data), factor, shift)
         other = family.weak(inputs.in_units(case.data, factor, shift))
         names = fields.hyperparameters(family)

@@ -30,6 +30,8 @@ ENGINE: Literal["h5netcdf"] = "h5netcdf"
 DIGEST = "content_digest"
 FORMAT = 1  # version of the groups and attributes; changes when an old file can no longer be read
 MAX_BYTES = 4 * 2**30  # largest fit, in declared bytes, that `load` reads into memory
+MOST_LINKS, DEEPEST = 5000, 8  # arrays and groups, and groups in groups: xarray takes minutes over more
+DENSEST = 1100  # declared bytes to one of the file: deflate packs no more than 1032; beyond it nothing was written
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -128,8 +130,9 @@ def load(path: str | Path) -> xr.DataTree:
         if handle.read(len(_HDF5_SIGNATURE)) != _HDF5_SIGNATURE:
             raise _damaged(path)
     try:
-        if (size := _declared_bytes(path)) > MAX_BYTES:
-            raise InputError(f"{path.name} declares {size} bytes", hint=f"at most {MAX_BYTES} are read")
+        most = min(MAX_BYTES, max(2**26, DENSEST * path.stat().st_size))
+        if (size := _declared_bytes(path)) > most:
+            raise InputError(f"{path.name} declares {size} bytes", hint=f"at most {most} are read")
         tree = xr.load_datatree(path, engine=ENGINE)
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(f"{path.name} is of another version of bayeszoo", hint="fit again, or use that version")
@@ -181,26 +184,33 @@ def _digest_of(variable: xr.Variable) -> str:
 
 
 def _declared_bytes(path: Path) -> int:
-    """Add up the arrays without reading any (xarray reads coordinates at once); refuse links out of the file."""
+    """Add up the arrays without reading any (xarray reads coordinates at once); refuse what a fit does not hold.
+
+    That is links out of the file, a group that is reached by two links and so may hold itself, and very many groups.
+    """
     import h5py  # type: ignore[import-untyped]
 
-    sizes: list[int] = []
+    sizes: list[int] = []  # of groups 0
+    links: list[str] = []
 
     def add(_: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            if item.external or item.is_virtual:
-                raise _damaged(path)
-            sizes.append(item.nbytes)
+        is_array = isinstance(item, h5py.Dataset)
+        if is_array and (item.external or item.is_virtual):
+            raise _damaged(path)
+        sizes.append(item.nbytes if is_array else 0)
 
-    def refuse_links(_: str, link: Any) -> None:
-        if not isinstance(link, h5py.HardLink):
+    def refuse_links(name: str, link: Any) -> None:
+        links.append(name)
+        if not isinstance(link, h5py.HardLink) or len(links) > MOST_LINKS or name.count("/") > DEEPEST:
             raise _damaged(path)
 
     with h5py.File(path, "r") as file:
         if "bayeszoo_format" not in file.attrs:
             raise _damaged(path)
         file.visititems_links(refuse_links)
-        file.visititems(add)
+        file.visititems(add)  # goes to each object once
+    if len(sizes) != len(links):
+        raise _damaged(path)
     return sum(sizes)
 
 

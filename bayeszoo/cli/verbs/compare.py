@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -64,7 +62,7 @@ def compare_command(
     results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
     trees = [fit for fit in results if not isinstance(fit, Withheld)]
     for tree in trees:
-        tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
+        tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
     frame = compare(results)
     if as_json:
         withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]

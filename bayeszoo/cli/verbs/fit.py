@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,11 +56,13 @@ def fit_command(
         if chunk_rows is None:
             rows = table.read(model, data)
             made = prior.model(model, rows)
+            if prior.is_scaled(made):
+                rows = replace(rows, notes=(*rows.notes, "priors are scaled to the data"))
         else:
             made, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
         groups = () if output is None else None  # nobody asks what is not saved
         tree = fit(made, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
-    tree.attrs |= {"command": shlex.join(sys.argv[1:]), "prior": prior.prior}
+    tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
     described = {**document(tree), "prior": prior.prior, "saved": None}
     for line in described["notes"]:
         if line not in rows.notes:  # those were said when the table was read

@@ -8,7 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayeszoo.errors import InputError
 from bayeszoo.model.base import Stats
+
+MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,9 @@ class Moments(Stats):
     @classmethod
     def of(cls, y: np.ndarray) -> Self:
         """Return the moments of an array of shape (n,) or (n, D)."""
+        if (columns := math.prod(y.shape[1:])) > MOST_COLUMNS:
+            line = f"{columns:,} columns have a covariance of {8 * columns**2 / 1e9:.1f} GB, and several are needed"
+            raise InputError(line, hint=f"choose columns, at most {MOST_COLUMNS:,}")
         if not len(y):
             nothing = np.zeros(y.shape[1:])[()]
             return cls(0.0, nothing, np.zeros(y.shape[1:] * 2)[()], nothing)

@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import ClosedForm
+
+MOST_NUMBERS = 2**28  # of 8 bytes each in all draws
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """Draw independently from the closed-form posterior and compute the evidence."""
     model = problem.model_as(ClosedForm)
+    size = sum(np.size(marginal.mean()) for marginal in problem.posterior.values())
+    if (numbers := size * draws * chains) > MOST_NUMBERS:
+        line = f"{draws * chains:,} draws of {size:,} quantities take {8 * numbers / 1e9:.1f} GB"
+        raise InputError(line, hint=f"ask for fewer draws of each of the {chains} chains, or choose columns")
     with problem.clock.phase("run"):
         sample = problem.posterior.rvs((chains, draws), problem.rng)
         log_evidence = model.log_evidence(problem.stats)
