@@ -94,7 +94,7 @@ def empirical_bayes(
     >>> speeds = bz.find("gaussian_mean")(m0=850, s0=50, sigma=100)
     >>> found = bz.empirical_bayes(speeds, [850, 740, 900, 1070, 930, 850, 950, 980], over="sigma")
     >>> round(float(found.model.sigma), 2), found.status
-    (92.29, 'ok')
+    (98.89, 'ok')
     """
     names = _chosen(model, over)
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 2:

@@ -79,7 +79,7 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     >>> speeds = bz.find("gaussian_mean")(m0=850, s0=50)
     >>> grid = bz.evidence_grid(speeds, over={"sigma": (50, 150)}, points=101)
     >>> round(float(grid.log_evidence.idxmax()), 1)
-    78.8
+    79.3
     """
     known, bounds = checked(model, over or {})
     if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(bounds) > MAX_POINTS:
