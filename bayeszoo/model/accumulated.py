@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.read import Data, refuse_other_labels
+from bayeszoo.data.labels import refuse_other_labels
+from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Stats, fields_of
 from bayeszoo.model.capabilities import Sufficient
@@ -62,7 +63,7 @@ class Accumulated:
 
         They are when the models are equal; or when both have the same statistics of the first rows, to the last digit.
         """
-        refuse_other_labels(model, self.like)
+        refuse_other_labels(model.labels, self.like)
         if not isinstance(model, Sufficient):
             raise InputError(f"{model.name} has no sufficient statistics: it needs the rows", hint="use bz.read")
         if type(model) is type(self.model) and fields_of(model) == fields_of(self.model):

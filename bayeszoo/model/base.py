@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.data.read import labels_of
+from bayeszoo.data.labels import labels_of
 from bayeszoo.errors import InputError
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
-from bayeszoo.data.read import Data, HasInputs, reading_of, refuse_other_labels
+from bayeszoo.data.labels import refuse_other_labels
+from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.numbers import LARGEST_COUNT, Dropped
 from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import Table, shown
@@ -170,7 +171,7 @@ def _checked(model: HasInputs, tables: Iterator[Table], missing: str, options: M
     like: Data | None = None
     for table in tables:
         chunk = _parsed(inputs, table, missing, options)
-        refuse_other_labels(model, chunk.data)
+        refuse_other_labels(getattr(model, "labels", {}), chunk.data)
         here = none_of(inputs, chunk.data)
         like = like or here
         if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs

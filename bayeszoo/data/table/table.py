@@ -1,6 +1,6 @@
 """Read a user's table, from a file or from memory, without guessing, converting or dropping anything.
 
-Cells of text files stay text: what a cell means depends on the model and is settled in `bayeszoo.inputs`.
+Cells of text files stay text: what a cell means depends on the model and is settled in `bayeszoo.data.inputs`.
 ``pandas.read_csv`` is not used because it shifts columns, renames duplicates, turns ``NA`` into a hole and opens URLs
 without saying so.
 """
