@@ -20,7 +20,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import CountSeries, starts
-from bayeszoo.families.hmm.counts import Counts, distinct
+from bayeszoo.families.hmm.counts import PoissonCounts, distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
@@ -73,9 +73,9 @@ class HMMPoisson(HiddenMarkovModel):
         seen = data["y"][data["y"] >= 0]
         return {"a": 1.0, "b": len(seen) / max(float(seen.sum()), 0.5)}
 
-    def emissions(self, data: Values) -> Counts:
+    def emissions(self, data: Values) -> PoissonCounts:
         """Return the prior of the rates."""
-        return Counts(self.K, self.a, self.b)
+        return PoissonCounts(self.K, self.a, self.b)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and counts."""

@@ -27,8 +27,8 @@ from bayeszoo.families.documents.topic_model import TopicCounts, TopicFactors
 from bayeszoo.model import (
     EM,
     Axes,
-    Chain,
     Collapsed,
+    CollapsedChain,
     Enumerable,
     Example,
     Expectation,
@@ -253,9 +253,9 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
         """Return log p(w, z | theta), of shape (M,) for assignments of shape (M, words)."""
         return topic_model.log_complete(params, assignments, data)
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> Chain:
+    def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
-        made: Chain = topic_gibbs.TopicChain(data, *self._priors(data), rng)
+        made: CollapsedChain = topic_gibbs.TopicChain(data, *self._priors(data), rng)
         return made
 
     def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:

@@ -9,8 +9,8 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.comparison.evidence.by_draws import Place, Search, by_draws, gain, mcse
-from bayeszoo.comparison.evidence.surface import Coordinates
+from bayeszoo.comparison.evidence.by_draws import MonteCarloSearch, Place, by_draws, gain, mcse
+from bayeszoo.comparison.evidence.surface import FieldCoordinates
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome
@@ -46,13 +46,13 @@ def exact_draws(self, x, size=(4, 300)):
 
 @pytest.fixture
 def exact(monkeypatch):
-    monkeypatch.setattr(Search, "sample", exact_draws)
+    monkeypatch.setattr(MonteCarloSearch, "sample", exact_draws)
 
 
 def climbed(model, data, over=("b",), seed=0):
     """One climb, from the model's own fields: the log of each field over the own, its error, and the gain."""
-    coordinates = Coordinates.of(model, over, model.weak(data))
-    search = Search(coordinates, data, np.random.default_rng(seed))
+    coordinates = FieldCoordinates.of(model, over, model.weak(data))
+    search = MonteCarloSearch(coordinates, data, np.random.default_rng(seed))
     places = search.climb(np.zeros(len(coordinates.labels)))
     assert places[-1].is_at_maximum
     assert not search.failed
@@ -184,8 +184,8 @@ def test_the_seed_settles_everything(exact):
 
 def test_slope_and_curvature_are_those_of_the_closed_form(exact):
     data, model = orthogonal(), LASSO(b=0.6, s0=2.0, m0=-1.0)
-    coordinates = Coordinates.of(model, ("b", "s0"))
-    search = Search(coordinates, data, np.random.default_rng(0))
+    coordinates = FieldCoordinates.of(model, ("b", "s0"))
+    search = MonteCarloSearch(coordinates, data, np.random.default_rng(0))
     place = exact_draws(search, np.zeros(2), size=(4, 4_000))
 
     def value(x):
@@ -231,14 +231,14 @@ def test_a_start_where_the_evidence_is_level_is_left(exact):
 
 
 def test_climbs_that_end_in_different_places_withhold_everything(exact, monkeypatch):
-    run = Search.run
+    run = MonteCarloSearch.run
 
     def two_maxima(self):
         first, second, *_ = run(self)
         vars(second[-1])["top"] = second[-1].top + 0.5
         return [first, second]
 
-    monkeypatch.setattr(Search, "run", two_maxima)
+    monkeypatch.setattr(MonteCarloSearch, "run", two_maxima)
     found = by_draws(LASSO(b=1.0, intercept=False), orthogonal(), ["b"])
     assert found.status == "not converged"
     assert "another climb ended at b = " in repr(found)

@@ -14,7 +14,7 @@ import bayeszoo as bz
 from bayeszoo.comparison import dual_importance
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import counts as hmm_counts
-from bayeszoo.families.hmm.counts import Counts
+from bayeszoo.families.hmm.counts import PoissonCounts
 from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 
 SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
@@ -81,7 +81,7 @@ def test_the_op_is_right_for_rates_far_from_the_counts(mode):
 
 def test_huge_counts_lose_no_digits_in_sums_over_paths_and_in_variational_bayes():
     a, b, y = 1.5, 0.1, HUGE[:3]
-    counts, total = Counts(1, a, b), int(y.sum())
+    counts, total = PoissonCounts(1, a, b), int(y.sum())
     evidence = a * mp.log(b) - mp.loggamma(a) + mp.loggamma(a + total) - (a + total) * mp.log(b + 3)
     evidence -= sum(mp.loggamma(int(k) + 1) for k in y)
     assert counts.log_evidence(np.zeros((1, 3), dtype=int), y) == pytest.approx(float(evidence), rel=1e-13)

@@ -16,11 +16,11 @@ from bayeszoo.contract.latent import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import model as hmm_model
-from bayeszoo.families.hmm.counts import Counts
+from bayeszoo.families.hmm.counts import PoissonCounts
 from bayeszoo.families.hmm.emissions import Emissions
 from bayeszoo.families.hmm.normals import Normals
 from bayeszoo.families.hmm.symbols import Symbols
-from bayeszoo.families.hmm.tables import Chain, Table
+from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
 from bayeszoo.inference.labels.align import align
 from tests.own_models.hmm_example import HMMExample
 from tests.test_hmm_models import (
@@ -208,15 +208,19 @@ def glued(monkeypatch):
 
 
 def prior_without_sticky(monkeypatch):
-    true = Chain.of.__func__
+    true = HiddenChain.of.__func__
     monkeypatch.setattr(
-        Chain, "of", classmethod(lambda cls, K, alpha, beta, sticky, *known: true(cls, K, alpha, beta, 0.0, *known))
+        HiddenChain,
+        "of",
+        classmethod(lambda cls, K, alpha, beta, sticky, *known: true(cls, K, alpha, beta, 0.0, *known)),
     )
 
 
 def pseudo_counts_too_many(monkeypatch):
-    true = Table.mode
-    monkeypatch.setattr(Table, "mode", lambda self, counts, flat: true(self, counts + (0 if flat else 1), flat))
+    true = ProbabilityTable.mode
+    monkeypatch.setattr(
+        ProbabilityTable, "mode", lambda self, counts, flat: true(self, counts + (0 if flat else 1), flat)
+    )
 
 
 def bound_without_the_emissions(monkeypatch):
@@ -237,7 +241,7 @@ def variance_read_as_deviation(monkeypatch):
 
 def rate_read_as_scale(monkeypatch):
     monkeypatch.setattr(
-        Counts, "log_prior", lambda self, p: stats.gamma.logpdf(p["rates"], self.a, scale=self.b).sum(axis=-1)
+        PoissonCounts, "log_prior", lambda self, p: stats.gamma.logpdf(p["rates"], self.a, scale=self.b).sum(axis=-1)
     )
 
 

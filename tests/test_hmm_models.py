@@ -14,7 +14,7 @@ from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.hmm.tables import Table
+from bayeszoo.families.hmm.tables import ProbabilityTable
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
@@ -394,8 +394,10 @@ def test_the_divergence_is_that_of_draws(name):
 
 @pytest.mark.parametrize("forgotten", ["initial", "transition"])
 def test_a_divergence_without_a_table_is_seen(forgotten, monkeypatch):
-    true = Table.divergence
-    monkeypatch.setattr(Table, "divergence", lambda self, q: 0.0 if self.name == forgotten else true(self, q))
+    true = ProbabilityTable.divergence
+    monkeypatch.setattr(
+        ProbabilityTable, "divergence", lambda self, q: 0.0 if self.name == forgotten else true(self, q)
+    )
     assert abs(divergence_error("hmm_poisson")) > 4.4
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SelectOptions:
     """Checked arguments of `select`."""
 
     folds: int

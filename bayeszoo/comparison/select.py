@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.leave_out import NoScore, Score
-from bayeszoo.comparison.candidates import Candidate, Settings, gather, number_of_components, require_comparable
+from bayeszoo.comparison.candidates import Candidate, SelectOptions, gather, number_of_components, require_comparable
 from bayeszoo.comparison.criteria import Criteria, plug_in
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.model import LinearModel
@@ -147,7 +147,7 @@ def select(
     """
     import pandas as pd
 
-    how = Settings(folds, seed, keep_probability, loo)
+    how = SelectOptions(folds, seed, keep_probability, loo)
     gathered = gather(candidates, data)
     require_comparable(gathered)
     rows, scores = [], []
@@ -163,7 +163,7 @@ def select(
     return frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable", ignore_index=True)
 
 
-def _row(candidate: Candidate, how: Settings, scores: Mapping[str, Score | NoScore]) -> dict[str, Any]:
+def _row(candidate: Candidate, how: SelectOptions, scores: Mapping[str, Score | NoScore]) -> dict[str, Any]:
     latent = Criteria.of(candidate.model, candidate.data, how.seed)
     number = number_of_components(type(candidate.model))
     row = {
@@ -297,7 +297,7 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
 # Prediction
 
 
-def _scores(candidate: Candidate, how: Settings) -> dict[str, Score | NoScore]:
+def _scores(candidate: Candidate, how: SelectOptions) -> dict[str, Score | NoScore]:
     """Return the predictive scores, or the reasons why there are none."""
     if candidate.status != "ok":
         return dict.fromkeys(("kfold", "loo"), NoScore(f"the fit is {candidate.status}"))
@@ -315,7 +315,7 @@ def _score(compute: Callable[[], Score]) -> Score | NoScore:
     return computed if math.isfinite(computed.mean) else NoScore(f"it is not finite ({computed.mean})")
 
 
-def _k_fold(candidate: Candidate, how: Settings) -> Score:
+def _k_fold(candidate: Candidate, how: SelectOptions) -> Score:
     if candidate.kind != "exact" and isinstance(candidate.model, Predictive):
         raise NoScore(f"{candidate.method} would have to run for each fold: give the model itself")
     return score.k_fold(candidate.model, candidate.data, how.folds, how.seed, plug_in(candidate.model))

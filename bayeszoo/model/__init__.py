@@ -5,9 +5,9 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.model.base import Axes, Model, Stats, Values
 from bayeszoo.model.capabilities import (
     EM,
-    Chain,
     ClosedForm,
     Collapsed,
+    CollapsedChain,
     Conjugate,
     Coordinates,
     Enumerable,
@@ -24,7 +24,7 @@ from bayeszoo.model.capabilities import (
 )
 from bayeszoo.model.fields import covariance, plain, positive, real, whole
 
-__all__ = ["Axes", "Chain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
+__all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "ClosedForm", "Collapsed", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
 __all__ += ["PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "plain", "positive", "real", "whole"]

@@ -306,7 +306,7 @@ class Enumerable(Latent):
         return self.replaced(K=1)
 
 
-class Chain(Protocol):
+class CollapsedChain(Protocol):
     """A Markov chain over latent variables, parameters integrated out."""
 
     def sweep(self, times: int, power: float = 1.0) -> None:
@@ -327,7 +327,7 @@ class Collapsed(Latent):
     """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
     @abstractmethod
-    def gibbs(self, data: Values, rng: np.random.Generator) -> Chain:
+    def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
         """Return a chain, started at random; everything that it draws is from ``rng``."""
 
 

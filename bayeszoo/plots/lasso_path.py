@@ -75,7 +75,7 @@ def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) 
     return pd.DataFrame(rows, columns=columns, index=pd.Index(scales, name="b"))
 
 
-def _mode(model: LaplaceWeights, stats: Any) -> lasso.Mode:
+def _mode(model: LaplaceWeights, stats: Any) -> lasso.LassoMode:
     design, outcome = model.equations(stats)
     mode = lasso.mode(design, outcome, model.prior_scales(design.shape[1]), model.sigma**2)
     if mode.violation > lasso.LIMIT:

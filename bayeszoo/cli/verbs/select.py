@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.comparison.candidates import Settings, components, label, number_of_components
+from bayeszoo.comparison.candidates import SelectOptions, components, label, number_of_components
 from bayeszoo.comparison.compare import unique
 from bayeszoo.comparison.select import select
 from bayeszoo.data.read import Data
@@ -175,7 +175,7 @@ def select_command(
         Draw the criteria side by side (.png, .svg or .pdf).
     """
     options = asdict(criteria)
-    Settings(**options)  # refuses before anything is read
+    SelectOptions(**options)  # refuses before anything is read
     if plot is not None:
         writing.probe_figure(plot, overwrite)
     parsed = [parse_candidate(text) for text in candidates]

@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
-from bayeszoo.comparison.evidence.surface import Coordinates
+from bayeszoo.comparison.evidence.surface import FieldCoordinates
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import diagnostics
@@ -119,7 +119,7 @@ def by_draws(
     """
     require_prior_fields(model, data, over, why)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
-    search = Search(Coordinates.of(model, over, model.weak(data)), data, rng, reporter or Reporter())
+    search = MonteCarloSearch(FieldCoordinates.of(model, over, model.weak(data)), data, rng, reporter or Reporter())
     return _result(search, search.run())
 
 
@@ -179,7 +179,7 @@ class Place:
     ``rows`` are none of the rows, with their labels.
     """
 
-    coordinates: Coordinates
+    coordinates: FieldCoordinates
     rows: Any
     x: np.ndarray
     draws: dict[str, np.ndarray]
@@ -282,13 +282,13 @@ def gain(places: list[Place]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class MonteCarloSearch:
     """Runs NUTS with the fields at one place after another.
 
     ``fits`` are where NUTS ran; ``failed`` are the runs that did not pass their gate, with the reason.
     """
 
-    coordinates: Coordinates
+    coordinates: FieldCoordinates
     data: Data
     rng: np.random.Generator
     reporter: Reporter = field(default_factory=Reporter)
@@ -349,7 +349,7 @@ class Search:
 # The result
 
 
-def _result(search: Search, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
+def _result(search: MonteCarloSearch, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
     coordinates, first = search.coordinates, climbs[0]
     at_maximum = [climb for climb in climbs if climb and climb[-1].is_at_maximum]
     path = best = at_maximum[0] if at_maximum else first
@@ -386,7 +386,7 @@ def _result(search: Search, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
     )
 
 
-def _boundary(coordinates: Coordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
+def _boundary(coordinates: FieldCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
     """Say of each entry in which the evidence has no maximum what it does there."""
     low, high = coordinates.bounds()
     at_edge = "the evidence still rises at {} = {:g}, the edge of the search"

@@ -14,7 +14,7 @@ import numpy as np
 from bayeszoo.comparison.evidence.by_bound import by_vb
 from bayeszoo.comparison.evidence.by_draws import by_draws
 from bayeszoo.comparison.evidence.chosen import SAME, EmpiricalBayes
-from bayeszoo.comparison.evidence.surface import Coordinates, Peak, Surface, require_same_statistics
+from bayeszoo.comparison.evidence.surface import FieldCoordinates, Peak, Surface, require_same_statistics
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import at_least, at_most
@@ -114,7 +114,7 @@ def empirical_bayes(
 def _by_closed_form(
     model: ClosedForm[Any], data: Data, names: tuple[str, ...], starts: int, rng: np.random.Generator
 ) -> EmpiricalBayes:
-    surface = Surface(Coordinates.of(model, names, model.weak(data)), model.statistics(data)).in_its_units()
+    surface = Surface(FieldCoordinates.of(model, names, model.weak(data)), model.statistics(data)).in_its_units()
     if not math.isfinite(before := float(model.log_evidence(surface.stats))):
         raise NumericalError(f"the log evidence of {model} is not finite")
     surface.require_gradient(np.zeros(len(surface.coordinates.labels)))
@@ -186,7 +186,7 @@ def _far(surface: Surface, best: Peak) -> dict[tuple[int, int], np.ndarray]:
     return {(entry, side): surface.further(best, entry, side) for entry in range(len(best.x)) for side in (-1, 1)}
 
 
-def _said(coordinates: Coordinates, entry: int, ways: set[tuple[int, int]], best: Peak) -> str:
+def _said(coordinates: FieldCoordinates, entry: int, ways: set[tuple[int, int]], best: Peak) -> str:
     """Say what the evidence does in an entry without a maximum; nothing where there is one."""
     label, (low, high) = coordinates.labels[entry], coordinates.bounds()
     sides = [side for side in (-1, 1) if (entry, side) in ways]

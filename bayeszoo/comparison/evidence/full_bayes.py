@@ -29,7 +29,7 @@ from bayeszoo.comparison.evidence.grid import (
     refined,
     require_fields,
 )
-from bayeszoo.comparison.evidence.surface import Coordinates, Surface, require_same_statistics
+from bayeszoo.comparison.evidence.surface import FieldCoordinates, Surface, require_same_statistics
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
@@ -195,7 +195,7 @@ def full_bayes(
     best = plug_in or empirical_bayes(model, data, names)
     if set(best.over) != set(names):
         raise InputError(f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}")
-    surface = Surface(Coordinates.of(known, names), known.statistics(data))
+    surface = Surface(FieldCoordinates.of(known, names), known.statistics(data))
     laid = [name for name in names if name not in pairs]
     pairs = {name: pairs[name] if name in pairs else _around(best, name) for name in names}
     with one_thread():

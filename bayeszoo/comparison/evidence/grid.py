@@ -11,7 +11,7 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.comparison.evidence.surface import Coordinates, Surface, require_same_statistics
+from bayeszoo.comparison.evidence.surface import FieldCoordinates, Surface, require_same_statistics
 from bayeszoo.data.read import read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
@@ -86,7 +86,7 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
         raise InputError(f"points must be a whole number >= 2, and at most {MAX_POINTS} in all, got {points!r}")
     data = read(model, data)
     require_same_statistics(known, data, {name: high for name, (_, high) in bounds.items()})
-    surface = Surface(Coordinates.of(known, tuple(bounds)), known.statistics(data))
+    surface = Surface(FieldCoordinates.of(known, tuple(bounds)), known.statistics(data))
     low, high = surface.coordinates.places(np.transpose([*bounds.values()]))
     places = np.linspace(low, high, points)
     with one_thread():

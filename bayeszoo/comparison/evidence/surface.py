@@ -36,7 +36,7 @@ WORST = 1e250
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class FieldCoordinates:
     """Flat coordinates of chosen fields: logarithms of positive entries, real entries in units; 0 is the model's own.
 
     Attributes
@@ -50,7 +50,7 @@ class Coordinates:
     origin, unit : ndarray of shape (D,)
         The model's own entries, and by how much a real entry grows with its coordinate.
     weak : ndarray of shape (D,)
-        Coordinates of the weakly informative fields.
+        FieldCoordinates of the weakly informative fields.
     """
 
     model: ClosedForm[Any]
@@ -63,7 +63,7 @@ class Coordinates:
     weak: np.ndarray
 
     @classmethod
-    def of(cls, model: ClosedForm[Any], names: Sequence[str], weak: Model | None = None) -> Coordinates:
+    def of(cls, model: ClosedForm[Any], names: Sequence[str], weak: Model | None = None) -> FieldCoordinates:
         """Lay coordinates over fields of a model; ``weak`` has the scale of the data, by default the model's own."""
         known, own = hyperparameters(model), {name: np.asarray(getattr(model, name)) for name in names}
         labels = [f"{name}{list(i) if i else ''}" for name, value in own.items() for i in np.ndindex(value.shape)]
@@ -169,7 +169,7 @@ def require_same_statistics(model: ClosedForm[Any], data: Any, others: Mapping[s
 class Surface:
     """The log evidence of given statistics over coordinates of the fields."""
 
-    coordinates: Coordinates
+    coordinates: FieldCoordinates
     stats: Any
 
     def value(self, x: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from bayeszoo.families.mixtures.base import clusters
 from bayeszoo.model.base import Values
 
 
-class Counts(Emissions):
+class PoissonCounts(Emissions):
     """Poisson(rates_k), rates_k ~ Gamma(a, rate b).
 
     Hyperparameters are the shapes and rates of Gamma distributions, each (K,); statistics the expected sums of the

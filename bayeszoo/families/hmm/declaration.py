@@ -8,10 +8,10 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayeszoo.families.hmm.tables import Table
+from bayeszoo.families.hmm.tables import ProbabilityTable
 
 
-def table(what: Table, dims: Any = None) -> Any:
+def table(what: ProbabilityTable, dims: Any = None) -> Any:
     """Declare a table by its Dirichlet prior, or return the known one."""
     if what.known is not None:
         return pt.as_tensor_variable(what.known)

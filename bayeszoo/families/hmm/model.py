@@ -20,7 +20,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.emissions import Emissions, OfParts
-from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, Chain, Pair, Part, known_table, never_left, path_counts
+from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, HiddenChain, Pair, Part, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
@@ -93,9 +93,9 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         return {}
 
     @property
-    def chain(self) -> Chain:
+    def chain(self) -> HiddenChain:
         """The tables of the states."""
-        return Chain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)
+        return HiddenChain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)
 
     def _parts(self, of: OfParts) -> Iterator[tuple[Part, Any]]:
         """Go through the parts, each with its own statistics or hyperparameters."""

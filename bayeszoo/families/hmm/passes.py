@@ -57,7 +57,7 @@ class Sums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class CheckedChain:
     """Checked tables, log densities of the rows (T, K), and the first rows of the sequences."""
 
     initial: np.ndarray
@@ -66,7 +66,7 @@ class Chain:
     starts: np.ndarray
 
     @classmethod
-    def checked(cls, initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Chain:
+    def checked(cls, initial: Any, transition: Any, log_b: Any, starts: Any = None) -> CheckedChain:
         """Raise `InputError` where shapes do not fit, a table has no probabilities, or a density is infinite or NaN."""
         rows = np.ascontiguousarray(log_b, dtype=np.float64)
         start, to = _tables(initial, transition)
@@ -127,12 +127,12 @@ def _first_rows(starts: Any, size: int) -> np.ndarray:
 
 def log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> float:
     """Return the log density of the rows, states summed out; -inf where no path of states can give them."""
-    return float(Chain.checked(initial, transition, log_b, starts).posterior()[0])
+    return float(CheckedChain.checked(initial, transition, log_b, starts).posterior()[0])
 
 
 def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Filtered:
     """Return the probabilities of the states given the rows so far."""
-    chain = Chain.checked(initial, transition, log_b, starts)
+    chain = CheckedChain.checked(initial, transition, log_b, starts)
     log_predicted, value = chain.log_predicted()
     logs = log_predicted + chain.log_b
     weights = np.exp(logs - logs.max(axis=-1, keepdims=True, initial=-np.inf))
@@ -141,7 +141,7 @@ def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Fi
 
 def smooth(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Smoothed:
     """Return the probabilities of the states given all rows, and expected counts: the E-step of Baum and Welch."""
-    chain = Chain.checked(initial, transition, log_b, starts)
+    chain = CheckedChain.checked(initial, transition, log_b, starts)
     value, of_initial, of_transition, probabilities = chain.posterior()
     if value == -np.inf:
         chain.log_predicted()  # says which row is impossible

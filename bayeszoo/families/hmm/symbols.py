@@ -10,11 +10,11 @@ from bayeszoo.distributions import dirichlet
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.emissions import Emissions
 from bayeszoo.families.hmm.passes import Sums
-from bayeszoo.families.hmm.tables import Pair, Table
+from bayeszoo.families.hmm.tables import Pair, ProbabilityTable
 from bayeszoo.model.base import Values
 
 
-class Symbols(Table, Emissions):
+class Symbols(ProbabilityTable, Emissions):
     """Categorical(emission_k): a `Table` of shape (K, V), whose statistics are counts."""
 
     state_axis = -2

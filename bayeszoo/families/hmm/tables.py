@@ -102,7 +102,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Part):
+class ProbabilityTable(Part):
     """Rows of probabilities, of shape (n,) or (rows, n): a parameter with a Dirichlet prior of each row, or known.
 
     ``prior`` are the concentrations, > 0, and ``known`` the probabilities, where they are no parameter.
@@ -204,21 +204,23 @@ class Table(Part):
         return np.reshape(scipy.special.xlogy(counts, self.known), (len(counts), -1)).sum(axis=1)
 
 
-class Chain(NamedTuple):
+class HiddenChain(NamedTuple):
     """The tables of a hidden Markov chain of K states.
 
     Probabilities of the first state, (K,), and of the next one, (K, K), a row for each state.
     """
 
-    initial: Table
-    transition: Table
+    initial: ProbabilityTable
+    transition: ProbabilityTable
 
     @classmethod
-    def of(cls, K: int, alpha: float, beta: float, sticky: float, initial: Any, transition: Any) -> Chain:
+    def of(cls, K: int, alpha: float, beta: float, sticky: float, initial: Any, transition: Any) -> HiddenChain:
         """Return Dirichlet(alpha) and, of each row, Dirichlet(beta + sticky on the diagonal), or what is known."""
         given = [None if known is None else np.array(known) for known in (initial, transition)]
         rows = np.full((K, K), beta) + sticky * np.eye(K)
-        return cls(Table("initial", np.full(K, alpha), given[0]), Table("transition", rows, given[1]))
+        return cls(
+            ProbabilityTable("initial", np.full(K, alpha), given[0]), ProbabilityTable("transition", rows, given[1])
+        )
 
     def at(self, params: Values) -> Pair:
         """Return both at one point."""

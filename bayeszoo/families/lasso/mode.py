@@ -33,7 +33,7 @@ VARIANCES = 64
 
 
 @dataclass(frozen=True)
-class Mode:
+class LassoMode:
     """The weights of highest density, shape (T,), some of them exactly 0; and their violation by `kkt_violation`."""
 
     theta: np.ndarray
@@ -49,7 +49,7 @@ class JointMode:
     height: float
 
 
-def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) -> Mode:
+def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) -> LassoMode:
     """Return the weights of highest density given terms (R, T), outcomes (R,), prior scales (T,) and noise variance.
 
     Whoever prints it must look at its violation first: above `LIMIT` it is no mode.
@@ -66,7 +66,7 @@ def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) 
             phi[kept] = _least_angle(columns[:, kept], target)
             if _violation(columns, target, phi) > LIMIT:
                 phi[kept] = _coordinate_descent(columns[:, kept], target, phi[kept])
-    return Mode(b * phi, _violation(columns, target, phi))
+    return LassoMode(b * phi, _violation(columns, target, phi))
 
 
 def kkt_violation(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float, theta: np.ndarray) -> float:

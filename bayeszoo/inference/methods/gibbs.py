@@ -24,7 +24,7 @@ from bayeszoo.foundation.gate import Check, check_draws, failures, longer_may_he
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Chain, Collapsed
+from bayeszoo.model.capabilities import Collapsed, CollapsedChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw, and in warmup if there is one, as the one before
 APART = 1.3  # R-hat above which chains are taken to be in different modes, which no longer run mends
@@ -75,7 +75,7 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
     return check_draws(xr.Dataset(arrays))
 
 
-def _room(chain: Chain, size: tuple[int, int]) -> dict[str, np.ndarray]:
+def _room(chain: CollapsedChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
     """Make room for so many chains and draws of a chain, or raise `InputError` if they need too much memory."""
     shapes = {name: np.shape(values) for name, values in chain.draw().items()}
     one = 8 * sum(map(math.prod, shapes.values()))
@@ -89,7 +89,7 @@ def _room(chain: Chain, size: tuple[int, int]) -> dict[str, np.ndarray]:
     return {**{name: np.empty((*size, *shape)) for name, shape in shapes.items()}, LP: np.empty(size)}
 
 
-def _sample(chains: list[Chain], kept: dict[str, np.ndarray], tune: int, thin: int, reporter: Reporter) -> int:
+def _sample(chains: list[CollapsedChain], kept: dict[str, np.ndarray], tune: int, thin: int, reporter: Reporter) -> int:
     """Go on with each chain in a thread of its own, annealed in a warmup, until every draw is kept, or until Ctrl-C.
 
     Return how many draws every chain has; raise `Interrupted` where one has none.
