@@ -28,6 +28,16 @@ def refusal(model, source, /, **options):
     return caught.value
 
 
+def refuses(model, cases, /, **more):
+    """Return a test that each table, read with its options, is refused with its message."""
+
+    @by_name(("table", "options", "message"), cases)
+    def refused(table, options, message):
+        assert str(refusal(model, table, **more, **options)) == message
+
+    return refused
+
+
 def by_name(names, cases):
     """Parametrize by a table of cases whose keys are their ids."""
     return pytest.mark.parametrize(names, cases.values(), ids=cases.keys())

@@ -364,11 +364,7 @@ class Unknown(Model):
 @pytest.mark.parametrize(
     ("model", "over", "message"),
     [
-        (
-            GaussianMean(),
-            None,
-            "say with --over which fields to maximize the evidence over; gaussian_mean has m0, s0, ",
-        ),
+        (GaussianMean(), None, "say with --over which fields to maximize the evidence over; gaussian_mean has m0, s0"),
         (GaussianMean(), [], "name a few: over all of them the prior usually collapses on the data"),
         (GaussianMean(), ["m0", "q"], "--over q: gaussian_mean has no such field of numbers; gaussian_mean has m0"),
         (GaussianMean(), ["m0", "m0"], "--over m0,m0: a field is named twice"),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from bayeszoo.data.inputs import Categories
 from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
-from bayeszoo.errors import InputError
-from tests.reading import by_name, model_of, plain, refusal
+from tests.reading import by_name, model_of, plain, refuses
 
-ALL_CATEGORIES = "; give all with --categories"
+ONLY_A = " only the category 'a', at least two are needed; give all with --categories"
+THE_2 = " the 2 given; add it to --categories"
+
+OR_ELSE = " if it is, else --column or --count"
+LEAVE_OUT = "leave out --categories"
+MIXED = "columns of counts and a column of labels do not go together; leave one out"
+
 FIT_AGAIN = "; leave it out, or fit again with it"
 
 Poll = model_of(Categories("y"))
@@ -52,52 +56,24 @@ def test_the_coding_is_said():
 
 
 REFUSED = {
-    "one": (["a", "a"], {}, "column 'y' has only the category 'a', at least two are needed" + ALL_CATEGORIES),
-    "one column": (
-        {"a": [1]},
-        {"columns": ["a"]},
-        "the table has only the category 'a', at least two are needed; give all with --categories",
-    ),
-    "outside": (
-        ["a", "x", "b"],
-        {"categories": "a,b"},
-        "column 'y', row 2: category 'x' is not among the 2 given; add it to --categories",
-    ),
-    "column outside": (
-        {"a": [1], "x": [1]},
-        {"categories": "a,b"},
-        "category 'x' is not among the 2 given; add it to --categories",
-    ),
+    "one": (["a", "a"], {}, "column 'y' has" + ONLY_A),
+    "one column": ({"a": [1]}, {"columns": ["a"]}, "the table has" + ONLY_A),
+    "outside": (["a", "x", "b"], {"categories": "a,b"}, "column 'y', row 2: category 'x' is not among" + THE_2),
+    "column outside": ({"a": [1], "x": [1]}, {"categories": "a,b"}, "category 'x' is not among" + THE_2),
     "no list": (["a", "b"], {"categories": 3}, "categories must be a list of names, got 3"),
     "missing": (["a", ""], {}, "column 'y': 1 missing value (row 2); use --missing drop"),
     "dates": (pd.Series(pd.to_datetime(["2020-01-01"])), {}, "column 'y' holds dates"),
     "lists": ([["a"], "b"], {}, "column 'y', row 1: ['a'] is neither text nor a number"),
-    "mixture": (
-        {"a": [1]},
-        {"columns": "a", "count": "a"},
-        "columns of counts and a column of labels do not go together; leave one out",
-    ),
+    "mixture": ({"a": [1]}, {"columns": "a", "count": "a"}, MIXED),
     "hole": ({"a": [1, 2], "b": [np.nan, 3]}, {}, "column 'b': 1 missing value (row 1); use --missing drop"),
     "sum": ({"a": [2**53], "b": [2]}, {}, "the counts have a sum above 2**53"),
     "zeros": ({"a": [0], "b": [0]}, {}, "the counts add up to 0: there are no observations"),
     "no counts": ({"a": ["x", "y"], "n": [0, 0]}, {"count": "n"}, "column 'n' adds up to 0: there are no observations"),
-    "unclear": (
-        {"y": [1], "x": [2]},
-        {},
-        "column 'y' may be a category or not; say --columns y,x if it is, else --column or --count",
-    ),
-    "codes and counts": (
-        {"who": [1, 2], "count": [7, 8]},
-        {},
-        "column 'count' may be a category or not; say --columns who,count if it is, else --column or --count",
-    ),
+    "unclear": ({"y": [1], "x": [2]}, {}, "column 'y' may be a category or not; say --columns y,x" + OR_ELSE),
+    "codes": ({"n": [1], "count": [7]}, {}, "column 'count' may be a category or not; say --columns n,count" + OR_ELSE),
     "text and numbers": ({"a": ["x"], "b": [2]}, {}, "the table has columns 'a', 'b'; say which with --column"),
 }
-
-
-@by_name(("source", "options", "message"), REFUSED)
-def test_tables_that_are_refused(source, options, message):
-    assert str(refusal(Poll, source, **options)) == message
+test_tables_that_are_refused = refuses(Poll, REFUSED)
 
 
 def test_labels_with_counts(written):
@@ -142,19 +118,9 @@ NEW = {
     "label": (["a", "x"], {}, "column 'y', row 2: category 'x' is not among the 3 of the fit" + FIT_AGAIN),
     "column": ({"a": [1], "b": [1], "c": [1], "d": [1]}, {}, "category 'd' is not among the 3 of the fit" + FIT_AGAIN),
     "no column": ({"a": [1], "b": [1]}, {}, "the table has no column 'c', a category of the fit"),
-    "others": (
-        ["a"],
-        {"categories": ["a", "b"]},
-        "categories must be those of the fit, in their order; leave out --categories",
-    ),
+    "others": (["a"], {"categories": ["a", "b"]}, "categories must be those of the fit, in their order; " + LEAVE_OUT),
 }
-
-
-@by_name(("source", "options", "message"), NEW)
-def test_new_rows_that_are_refused(source, options, message):
-    with pytest.raises(InputError) as caught:
-        Categories("y").parse_new(read_table(source), LIKE, **options)
-    assert str(caught.value) == message
+test_new_rows_that_are_refused = refuses(Poll, NEW, new=True, like=LIKE)
 
 
 def test_rows_in_the_form_of_counts():

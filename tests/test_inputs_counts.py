@@ -9,7 +9,11 @@ from bayeszoo.data.inputs import Counts
 from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from tests.reading import by_name, model_of, refusal
+from tests.reading import model_of, refuses
+
+BOTH = " the exposure and the counts"
+
+TOO_MANY = " observations, at most 10000000 are read; give a part of them"
 
 Events = model_of(Counts("y"))
 
@@ -21,24 +25,12 @@ REFUSED = {
     "no exposure": ({"y": [1, 2], "t": [1, 0]}, {"exposure": "t"}, "column 't', row 2: 0 is not > 0"),
     "no time": ({"y": [1], "exposure": [np.nan]}, {}, "column 'exposure' has no values"),
     "same": ({"y": [1]}, {"exposure": "y", "column": "y"}, "column 'y' cannot hold both the outcomes and the exposure"),
-    "both": (
-        {"y": [1], "n": [1]},
-        {"exposure": "n", "count": "n"},
-        "column 'n' cannot hold both the exposure and the counts",
-    ),
+    "both": ({"y": [1], "n": [1]}, {"exposure": "n", "count": "n"}, "column 'n' cannot hold both" + BOTH),
     "never": ({"y": [1], "n": [0]}, {"count": "n"}, "column 'n' adds up to 0: there are no observations"),
-    "expanded": (
-        {"y": [1, 2], "n": [10**7, 1]},
-        {"count": "n"},
-        "column 'n' adds up to 10000001 observations, at most 10000000 are read; give a part of them",
-    ),
+    "expanded": ({"y": [1, 2], "n": [10**7, 1]}, {"count": "n"}, "column 'n' adds up to 10000001" + TOO_MANY),
     "sum of the expanded": ({"y": [2**52], "n": [3]}, {"count": "n"}, "column 'y' has a sum above 2**53"),
 }
-
-
-@by_name(("table", "options", "message"), REFUSED)
-def test_tables_that_are_refused(table, options, message):
-    assert str(refusal(Events, table, **options)) == message
+test_tables_that_are_refused = refuses(Events, REFUSED)
 
 
 def test_counts():

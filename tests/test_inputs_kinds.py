@@ -29,6 +29,10 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, refusal
 
+A_ROW_EACH = "; give it a row for each outcome"
+DROP = "; use --missing drop"
+NOTHING = ": there are no observations"
+
 ABC = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}
 TWO, X2 = np.array([0, 0, 1]), np.array([[1.0, 2.0], [7.0, 6.0]])
@@ -66,21 +70,12 @@ CASES = {
     "one feature": (Regression(), {"y": np.array([0.1]), "X": X2[:1, :1], "feature": np.array(["km/h"])}),
     "other names of features": (Regression("t", "Phi", "term"), {"t": np.array([0.1]), "Phi": X2[:1], "term": ABC[:2]}),
     "a feature called y": (Regression(), {"y": np.array([1.0, 4.0]), "X": X2, "feature": np.array(["y_2", "y"])}),
-    "features called as the arrays": (
-        Regression(),
-        {"y": np.array([1.0]), "X": X2[:1], "feature": np.array(["X", "feature"])},
-    ),
+    "features called as arrays": (Regression(), {"y": X2[:1, 0], "X": X2[:1], "feature": np.array(["X", "feature"])}),
     "chain": (Transitions(), CHAIN),
     "chain in other order": (Transitions(), {**CHAIN, "context": ABC[::-1], "symbol": ABC[::-1]}),
     "chain with more": (Transitions(), {**CHAIN, "next": np.array([1, 1, 1]), "previous": np.array([0, 0, 1])}),
-    "chain of order two": (
-        Transitions(),
-        {"next": np.array([2, 0]), "previous": np.array([0, 1]), "context": PAIRS, "symbol": ABC},
-    ),
-    "contexts of one word": (
-        Transitions(),
-        {"next": np.array([2, 1]), "previous": np.array([0, 1]), "context": np.array(["start", "x"]), "symbol": ABC},
-    ),
+    "order two": (Transitions(), {**CHAIN, "previous": np.array([0, 1, 1]), "context": PAIRS}),
+    "words": (Transitions(), {**CHAIN, "previous": np.array([0, 1, 1]), "context": np.array(["start", "x"])}),
     "series of symbols": (SymbolSeries(), {"y": np.array([1, 0, 2]), "sequence": TWO, "symbol": ABC}),
     "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
     "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
@@ -106,7 +101,7 @@ def test_a_table_there_and_back(inputs, arrays):
 
 NEED_OPTIONS = {
     "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
-    "a feature called y", "chain in other order", "chain with more", "chain of order two", "contexts of one word",
+    "a feature called y", "chain in other order", "chain with more", "order two", "words",
     "other symbols",
 }  # fmt: skip
 
@@ -255,29 +250,17 @@ BROKEN = {
     "negative": (CATEGORIES, {"y": [-1], "category": ABC}, "column 'y', row 1: -1 is negative; counts must be >= 0"),
     "fraction": (CATEGORIES, {"y": [0.5], "category": ABC}, "column 'y', row 1: 0.5 is not a whole number"),
     "truth": (CATEGORIES, {"y": [True], "category": ABC}, "column 'y' holds true/false, not numbers"),
-    "hole": (
-        CATEGORIES,
-        {"y": [0, np.nan], "category": ABC},
-        "column 'y': 1 missing value (row 2); use --missing drop",
-    ),
+    "hole": (CATEGORIES, {"y": [0, np.nan], "category": ABC}, "column 'y': 1 missing value (row 2)" + DROP),
     "repeated": (CATEGORIES, {"y": [0], "category": ["a", "b", "a"]}, "category: label 'a' appears twice"),
     "one": (CATEGORIES, {"y": [0], "category": ["a"]}, "category holds 1 labels, at least 2 expected"),
     "numbers": (CATEGORIES, {"y": [0], "category": [1, 2]}, "category must hold text labels"),
     "nothing": (CATEGORIES, {"y": [], "category": ABC}, "no data rows"),
     "NUL": (CATEGORIES, {"y": [0], "category": ["a", "a\0"]}, "a label ends in a NUL character; rename it"),
     "width": (CATEGORIES, {"counts": [[1, 2]], "category": ABC}, "counts has 2 columns, but there are 3 labels"),
-    "no width": (
-        CATEGORIES,
-        {"counts": [1, 2], "category": ABC},
-        "counts does not have two dimensions; give it a row for each outcome",
-    ),
+    "no width": (CATEGORIES, {"counts": [1, 2], "category": ABC}, "counts does not have two dimensions" + A_ROW_EACH),
     "no rows": (CATEGORIES, {"counts": np.zeros((0, 3)), "category": ABC}, "no data rows"),
     "part": (CATEGORIES, {"counts": [[1, 2, 0.5]], "category": ABC}, "column 'c', row 1: 0.5 is not a whole number"),
-    "zeros": (
-        CATEGORIES,
-        {"counts": [[0, 0, 0]], "category": ABC},
-        "the counts add up to 0: there are no observations",
-    ),
+    "zeros": (CATEGORIES, {"counts": [[0, 0, 0]], "category": ABC}, f"the counts add up to 0{NOTHING}"),
     "infinite": (Matrix(), {"Y": [[1, np.inf]], "column": ["a", "b"]}, "column 'b', row 1: inf is too large"),
     "columns": (Matrix(), {"Y": [[1, 2]], "column": ["a"]}, "Y has 2 columns, but there are 1 labels"),
     "ragged": (Matrix(), {"Y": [[1, 2], [1]], "column": ["a"]}, "Y is ragged: its rows have different lengths"),

@@ -11,7 +11,9 @@ from bayeszoo.data.inputs import Matrix, Real
 from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from tests.reading import by_name, model_of, plain, refusal
+from tests.reading import by_name, model_of, plain, refusal, refuses
+
+NO_ROW = "no row has a value in every column that is used"
 
 Vectors = model_of(Matrix("Y"))
 
@@ -57,19 +59,11 @@ REFUSED = {
     "comma": ({"a": ["1"], "b": ["1,5"]}, {}, "column 'b', row 1: '1,5' is not a number; use --decimal ','"),
     "chosen text": ({"a": [1], "b": ["x"]}, {"columns": "b"}, "column 'b', row 1: 'x' is not a number"),
     "large": ({"a": [1], "b": [1e300]}, {}, "column 'b', row 1: 1e+300 is too large to square; rescale the column"),
-    "complementary": (
-        {"a": [1, None], "b": [None, 1]},
-        {"missing": "drop"},
-        "no row has a value in every column that is used",
-    ),
+    "complementary": ({"a": [1, None], "b": [None, 1]}, {"missing": "drop"}, NO_ROW),
     "option": ({"a": [1]}, {"column": "a"}, "unknown option 'column'; accepted are columns"),
     "no rows": (np.zeros((0, 2)), {}, "no data rows"),
 }
-
-
-@by_name(("table", "options", "message"), REFUSED)
-def test_tables_that_are_refused(table, options, message):
-    assert str(refusal(Vectors, table, **options)) == message
+test_tables_that_are_refused = refuses(Vectors, REFUSED)
 
 
 LIKE = {"Y": np.zeros((1, 2)), "column": np.array(["a", "b"])}

@@ -18,7 +18,13 @@ from bayeszoo.data.inputs import Matrix, Regression
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from tests.reading import by_name, model_of, plain, refusal, typed
+from tests.reading import by_name, model_of, plain, refusal, refuses, typed
+
+USE_A_B = " of the fit; use --features a,b"
+
+BOTH = " the outcome and a feature; leave it out of --features, or say which is the outcome with --target"
+RENAME = ", and so is the outcome called; rename it"
+NO_ROW = "no row has a value in every column that is used"
 
 A_ROW_EACH = "; give it a row for each outcome"
 BESIDE = "; give a table with columns beside it"
@@ -92,12 +98,7 @@ REFUSED = {
     ),
     "unknown target": (COLUMNS, {"target": "z"}, "the table has no column 'z'; its columns are 'a', 'y', 'b'"),
     "unknown feature": (COLUMNS, {"features": "a,z"}, "the table has no column 'z'; its columns are 'a', 'y', 'b'"),
-    "both": (
-        COLUMNS,
-        {"features": "a,y"},
-        "column 'y' is both the outcome and a feature; leave it out of --features, or say which is the outcome "
-        "with --target",
-    ),
+    "both": (COLUMNS, {"features": "a,y"}, "column 'y' is both" + BOTH),
     "other option": (COLUMNS, {"columns": "a"}, "unknown option 'columns'; accepted are features, target"),
     "no feature": ({"y": [1, 2]}, {}, "there is no feature: column 'y' is the only one" + BESIDE),
     "text": ({**A_AND_B, "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + "a"),
@@ -109,20 +110,12 @@ REFUSED = {
     "large": ({**A_AND_B, "b": [1, 1e300]}, {}, "column 'b', row 2: 1e+300 is too large to square; rescale the column"),
     "missing": ({**A_AND_B, "b": [np.nan, 1]}, {}, "column 'b': 1 missing value (row 1); use --missing drop"),
     "all missing": ({**A_AND_B, "b": [None, None]}, {}, "column 'b' has no values"),
-    "complementary": (
-        {"y": [1, None], "a": [None, 1]},
-        {"missing": "drop"},
-        "no row has a value in every column that is used",
-    ),
+    "complementary": ({"y": [1, None], "a": [None, 1]}, {"missing": "drop"}, NO_ROW),
     "no rows": ({"y": [], "a": []}, {}, "no data rows"),
     "sparse": ({"y": [1, 2], "a": scipy.sparse.csr_array(np.eye(2))}, {}, "column 'a' is a sparse matrix" + ITS_ARRAY),
     "three dimensions": (np.zeros((2, 2, 2)), {}, "column 'y' has shape (2, 2, 2), one dimension expected"),
 }
-
-
-@by_name(("table", "options", "message"), REFUSED)
-def test_tables_that_are_refused(table, options, message):
-    assert str(refusal(Line, table, **options)) == message
+test_tables_that_are_refused = refuses(Line, REFUSED)
 
 
 # Rows to be predicted
@@ -155,11 +148,7 @@ def test_new_rows_have_the_features_of_the_fit_in_its_order(fitted):
 NEW_REFUSED = {
     "lacking": ({"a": [1]}, {}, "there is no column 'b', which the fit has"),
     "lacking from the option": ({"a": [1], "b": [2]}, {"features": "a"}, "there is no column 'b', which the fit has"),
-    "more in the option": (
-        {"a": [1], "b": [2], "z": [0]},
-        {"features": "b,a,z"},
-        "column 'z' is not among the 2 of the fit; use --features a,b",
-    ),
+    "more": ({"a": [1], "b": [2], "z": [0]}, {"features": "b,a,z"}, "column 'z' is not among the 2" + USE_A_B),
     "target a feature": (
         {"a": [1], "b": [2]},
         {"target": "a"},
@@ -171,13 +160,7 @@ NEW_REFUSED = {
     "empty outcome": ({"a": [0, 1], "b": [2, 1], "y": [None, None]}, {}, "column 'y' has no values"),
     "width": ([1, 2], {}, "there is no column 'a', which the fit has"),
 }
-
-
-@by_name(("table", "options", "message"), NEW_REFUSED)
-def test_new_rows_that_are_refused(fitted, table, options, message):
-    with pytest.raises(InputError) as caught:
-        new(table, fitted, **options)
-    assert str(caught.value) == message
+test_new_rows_that_are_refused = refuses(Line, NEW_REFUSED, new=True, like=read(Line, FIT))
 
 
 def test_new_rows_have_the_outcome_under_the_name_of_the_fit_or_of_the_model():
@@ -305,24 +288,12 @@ APART = {
     "no columns in a frame": ((pd.DataFrame(index=range(3)), [1, 2, 4]), "X has no columns"),
     "no rows": ((np.zeros((0, 2)), []), "no data rows"),
     "no outcome": ({"X": X2}, "the table has columns 'x1', 'x2' and none called 'y'; say which with --target"),
-    "no outcome but labels": (
-        {"X": X2, "feature": ["a", "b"]},
-        "the table has columns 'a', 'b' and none called 'y'; say which with --target",
-    ),
+    "labels": ({"X": X2, "feature": ["a", "b"]}, "the table has columns 'a', 'b' and none called 'y'" + WHICH_TARGET),
     "None": ((X2, None), "column 'y' is a NoneType; a sequence of values was expected"),
-    "names": (
-        (pd.DataFrame(X2, columns=["a", "y"]), [1, 2, 4]),
-        "X has a column 'y', and so is the outcome called; rename it",
-    ),
-    "text": (
-        (np.array([["1", "u"]]), [1]),
-        "column 'x2', row 1: 'u' is not a number; choose columns of numbers: --features x1",
-    ),
+    "names": ((pd.DataFrame(X2, columns=["a", "y"]), [1, 2, 4]), "X has a column 'y'" + RENAME),
+    "text": ((np.array([["1", "u"]]), [1]), "column 'x2', row 1: 'u' is not a number" + CHOOSE + "x1"),
     "masked outcome": ((X2, np.ma.array([1, 2, 4], mask=[0, 0, 1])), "column 'y': 1 missing value (row 3)" + DROP),
-    "another key": (
-        {"X": X2, "y": [1, 2, 4], "weights": [1, 1, 1]},
-        "column 'X' has shape (3, 2), one dimension expected",
-    ),
+    "weights": ({"X": X2, "y": [1, 2, 4], "weights": [1, 1, 1]}, "column 'X' has shape (3, 2), one dimension expected"),
 }
 
 

@@ -16,39 +16,29 @@ def notes(table, **options):
     return read(Line, table, **options).notes
 
 
+OPPOSITE = "opposite: only the difference of their coefficients is identified by the data"
+UNTOLD = ": its coefficient is not told apart from an intercept"
 SUM = "only the sum of their coefficients is identified by the data"
 NOISE = [0.3, -1.2, 2.5, 0.1, 4.0, -3.3, 0.9, 1.1]
 OTHER = [1.0, 0.0, 2.0, 7.0, -1.0, 3.0, 2.0, 5.0]
 MINUS = [-x for x in NOISE]
 Y8 = [1.0, 2.0, 4.0, 3.0, 9.0, 1.0, 0.0, 2.0]
 NOTED = {
-    "constant": (
-        {"x1": NOISE, "x2": [3] * 8},
-        ["column 'x2' is constant (3): its coefficient is not told apart from an intercept"],
-    ),
+    "constant": ({"x1": NOISE, "x2": [3] * 8}, ["column 'x2' is constant (3)" + UNTOLD]),
     "two constants": (
         {"x1": [0.1] * 8, "x2": [0.1] * 8},  # not told to be identical, too
-        [
-            "column 'x1' is constant (0.1): its coefficient is not told apart from an intercept",
-            "column 'x2' is constant (0.1): its coefficient is not told apart from an intercept",
-        ],
+        [f"column '{name}' is constant (0.1){UNTOLD}" for name in ("x1", "x2")],
     ),
     "identical": ({"x1": NOISE, "x2": OTHER, "x3": NOISE}, [f"columns 'x1' and 'x3' are identical: {SUM}"]),
-    "identical but for signs of zeros": (
-        {"x1": [0.0, *OTHER[1:]], "x2": [-0.0, *OTHER[1:]]},
-        [f"columns 'x1' and 'x2' are identical: {SUM}"],
-    ),
-    "opposite": (
-        {"x1": NOISE, "x2": MINUS},
-        ["columns 'x1' and 'x2' are opposite: only the difference of their coefficients is identified by the data"],
-    ),
-    "opposite with zeros first": (
-        {"x1": [0.0, 0.0, *NOISE[2:]], "x2": [0.0, -0.0, *MINUS[2:]]},
-        ["columns 'x1' and 'x2' are opposite: only the difference of their coefficients is identified by the data"],
+    "zeros": ({"x1": [0.0, *OTHER[1:]], "x2": [-0.0, *OTHER[1:]]}, [f"columns 'x1' and 'x2' are identical: {SUM}"]),
+    "opposite": ({"x1": NOISE, "x2": MINUS}, ["columns 'x1' and 'x2' are " + OPPOSITE]),
+    "zeros first": (
+        {"x1": [0, 0, *NOISE[2:]], "x2": [0.0, -0.0, *MINUS[2:]]},
+        ["columns 'x1' and 'x2' are " + OPPOSITE],
     ),
     "seven": (
-        {f"x{i}": NOISE for i in range(1, 8)},
-        [f"columns 'x1', 'x2', 'x3', 'x4', 'x5' and 2 more are identical: {SUM}"],
+        {f"x{i}": NOISE for i in range(7)},
+        [f"columns 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more are identical: {SUM}"],
     ),
     "mixed": (
         {"x1": NOISE, "x2": MINUS, "x3": NOISE},
@@ -76,50 +66,36 @@ def test_columns_that_differ_late_or_agree_early_are_told_apart():
     x = rng.normal(size=1000)
     late = x.copy()
     late[-1] += 1
-    table = {
-        "y": rng.normal(size=1000),
-        "x1": x,
-        "x2": late,
-        "x3": x,
-        "x4": -late,
-        "x5": np.where(np.arange(1000) < 64, x, 0),
-    }
-    assert notes(table) == (
+    early = np.where(np.arange(1000) < 64, x, 0)
+    assert notes({"y": rng.normal(size=1000), "x1": x, "x2": late, "x3": x, "x4": -late, "x5": early}) == (
         f"columns 'x1' and 'x3' are identical: {SUM}",
-        "columns 'x2' and 'x4' are opposite: only the difference of their coefficients is identified by the data",
+        "columns 'x2' and 'x4' are " + OPPOSITE,
     )
 
 
 def test_constant_outcome():
-    assert notes({"y": [5, 5.0, 5], "a": [1, 2, 4]}) == (
-        "column 'y' is constant (5): an intercept alone fits it without error",
-    )
-    table = {"speed": [0.5] * 3, "a": [1, 2, 4]}
-    assert notes(table, target="speed") == (
-        "column 'speed' is constant (0.5): an intercept alone fits it without error",
-    )
+    for name, value in (("y", 5), ("speed", 0.5)):
+        note = f"column '{name}' is constant ({value}): an intercept alone fits it without error"
+        assert notes({name: [value] * 3, "a": [1, 2, 4]}, target=name) == (note,)
 
 
 def test_more_features_than_rows():
     rng = np.random.default_rng(0)
-    rest = "; the prior does the rest"
-    assert notes((rng.normal(size=(5, 7)), np.arange(5))) == (
-        f"7 features, 5 rows: the data do not identify all coefficients{rest}",
-    )
-    assert notes((rng.normal(size=(5, 5)), np.arange(5))) == (
-        f"5 features, 5 rows: the data do not identify all coefficients and an intercept{rest}",
-    )
+    for shape, sizes, what in (
+        ((5, 7), "7 features, 5 rows", "coefficients"),
+        ((5, 5), "5 features, 5 rows", "coefficients and an intercept"),
+        ((1, 2), "2 features, 1 row", "coefficients"),
+        ((1, 1), "1 feature, 1 row", "coefficients and an intercept"),
+    ):
+        (note,) = notes((rng.normal(size=shape), 3 + np.arange(shape[0])))
+        assert note == f"{sizes}: the data do not identify all {what}; the prior does the rest"
     assert notes((rng.normal(size=(5, 4)), np.arange(5))) == ()
-    assert notes(([[1, 1]], [3])) == (f"2 features, 1 row: the data do not identify all coefficients{rest}",)
-    assert notes(([[1]], [3])) == (
-        f"1 feature, 1 row: the data do not identify all coefficients and an intercept{rest}",
-    )
 
 
 def test_notes_are_of_the_rows_that_are_kept():
     assert notes({"y": [1, 2, None, 5], "a": [3, 3, 4, 3]}, missing="drop") == (
         "1 row with missing values dropped (row 3)",
-        "column 'a' is constant (3): its coefficient is not told apart from an intercept",
+        "column 'a' is constant (3)" + UNTOLD,
     )
 
 
@@ -129,10 +105,7 @@ def test_at_most_five_notes_of_a_kind():
     constants = {f"c{i}": np.full(30, i) for i in range(7)}
     found = notes({"y": y, **constants})
     assert len(found) == 6
-    assert found[4:] == (
-        "column 'c4' is constant (4): its coefficient is not told apart from an intercept",
-        "7 constant columns in all",
-    )
+    assert found[4:] == ("column 'c4' is constant (4)" + UNTOLD, "7 constant columns in all")
     assert len(notes({"y": y, **{f"c{i}": np.full(30, i) for i in range(5)}})) == 5
     pairs = {f"x{i}": column for i, column in enumerate(np.repeat(rng.normal(size=(6, 30)), 2, axis=0))}
     found = notes({"y": y, **pairs})
@@ -163,7 +136,7 @@ def test_canonical_arrays_are_noted_as_tables_are():
     found = read(Line, {"y": [2, 2, 2, 2], "X": X, "feature": ["a", "b", "c"]})
     assert found.notes == (
         "column 'y' is constant (2): an intercept alone fits it without error",
-        "column 'b' is constant (3): its coefficient is not told apart from an intercept",
+        "column 'b' is constant (3)" + UNTOLD,
         f"columns 'a' and 'c' are identical: {SUM}",
     )
     holes = {"y": [2, 1, 3, 0], "X": [[1], [None], [3], [5]], "feature": ["a"]}

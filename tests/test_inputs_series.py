@@ -18,6 +18,9 @@ from bayeszoo.errors import InputError
 from bayeszoo.model.chunks import first_chunk, read_chunks
 from tests.reading import by_name, model_of, plain, refusal
 
+NAME_IT = "; name its sequence, or take it out of the table"
+TOGETHER = "; put the rows of each sequence together, in their order"
+
 ABC = np.array(["a", "b", "c"])
 NAN = np.nan
 
@@ -97,15 +100,8 @@ IDS = {
         "column 'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5); "
         "put the rows of each sequence together, in their order",
     ),
-    "back later": (
-        [1, 2, 2, 3, 2],
-        "column 'id', row 5: 2 names a sequence that ended in row 3; "
-        "put the rows of each sequence together, in their order",
-    ),
-    "missing": (
-        ["a", "a", None, "b", "b"],
-        "column 'id': missing in row 3; name its sequence, or take it out of the table",
-    ),
+    "back later": ([1, 2, 2, 3, 2], "column 'id', row 5: 2 names a sequence that ended in row 3" + TOGETHER),
+    "missing": (["a", "a", None, "b", "b"], "column 'id': missing in row 3" + NAME_IT),
     "the observations": (None, "column 'y' cannot hold both the outcomes and their sequences"),
 }
 
@@ -262,12 +258,7 @@ def test_words_for_missing_are_symbols():
 
 WRONG = {
     "one symbol": (SYMBOLS, ["a", "a"], {}, "column 'y' has only the symbol 'a', at least two are needed"),
-    "one symbol and a hole": (
-        SYMBOLS,
-        ["a", None],
-        {"missing": "mask"},
-        "column 'y' has only the symbol 'a', at least two are needed; give all with --symbols",
-    ),
+    "with a hole": (SYMBOLS, ["a", None], {"missing": "mask"}, "column 'y' has only the symbol 'a'"),
     "outside": (SYMBOLS, [1, 2, 7], {"symbols": [1, 2]}, "column 'y', row 3: symbol 7 is not among the 2 given"),
     "option": (REAL, [1, 2], {"symbols": "1"}, "unknown option 'symbols'; accepted are column, sequence"),
     "sum": (COUNTS, [2**53, 1, None], {"missing": "mask"}, "column 'y' has a sum above 2**53"),

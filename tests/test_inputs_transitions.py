@@ -12,9 +12,14 @@ from bayeszoo.data.inputs import Transitions
 from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from tests.reading import by_name, model_of, plain, refusal
+from tests.reading import by_name, model_of, plain, refuses
 
-ADD_SYMBOL = "; add it to --symbols"
+OUTSIDE = " is not among the 2 given; add it to --symbols"
+FOUR = ("from", "to", "source", "target")
+JOINS = ", which joins the symbols of a context; write it without, or use --order 1"
+NOT_BOTH = " cannot hold both the outcomes and their sequences"
+WITH = "; say which with --source, --target"
+
 ALL_SYMBOLS = "; give all with --symbols"
 TWO_SYMBOLS = "; a sequence of more than 1 symbols is needed"
 WHICH_COLUMNS = "; say which columns these are"
@@ -157,12 +162,8 @@ def test_when_contexts_are_of_their_own():
 
 MIXED = "a column of symbols and a table of transitions do not mix; leave out column"
 REFUSED = {
-    "outside": (list("abx"), {"symbols": "a,b"}, "column 'y', row 3: symbol 'x' is not among the 2 given" + ADD_SYMBOL),
-    "source outside": (
-        {"from": ["x"], "to": ["a"]},
-        {"symbols": "a,b"},
-        "column 'from', row 1: symbol 'x' is not among the 2 given; add it to --symbols",
-    ),
+    "outside": (list("abx"), {"symbols": "a,b"}, "column 'y', row 3: symbol 'x'" + OUTSIDE),
+    "source outside": ({"from": ["x"], "to": ["a"]}, {"symbols": "a,b"}, "column 'from', row 1: symbol 'x'" + OUTSIDE),
     "one symbol": (["a"], {"symbols": "a,b"}, "column 'y' holds no transition" + TWO_SYMBOLS),
     "short": (list("ab"), {"order": 2}, "column 'y' holds no transition; a sequence of more than 2 symbols is needed"),
     "all short": ([["a"], ["b"]], {}, "column 'symbol' holds no transition" + TWO_SYMBOLS),
@@ -173,33 +174,17 @@ REFUSED = {
         "column 'sequence': missing in row 2; name its sequence, or take it out of the table",
     ),
     "no order": (list("ab"), {"order": 0}, "order must be a whole number >= 1, got '0'"),
-    "spaces": (
-        ["New York", "x", "y"],
-        {"order": 2},
-        "symbol 'New York' has a space, which joins the symbols of a context; write it without, or use --order 1",
-    ),
+    "spaces": (["New York", "x", "y"], {"order": 2}, "symbol 'New York' has a space" + JOINS),
     "half": ({"a": ["x"], "b": ["y"]}, {"source": "a"}, "source and target go together"),
     "mixture": ({"a": ["x"], "b": ["y"]}, {"source": "a", "target": "b", "column": "a"}, MIXED),
     "counted symbols": ({"a": ["x"], "n": [1]}, {"column": "a", "count": "n"}, MIXED),
     "counts of what": ({"a": ["x"], "n": [1]}, {"count": "n"}, "count goes with source and target" + WHICH_COLUMNS),
     "twice": ({"a": ["x"]}, {"source": "a", "target": "a"}, "source, target and count must be different columns"),
-    "which": (
-        {name: ["x"] for name in ("from", "to", "source", "target")},
-        {},
-        "the table has columns from, to, source and target; say which with --source, --target",
-    ),
-    "same": (
-        {"sequence": ["x"], "b": ["y"]},
-        {"column": "b", "sequence": "b"},
-        "column 'b' cannot hold both the outcomes and their sequences",
-    ),
+    "which": ({name: ["x"] for name in FOUR}, {}, "the table has columns from, to, source and target" + WITH),
+    "same": ({"sequence": ["x"], "b": ["y"]}, {"column": "b", "sequence": "b"}, "column 'b'" + NOT_BOTH),
     "nested": ([[["a"], "b"]], {}, "column 'symbol', row 1: ['a'] is neither text nor a number"),
 }
-
-
-@by_name(("source", "options", "message"), REFUSED)
-def test_tables_that_are_refused(source, options, message):
-    assert str(refusal(Chain, source, **options)) == message
+test_tables_that_are_refused = refuses(Chain, REFUSED)
 
 
 def test_a_column_of_sequences_is_not_ignored_unless_it_is_the_symbols():

@@ -25,6 +25,7 @@ MEASURED = [
     NormalInverseWishart((0.5, -1.0, 0.25), 0.3, 4.5, ((2.0, 0.3, 0.1), (0.3, 1.0, 0.0), (0.1, 0.0, 3.0))),
 ]
 LABELS = np.array(["a", "b", "c"])
+CHAIN = {"next": np.array([1, 2]), "previous": np.array([0, 1]), "context": LABELS, "symbol": LABELS}
 
 
 @pytest.fixture(autouse=True)
@@ -217,10 +218,7 @@ AWKWARD = {
     "a trillion events": (GammaPoisson, {"y": [10**12], "exposure": [1e-3]}),
     "one category seen, weakly": (DirichletMultinomial(1e-3), {"y": np.array([0, 0]), "category": LABELS}),
     "a trillion of one category": (DirichletMultinomial, {"counts": np.array([[10**12, 1, 0]]), "category": LABELS}),
-    "a context nothing follows": (
-        MarkovChain,
-        {"next": np.array([1, 2]), "previous": np.array([0, 1]), "context": LABELS, "symbol": LABELS},
-    ),
+    "a context nothing follows": (MarkovChain, CHAIN),
 }
 
 

@@ -217,10 +217,7 @@ SOURCES = {
     "same name twice": ({1: [0], "1": [1]}, "column name '1' appears twice (columns 1 and 2)"),
     "number": (1, "column 'y' is a int; a sequence of values was expected"),
     "text": ({"y": "01"}, "column 'y' is a str; a sequence of values was expected"),
-    "pandas duplicates": (
-        pd.DataFrame([[1, 2]], columns=["a", "a"]),
-        "column name 'a' appears twice (columns 1 and 2)",
-    ),
+    "duplicates": (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column name 'a' appears twice (columns 1 and 2)"),
 }
 
 
