@@ -20,7 +20,6 @@ Y = np.array([1.3, -0.2, 4.1, 2.2, 0.7, 1.9])
 ROWS = np.array([[1.0, 2.0, 0.3], [2.5, 1.0, -0.2], [0.5, 2.2, 0.1], [1.7, 0.4, 1.1], [3.0, 1.5, 0.2]])
 PSI = ((2.0, 0.3, -0.1), (0.3, 1.5, 0.2), (-0.1, 0.2, 0.8))
 WISHART = NormalInverseWishart((0.5, 1.0, 0.0), 0.7, 4.5, PSI)
-COLUMNS = np.array(["a", "b", "c"])
 SYMBOLS = np.array(["a", "b", "c"])
 
 
@@ -66,7 +65,7 @@ def test_normal_inverse_wishart_is_a_matrix_t(rows):
     expected = stats.matrix_t(
         mean=np.tile(WISHART.mu0, (rows, 1)), row_spread=spread, col_spread=np.array(PSI), df=WISHART.nu0 - 2
     ).logpdf(ROWS[:rows])
-    data = {"Y": ROWS[:rows], "column": COLUMNS}
+    data = {"Y": ROWS[:rows], "column": SYMBOLS}
     assert evidence(WISHART, data) == pytest.approx(expected, rel=1e-11)
 
 
@@ -117,7 +116,7 @@ def test_sequences_are_not_glued():
 
 
 def test_maximum_likelihood_is_numpys():
-    data = {"Y": ROWS, "column": COLUMNS}
+    data = {"Y": ROWS, "column": SYMBOLS}
     found = WISHART.mle(WISHART.statistics(data))
     assert found["mu"] == pytest.approx(ROWS.mean(axis=0), rel=1e-13)
     assert found["Sigma"] == pytest.approx(np.cov(ROWS.T, bias=True), rel=1e-12)
@@ -170,7 +169,7 @@ def test_weak_priors_are_proper_whatever_the_data(y):
     sd = math.sqrt(2) if len(y) == 2 else 1
     weak = GaussianMean.weak({"y": np.array(y, dtype=float)})
     assert (weak.m0, weak.s0, weak.sigma) == pytest.approx((np.mean(y), 10 * sd, sd))
-    both = NormalInverseWishart.weak({"Y": np.array([y, y], dtype=float).T, "column": COLUMNS[:2]})
+    both = NormalInverseWishart.weak({"Y": np.array([y, y], dtype=float).T, "column": SYMBOLS[:2]})
     assert np.array(both.Psi0) == pytest.approx(sd**2 * np.eye(2))
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
@@ -115,17 +114,6 @@ def test_a_matrix_that_is_not_positive_definite_has_no_density(mode):
     psi = prior(2)[1]
     value = GaussianTerms()(np.stack([psi, -psi, psi]), np.ones((3, 2, 2)), np.ones(1))[0].eval(mode=mode)
     assert np.isnan(value[1])
-
-
-def test_the_batch_is_matrix_by_matrix():
-    transform, value = Cholesky(3), np.random.default_rng(0).normal(size=(4, 6))
-    whole = transform.backward(pt.as_tensor(value)).eval(mode="FAST_COMPILE")
-    assert whole.shape == (4, 3, 3)
-    for k in range(4):
-        factor = np.zeros((3, 3))
-        factor[np.tril_indices(3)] = value[k]
-        factor[np.diag_indices(3)] = np.exp(np.diag(factor))
-        assert np.allclose(whole[k], factor @ factor.T, rtol=1e-13)
 
 
 # Seeded bugs: the density is then not SciPy's, or the gradient not that of differences.

@@ -35,9 +35,9 @@ def assert_same(first, second, tolerance=1e-12):
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 3), (40, 3), (5, 12), (200_000, 2)])
 def test_the_factor_is_one_of_the_scatter(n, k):
     columns, outcome = rows(n, k)
-    found = moments(columns, outcome)
-    assert len(found.root) <= k + 1
-    assert np.allclose(found.root.T @ found.root, scatter(columns, outcome), rtol=1e-11, atol=1e-9)
+    root = moments(columns, outcome).root
+    assert len(root) <= k + 1
+    assert np.allclose(root.T @ root, scatter(columns, outcome), rtol=1e-11, atol=1e-9)
 
 
 @pytest.mark.parametrize("at", [0, 1, 7, 39, 40])
@@ -50,8 +50,10 @@ def test_parts_pool_to_the_whole(at):
 
 @pytest.mark.parametrize(("n", "k"), [(40, 3), (6, 3), (12, 30)])
 @pytest.mark.parametrize("removed", [1, 4])
-def test_rows_taken_away_leave_the_others(n, k, removed):
+@pytest.mark.parametrize("range_of_units", [1.0, 1e12])
+def test_rows_taken_away_leave_the_others(n, k, removed, range_of_units):
     columns, outcome = rows(n, k, offset=100.0)
+    columns = columns * np.geomspace(1 / range_of_units, range_of_units, k)
     left = moments(columns, outcome) - moments(columns[:removed], outcome[:removed])
     assert_same(left, moments(columns[removed:], outcome[removed:]), 1e-9)
 
@@ -63,13 +65,6 @@ def test_all_rows_taken_away_leave_nothing():
     assert nothing.n == 0
     assert len(nothing.root) == 0
     assert_same(nothing + whole, whole)
-
-
-def test_columns_of_very_different_size_are_taken_away():
-    columns, outcome = rows(30, 3)
-    columns = columns * [1e-12, 1.0, 1e12]
-    left = moments(columns, outcome) - moments(columns[:3], outcome[:3])
-    assert_same(left, moments(columns[3:], outcome[3:]), 1e-9)
 
 
 def test_designs_in_other_units_do_not_add_up():
@@ -112,18 +107,20 @@ def test_the_solution_is_that_of_dense_linear_algebra(n, k):
     rng = np.random.default_rng(2)
     design, outcome = rows(n, k)
     mean, root = rng.standard_normal(k), 0.2 * np.tril(rng.standard_normal((k, k))) + 2 * np.eye(k)
-    found, (centre, covariance, evidence) = solve(design, outcome, mean, root), dense(design, outcome, mean, root)
-    assert np.allclose(found.mean, centre, rtol=1e-8, atol=1e-8)
-    assert np.allclose(found.factor @ found.factor.T, covariance, rtol=1e-8, atol=1e-10)
-    assert np.allclose(found.inverse @ found.factor, np.eye(k), atol=1e-8)
+    solution, (centre, covariance, evidence) = solve(design, outcome, mean, root), dense(design, outcome, mean, root)
+    assert np.allclose(solution.mean, centre, rtol=1e-8, atol=1e-8)
+    assert np.allclose(solution.factor @ solution.factor.T, covariance, rtol=1e-8, atol=1e-10)
+    assert np.allclose(solution.inverse @ solution.factor, np.eye(k), atol=1e-8)
     theta = rng.standard_normal(k)
-    assert np.isclose(found.distance(theta), (theta - centre) @ np.linalg.solve(covariance, theta - centre), rtol=1e-7)
-    assert np.isclose(found.log_det_factor, np.linalg.slogdet(covariance)[1] / 2, rtol=1e-9)
-    assert np.isclose(found.squared_error, np.sum((outcome - design @ centre) ** 2), rtol=1e-7)
-    assert np.isclose(-n / 2 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2, evidence, rtol=1e-10)
-    assert np.isclose(np.sum(found.gains), np.trace(design @ covariance @ design.T), rtol=1e-9)
-    assert np.allclose(found.shares, 1 - np.diag(covariance) / np.diag(root @ root.T), atol=1e-9)
-    assert np.allclose(found.spread(design), np.diag(design @ covariance @ design.T), rtol=1e-8)
+    assert np.isclose(
+        solution.distance(theta), (theta - centre) @ np.linalg.solve(covariance, theta - centre), rtol=1e-7
+    )
+    assert np.isclose(solution.log_det_factor, np.linalg.slogdet(covariance)[1] / 2, rtol=1e-9)
+    assert np.isclose(solution.squared_error, np.sum((outcome - design @ centre) ** 2), rtol=1e-7)
+    assert np.isclose(-n / 2 * np.log(2 * np.pi) - (solution.misfit + solution.log_det) / 2, evidence, rtol=1e-10)
+    assert np.isclose(np.sum(solution.gains), np.trace(design @ covariance @ design.T), rtol=1e-9)
+    assert np.allclose(solution.shares, 1 - np.diag(covariance) / np.diag(root @ root.T), atol=1e-9)
+    assert np.allclose(solution.spread(design), np.diag(design @ covariance @ design.T), rtol=1e-8)
 
 
 def evidence_in_many_digits(design, outcome, tau):
@@ -143,11 +140,11 @@ def test_the_evidence_of_nearly_equal_columns_is_right_or_said_not_to_be(gap, ta
     first = rng.standard_normal(8)
     design = np.column_stack([first, first + gap * rng.standard_normal(8), rng.standard_normal(8)])
     outcome = rng.standard_normal(8)
-    found = solve(design, outcome, np.zeros(3), tau * np.eye(3))
-    value = -4 * np.log(2 * np.pi) - (found.misfit + found.log_det) / 2
+    solution = solve(design, outcome, np.zeros(3), tau * np.eye(3))
+    value = -4 * np.log(2 * np.pi) - (solution.misfit + solution.log_det) / 2
     error = abs(value - evidence_in_many_digits(design, outcome, tau))
-    assert error <= 1e-9 + 10 * found.rounding
-    assert found.rounding < 1e-6 or gap * tau > 1e-7
+    assert error <= 1e-9 + 10 * solution.rounding
+    assert solution.rounding < 1e-6 or gap * tau > 1e-7
 
 
 def test_least_squares_and_rank():

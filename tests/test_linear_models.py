@@ -1,4 +1,4 @@
-"""Ridge and linear regression against scikit-learn, SciPy and many digits; their terms, priors and messages."""
+"""Linear models against scikit-learn, SciPy and null spaces: their terms, priors, messages, and what is identified."""
 
 from dataclasses import replace
 
@@ -9,7 +9,8 @@ from sklearn.linear_model import LinearRegression as SklearnRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 
 import bayeszoo as bz
-from bayeszoo.families.linear.model import INTERCEPT
+from bayeszoo.families.linear.identified import identify
+from bayeszoo.families.linear.model import INTERCEPT, identified
 from tests.quick import quick_first
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
@@ -32,63 +33,54 @@ def small(n=30, d=3, seed=0, offset=0.0):
 
 def test_the_mode_of_ridge_is_scikit_learns():
     model = RIDGE.weak(DIABETES)
-    found = model.map(model.statistics(DIABETES))["w"]
-    reference = SklearnRidge(alpha=(model.sigma / model.tau) ** 2, solver="svd").fit(
-        standardized(DIABETES), DIABETES["y"]
-    )
-    assert np.allclose(found[1:] * model.scale, reference.coef_, rtol=1e-10)
-    assert np.isclose(found[0], reference.intercept_, rtol=1e-12)
+    w = model.map(model.statistics(DIABETES))["w"]
+    peer = SklearnRidge(alpha=(model.sigma / model.tau) ** 2, solver="svd")
+    peer.fit(standardized(DIABETES), DIABETES["y"])
+    assert np.allclose(w[1:] * model.scale, peer.coef_, rtol=1e-10)
+    assert np.isclose(w[0], peer.intercept_, rtol=1e-12)
 
 
-def test_least_squares_are_scikit_learns():
-    for family in LINEAR:
-        model = family.weak(DIABETES)
-        found = model.mle(model.statistics(DIABETES))["w"]
-        reference = SklearnRegression().fit(DIABETES["X"], DIABETES["y"])
-        assert np.allclose(found[1:], reference.coef_, rtol=1e-9)
-        assert np.isclose(found[0] - found[1:] @ model.center, reference.intercept_, rtol=1e-9)
+@pytest.mark.parametrize("family", LINEAR)
+def test_least_squares_are_scikit_learns(family):
+    model = family.weak(DIABETES)
+    w = model.mle(model.statistics(DIABETES))["w"]
+    peer = SklearnRegression().fit(DIABETES["X"], DIABETES["y"])
+    assert np.allclose(w[1:], peer.coef_, rtol=1e-9)
+    assert np.isclose(w[0] - w[1:] @ model.center, peer.intercept_, rtol=1e-9)
 
 
-def test_polynomials_are_scikit_learns():
+def test_polynomials_are_numpys():
     rng = np.random.default_rng(1)
     x = rng.uniform(2, 4, 40)
     data = bz.read(RIDGE, {"x": x, "y": np.sin(3 * x) + rng.normal(0, 0.1, 40)})
     model = replace(RIDGE.weak(data), degree=5)
-    found = model.mle(model.statistics(data))["w"]
-    reference = np.polynomial.Polynomial.fit(x - model.center[0], data["y"], 5, domain=[-1, 1], window=[-1, 1])
-    assert np.allclose(found, reference.coef, rtol=1e-8)
+    expected = np.polynomial.Polynomial.fit(x - model.center[0], data["y"], 5, domain=[-1, 1], window=[-1, 1])
+    assert np.allclose(model.mle(model.statistics(data))["w"], expected.coef, rtol=1e-8)
     assert model.coords(data)["term"].tolist() == [INTERCEPT, "x", "x^2", "x^3", "x^4", "x^5"]
 
 
 # evidence and posterior against dense distributions
 
 
-def dense(model, data):
-    """Prior mean and covariance of the outcomes, from the definition, with unit noise for linear regression."""
-    rows = np.column_stack([np.ones(data.rows), (data["X"] - model.entries("center", 3)) / model.entries("scale", 3)])
-    if isinstance(model, RIDGE):
-        return rows, np.diag([model.s0**2] + [model.tau**2] * 3), model.sigma**2
-    return rows, model.V0 * np.eye(4), 1.0
+def dense(model, data, noise=1.0):
+    """Prior covariance of the outcomes, from the definition, of standardized features."""
+    spreads = [model.s0**2] + [model.tau**2] * data["X"].shape[1] if isinstance(model, RIDGE) else model.V0
+    rows = np.column_stack([np.ones(data.rows), standardized(data)])
+    return rows * spreads @ rows.T + noise * np.eye(data.rows)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_evidence_of_ridge_is_a_multivariate_normal(offset):
-    data = small(offset=offset)
+@pytest.mark.parametrize("data", [small(), small(offset=1e6), small(8, 40)], ids=["small", "offset", "wide"])
+def test_evidence_of_ridge_is_a_multivariate_normal(data):
     model = replace(RIDGE.weak(data), tau=1.3, sigma=0.8)
-    rows, prior, noise = dense(model, data)
-    reference = scipy.stats.multivariate_normal(np.zeros(30), rows @ prior @ rows.T + noise * np.eye(30))
-    found = model.log_evidence(model.statistics(data))
-    assert abs(found - reference.logpdf(data["y"] - model.m0)) <= 1e-9 * abs(found)
+    expected = scipy.stats.multivariate_normal(np.full(data.rows, model.m0), dense(model, data, model.sigma**2))
+    assert model.log_evidence(model.statistics(data)) == pytest.approx(expected.logpdf(data["y"]), rel=1e-9)
 
 
 def test_evidence_of_linear_regression_is_a_multivariate_t():
     data = small()
     model = REGRESSION.weak(data)
-    rows, prior, noise = dense(model, data)
-    shape = model.b0 / model.a0 * (rows @ prior @ rows.T + noise * np.eye(30))
-    reference = scipy.stats.multivariate_t(np.full(30, model.m0), shape, df=2 * model.a0)
-    found = model.log_evidence(model.statistics(data))
-    assert abs(found - reference.logpdf(data["y"])) <= 1e-9 * abs(found)
+    expected = scipy.stats.multivariate_t(np.full(30, model.m0), model.b0 / model.a0 * dense(model, data), 2 * model.a0)
+    assert model.log_evidence(model.statistics(data)) == pytest.approx(expected.logpdf(data["y"]), rel=1e-9)
 
 
 def test_an_evidence_that_rounding_decides_is_withheld():
@@ -102,17 +94,10 @@ def test_an_evidence_that_rounding_decides_is_withheld():
     assert tree.attrs["status"] == "not converged"
 
 
-def test_more_features_than_rows():
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(8, 40))
-    data = bz.read(RIDGE, (X, X[:, 0] + rng.normal(size=8)))
-    model = RIDGE.weak(data)
-    rows = np.column_stack([np.ones(8), standardized(data)])
-    spread = rows @ np.diag([model.s0**2] + [model.tau**2] * 40) @ rows.T + model.sigma**2 * np.eye(8)
-    reference = scipy.stats.multivariate_normal(np.full(8, model.m0), spread).logpdf(data["y"])
-    assert np.isclose(model.log_evidence(model.statistics(data)), reference, rtol=1e-9)
+def test_more_features_than_rows_have_no_least_squares():
+    data = small(8, 40)
     with pytest.raises(bz.NumericalError, match="the data identify 8 of 41 combinations of weights"):
-        bz.fit(model, data, "mle")
+        bz.fit(RIDGE.weak(data), data, "mle")
 
 
 # units
@@ -123,20 +108,19 @@ def test_nuts_does_not_see_the_units_of_the_features(family):
     data = small(n=40)
     factors = np.array([1e12, 1.0, 1e-12])
     other = bz.read(family, (data["X"] * factors, data["y"]))
-    one, two = (bz.fit(family.weak(d), d, "nuts", seed=1) for d in (data, other))
-    assert one.attrs["status"] == two.attrs["status"] == "ok"
-    means, errors, scaled = bz.summarize(one)["w"]["mean"], bz.summarize(one)["w"]["mcse_mean"], bz.summarize(two)["w"]
-    assert np.max(np.abs(scaled["mean"] * [1.0, *factors] - means) / errors) < 6
-    assert np.allclose(scaled["sd"] * [1.0, *factors], bz.summarize(one)["w"]["sd"], rtol=0.1)
+    fits = [bz.fit(family.weak(table), table, "nuts", seed=1) for table in (data, other)]
+    assert [tree.attrs["status"] for tree in fits] == ["ok", "ok"]
+    plain, scaled = (bz.summarize(tree)["w"] for tree in fits)
+    assert np.max(np.abs(scaled["mean"] * [1.0, *factors] - plain["mean"]) / plain["mcse_mean"]) < 6
+    assert np.allclose(scaled["sd"] * [1.0, *factors], plain["sd"], rtol=0.1)
 
 
 @pytest.mark.parametrize("family", [RIDGE, REGRESSION])
 def test_outcomes_far_from_zero_lose_nothing(family):
     near, far = small(), small(offset=1e9)
     shifted = bz.read(family, (near["X"], far["y"] - 1e9))
-    one, two = family.weak(shifted), family.weak(far)
-    found = two.log_evidence(two.statistics(far))
-    assert np.isclose(found, one.log_evidence(one.statistics(shifted)), rtol=1e-8)
+    models = {family.weak(table): table for table in (shifted, far)}
+    assert np.isclose(*(model.log_evidence(model.statistics(table)) for model, table in models.items()), rtol=1e-8)
 
 
 # terms and priors
@@ -173,26 +157,20 @@ def test_wrong_fields_are_named(family, fields, message):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("family", "fields", "message"),
     [
-        (lambda: RIDGE(tau=0), "prior sd of the weights tau must be > 0, got 0"),
-        (lambda: RIDGE(sigma=-1), "noise sd sigma must be > 0, got -1"),
-        (lambda: REGRESSION(V0=0), "prior covariance V0 over sigma2 must be > 0, got 0"),
-        (
-            lambda: REGRESSION(V0=[[1, 2], [2, 1]]),
-            r"prior covariance V0 over sigma2 is not positive definite \(smallest eigenvalue -1\)",
-        ),
-        (
-            lambda: REGRESSION(V0=[[1, 0.5], [0, 1]]),
-            r"prior covariance V0 over sigma2 is not symmetric: \[0,1\]=0.5, \[1,0\]=0",
-        ),
-        (lambda: LASSO(b=float("nan")), "prior scale of the weights b must be finite"),
-        (lambda: LASSO(learn_sigma=1), "learn_sigma and scale_mixture must be true or false"),
+        (RIDGE, {"tau": 0}, "prior sd of the weights tau must be > 0, got 0"),
+        (RIDGE, {"sigma": -1}, "noise sd sigma must be > 0, got -1"),
+        (REGRESSION, {"V0": 0}, "prior covariance V0 over sigma2 must be > 0, got 0"),
+        (REGRESSION, {"V0": [[1, 2], [2, 1]]}, r"V0 over sigma2 is not positive definite \(smallest eigenvalue -1\)"),
+        (REGRESSION, {"V0": [[1, 0.5], [0, 1]]}, r"V0 over sigma2 is not symmetric: \[0,1\]=0.5, \[1,0\]=0"),
+        (LASSO, {"b": float("nan")}, "prior scale of the weights b must be finite"),
+        (LASSO, {"learn_sigma": 1}, "learn_sigma and scale_mixture must be true or false"),
     ],
 )
-def test_wrong_priors_are_named(make, message):
+def test_wrong_priors_are_named(family, fields, message):
     with pytest.raises(bz.InputError, match=message):
-        make()
+        family(**fields)
 
 
 @pytest.mark.parametrize(
@@ -232,25 +210,89 @@ def test_a_stream_of_batches_is_the_whole():
         bz.update(whole, {"y": [1.0, 2.0], "other": [0.0, 1.0]})
 
 
-def test_ridge_cannot_be_updated():
-    with pytest.raises(bz.InputError, match="ridge has no closed-form posterior to go on from"):
-        bz.update(RIDGE(), DIABETES)
-
-
 @pytest.mark.parametrize("family", [RIDGE, REGRESSION])
 def test_predictions_of_a_new_table_and_their_scores(family):
     data = small(n=40)
-    train, test = data["X"][:30], data["X"][30:]
-    model = family.weak(bz.read(family, (train, data["y"][:30])))
-    tree = bz.fit(model, (train, data["y"][:30]), "exact", seed=1)
+    test = data["X"][30:]
+    first, more = (bz.read(family, (data["X"][:rows], data["y"][:rows])) for rows in (30, 31))
+    model = family.weak(first)
+    tree = bz.fit(model, first, "exact", seed=1)
     frame = bz.predict(tree, {"X": test, "y": data["y"][30:]})
-    stats = model.statistics(bz.read(family, (train, data["y"][:30])))
-    both = model.statistics(bz.read(family, (data["X"][:31], data["y"][:31])))
-    # the first new row by the chain rule of the evidence
-    assert np.isclose(frame["log_score"].iloc[0], model.log_evidence(both) - model.log_evidence(stats), rtol=1e-9)
+    before, after = (model.log_evidence(model.statistics(table)) for table in (first, more))
+    assert np.isclose(frame["log_score"].iloc[0], after - before, rtol=1e-9)  # the chain rule of the evidence
     assert list(frame.columns[:5]) == ["mean", "sd", "q025", "median", "q975"]
     alone = bz.predict(tree, {"x3": test[:, 2], "x1": test[:, 0], "more": test[:, 1] * 0, "x2": test[:, 1]})
     assert np.allclose(alone["mean"], frame["mean"])
     assert alone["observed"].isna().all()
     with pytest.raises(bz.InputError, match="features of further rows are not known"):
         bz.predict(tree, 3)
+
+
+# what the data identify
+
+
+def table(**columns):
+    rng = np.random.default_rng(0)
+    n = len(next(iter(columns.values())))
+    return {"y": rng.normal(size=n), **columns}
+
+
+A, B, C = np.random.default_rng(1).normal(size=(3, 12))
+CONSTANT = np.full(12, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "third", "sums"),
+    [
+        (RIDGE(), C, ["w[(intercept)]", "w[a]", "w[b]", "w[c]"]),
+        (RIDGE(), A, ["w[(intercept)]", "w[a] + w[c]", "w[b]"]),
+        (RIDGE(), -2.5 * A, ["w[(intercept)]", "w[a] - 2.5 w[c]", "w[b]"]),
+        (RIDGE(), A + B, ["w[(intercept)]", "w[a] + w[c]", "w[b] + w[c]"]),
+        (RIDGE(), CONSTANT, ["w[(intercept)] + 3 w[c]", "w[a]", "w[b]"]),
+        (RIDGE(intercept=False), CONSTANT, ["w[a]", "w[b]", "w[c]"]),
+    ],
+)
+def test_the_sums_that_are_identified(model, third, sums):
+    assert list(identified(model, table(a=A, b=B, c=third)).index) == sums
+
+
+def test_units_do_not_matter_to_what_is_identified():
+    model = RIDGE(scale=(1e12, 1.0, 1e-12), center=(2.0, 0.0, 2e-12))
+    names = list(identified(model, table(a=1e12 * A, b=B, c=1e-12 * A)).index)
+    assert names[1] == "w[a] + 1e-24 w[c]"
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 9), (9, 9), (30, 6)])
+def test_the_likelihood_depends_on_the_sums_alone(rows, columns):
+    rng = np.random.default_rng(2)
+    design = rng.normal(size=(rows, columns)) @ np.diag(10.0 ** rng.integers(-3, 4, columns))
+    design[:, -1] = design[:, 0] - 3 * design[:, 1]
+    sums = identify(design, np.ones(columns))
+    size = np.linalg.norm(design, axis=0)
+    assert len(sums.independent) == np.linalg.matrix_rank(design / size)
+    # the design is its independent columns times the coefficients: it sees w through the sums alone
+    assert np.max(np.abs(design[:, sums.independent] @ sums.coefficients - design) / size) < 1e-7
+
+
+def test_a_wrong_coefficient_of_a_sum_would_be_seen():
+    rng = np.random.default_rng(2)
+    design = rng.normal(size=(30, 3))
+    design[:, 2] = design[:, 0] - 3 * design[:, 1]
+    wrong = identify(design, np.ones(3)).coefficients.copy()
+    wrong[1, 2] *= 1.001
+    assert np.linalg.norm(wrong @ scipy.linalg.null_space(design)) > 1e-4
+
+
+def test_the_note_on_what_is_identified():
+    model, data = RIDGE(), bz.read(RIDGE, table(a=A, b=B, c=A))
+    said = "the data identify {} of {} combinations of weights: of some weights {}; the prior alone says the rest"
+    sums = identify(model.equations(model.statistics(data))[0], np.ones(4))
+    assert sums.note(["(intercept)", "a", "b", "c"]) == said.format(3, 4, "only the sum w[a] + w[c]")
+    assert identify(np.eye(2), np.ones(2)).note(["a", "b"]) == ""
+    sums = identify(np.eye(2)[:, [0, 1, 0, 1, 0]] * [1, 1, 0, 0, 0], np.ones(5))
+    assert sums.note(list("abcde")) == said.format(2, 5, "nothing about w[c], w[d], w[e]")
+
+
+def test_models_that_are_not_linear_are_refused():
+    with pytest.raises(bz.InputError, match="identified needs a linear model"):
+        identified(bz.find("normal_gamma")())

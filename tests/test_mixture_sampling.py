@@ -28,6 +28,10 @@ def rows(*values):
     return bz.read(GAUSSIAN, {"Y": np.array(values, dtype=np.float64)[:, None], "column": ["y"]})
 
 
+def draws_of(tree, group="posterior"):
+    return {name: values.to_numpy() for name, values in tree[group].data_vars.items()}
+
+
 OVERLAPPING = rows(-1.6, -1.2, -0.4, 0.3, 1.1, 1.9)
 TWO_WAYS = rows(-5, -5.2, 0, 0.1, 5, 5.1)
 """Three clumps for two components: the middle one goes to either side."""
@@ -46,7 +50,7 @@ def test_nuts_agrees_with_enumeration_where_its_gate_passes():
     tree = bz.fit(PRIOR, OVERLAPPING, "nuts", seed=1)
     exact = PRIOR.invariants(Enumeration.of(PRIOR, OVERLAPPING).draw((4, 5000), np.random.default_rng(0)), OVERLAPPING)
     assert tree.attrs["status"] == "ok"
-    assert _largest_z({name: v.to_numpy() for name, v in tree["invariants"].data_vars.items()}, exact) < 4.4
+    assert _largest_z(draws_of(tree, "invariants"), exact) < 4.4
     other = {name: values + 0.2 * values.std() for name, values in exact.items()}
     assert _largest_z({name: values[:, :1000] for name, values in other.items()}, exact) > 4.4
 
@@ -98,8 +102,7 @@ def test_methods_agree_on_old_faithful(fits):
 def test_raw_and_aligned_draws_are_both_kept_and_the_permutation_undoes_itself(fits):
     tree, model = fits["nuts"], GAUSSIAN.weak(FAITHFUL)
     permutation = tree["labels"]["permutation"].to_numpy()
-    aligned = {name: v.to_numpy() for name, v in tree["posterior"].data_vars.items()}
-    raw = {name: v.to_numpy() for name, v in tree["unaligned"].data_vars.items()}
+    aligned, raw = draws_of(tree), draws_of(tree, "unaligned")
     back = permute(model, aligned, inverse(permutation))
     assert all(np.array_equal(back[name], raw[name]) for name in raw)
     assert permutation.shape == (4, 1000, 2)
@@ -108,7 +111,7 @@ def test_raw_and_aligned_draws_are_both_kept_and_the_permutation_undoes_itself(f
 def test_label_switching_in_raw_draws_does_not_matter(fits):
     """Draws whose labels switch at random fail as they are, pass without labels, and are put right by alignment."""
     model, rng = GAUSSIAN.weak(FAITHFUL), np.random.default_rng(0)
-    aligned = {name: v.to_numpy() for name, v in fits["nuts"]["posterior"].data_vars.items()}
+    aligned = draws_of(fits["nuts"])
     flips = np.where(rng.random((4, 1000, 1)) < [[[0.1]], [[0.9]], [[0.5]], [[0.3]]], [0, 1], [1, 0])
     switched = permute(model, aligned, flips)
     posterior = xr.Dataset({"weights": (("chain", "draw", "component"), switched["weights"])})
@@ -116,8 +119,7 @@ def test_label_switching_in_raw_draws_does_not_matter(fits):
     assert not r_hat.passed
     free, before = (label_free(model, draws, FAITHFUL) for draws in (switched, aligned))
     assert all(np.allclose(free[name], before[name], rtol=1e-9) for name in free)
-    found = labelled(model, switched, FAITHFUL, "sampled")
-    assert np.array_equal(found.draws["means"], aligned["means"])
+    assert np.array_equal(labelled(model, switched, FAITHFUL, "sampled").draws["means"], aligned["means"])
 
 
 def test_a_saturated_probability_is_no_stuck_chain():
@@ -128,30 +130,28 @@ def test_a_saturated_probability_is_no_stuck_chain():
     assert free["log_likelihood"].shape == (4, 50, 1)
 
 
+def turned(tree):
+    """Return a copy of a fit whose two components have changed numbers in every draw."""
+    other, posterior = tree.copy(), tree["posterior"].to_dataset()
+    values = draws_of(tree)
+    moved = permute(GAUSSIAN.weak(FAITHFUL), values, np.tile([1, 0], (*values["weights"].shape[:2], 1)))
+    other["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
+    return other
+
+
 def test_comparison_numbers_components_alike(fits):
-    model = GAUSSIAN.weak(FAITHFUL)
-    turned = fits["map"].copy()
-    order = np.array([[[1, 0]]])
-    draws = {name: v.to_numpy() for name, v in turned["posterior"].data_vars.items()}
-    posterior = turned["posterior"].to_dataset()
-    moved = permute(model, draws, order)
-    turned["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
-    again = matched([turned, fits["nuts"]])[0]  # the draws are the best, wherever they stand
+    again = matched([turned(fits["map"]), fits["nuts"]])[0]  # the draws are the best, wherever they stand
     assert np.array_equal(again["posterior"]["means"], fits["map"]["posterior"]["means"])
 
 
 def test_a_fit_that_is_numbered_as_another_says_so(fits):
     facts = {**json.loads(fits["nuts"].attrs["facts"]), "label_stability": [0.9, 0.8]}
-    swapped = fits["nuts"].copy()
-    draws = {name: v.to_numpy() for name, v in swapped["posterior"].data_vars.items()}
-    posterior = swapped["posterior"].to_dataset()
-    moved = permute(GAUSSIAN.weak(FAITHFUL), draws, np.tile([1, 0], (*draws["weights"].shape[:2], 1)))
-    swapped["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
+    swapped = turned(fits["nuts"])
     swapped.attrs["facts"] = json.dumps(facts)
     again = matched([fits["nuts"], swapped])[1]
     assert np.array_equal(again["posterior"]["means"], fits["nuts"]["posterior"]["means"])
-    found = json.loads(again.attrs["facts"])
-    assert (found["label_stability"], found["numbered_as"]) == ([0.8, 0.9], "nuts")
+    facts = json.loads(again.attrs["facts"])
+    assert (facts["label_stability"], facts["numbered_as"]) == ([0.8, 0.9], "nuts")
     assert "components are numbered as by nuts; agreement of the draws about each: 0.8, 0.9" in figures(document(again))
 
 
@@ -159,16 +159,14 @@ def test_components_that_are_not_one_thing_are_withheld():
     """Three components for one clump: what a row's density is, is known; which component is which, is not."""
     data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(1).normal(size=(40, 1)), "column": ["y"]})
     model = GAUSSIAN(K=3, kappa0=1.0)
-    draws = Problem(model, data, np.random.default_rng(0)).model.vb_posterior
-    wide = draws(model.vb_m_step(model.moments(np.full((40, 3), 1 / 3), data)))
-    found = labelled(model, wide.rvs((4, 500), np.random.default_rng(0)), data, "sampled")
-    assert "do not agree which rows are of component" in found.withheld
+    wide = model.vb_posterior(model.vb_m_step(model.moments(np.full((40, 3), 1 / 3), data)))
+    labels = labelled(model, wide.rvs((4, 500), np.random.default_rng(0)), data, "sampled")
+    assert "do not agree which rows are of component" in labels.withheld
 
 
 def test_withheld_components_are_not_summarized(fits):
     tree = fits["nuts"].copy()
-    facts = {**json.loads(tree.attrs["facts"]), "components_withheld": "because"}
-    tree.attrs["facts"] = json.dumps(facts)
+    tree.attrs["facts"] = json.dumps({**json.loads(tree.attrs["facts"]), "components_withheld": "because"})
     assert bz.summarize(tree)["means"]["mean"] is None
     assert bz.summarize(tree)["means"]["r_hat"] is not None
 

@@ -1,4 +1,4 @@
-"""Robust regression against SciPy and quadrature: its density, its scale mixture, and what an outlier does to it."""
+"""Robust regression against SciPy and quadrature: its density, and what an outlier does to it."""
 
 from dataclasses import replace
 
@@ -35,32 +35,10 @@ def test_the_density_is_scipys(nu):
     model = replace(ROBUST.weak(data), nu=nu, sigma0=0.7)
     density = Density(model.declare(data), mode="FAST_COMPILE")
     for w, sigma in (([1.0, 2.0], 0.5), ([-3.0, 0.1], 4.0), ([1.2, 1.9], 0.01)):
-        found = density.constrained_joint(density.unconstrain({"w": np.array(w), "sigma": sigma}))[0]
-        assert np.isclose(found, log_joint(model, data, np.array(w), sigma), rtol=1e-11)
+        value = density.constrained_joint(density.unconstrain({"w": np.array(w), "sigma": sigma}))[0]
+        assert np.isclose(value, log_joint(model, data, np.array(w), sigma), rtol=1e-11)
     wrong = log_joint(replace(model, nu=nu + 1e-4), data, np.array([1.0, 2.0]), 0.5)
     assert abs(wrong / log_joint(model, data, np.array([1.0, 2.0]), 0.5) - 1) > 1e-9
-
-
-def test_the_gradient_is_that_of_differences():
-    data = table()
-    density = Density(ROBUST.weak(data).declare(data), mode="FAST_COMPILE")
-    x = density.start + 0.3
-    _, slope = density.joint(x)
-    numeric = scipy.optimize.approx_fprime(x, lambda u: density.joint(u)[0], 1e-6)
-    assert np.allclose(slope, numeric, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("y", [-7.0, 0.0, 0.4, 30.0])
-def test_the_scale_mixture_integrates_to_the_likelihood(y):
-    model, data = ROBUST(nu=3.0), bz.read(ROBUST, {"x": [0.5], "y": [y]})
-    params = {"w": np.array([0.2, 1.0]), "sigma": np.array(1.4)}
-
-    def mixed(lam):
-        gamma = scipy.stats.gamma(1.5, scale=1 / 1.5)
-        return gamma.pdf(lam) * scipy.stats.norm(0.7, 1.4 / np.sqrt(lam)).pdf(y)
-
-    whole = scipy.integrate.quad(mixed, 0, np.inf, epsabs=0, epsrel=1e-10)[0]
-    assert np.isclose(model.likelihood(params, data).pdf(y)[0], whole, rtol=1e-8)
 
 
 def test_nuts_is_quadrature_with_one_weight():
@@ -83,31 +61,20 @@ def test_nuts_is_quadrature_with_one_weight():
 @pytest.mark.slow
 def test_an_outlier_moves_ridge_and_not_this():
     clean, spoilt = table(), table(outlier=-40.0)
-    robust = [bz.summarize(bz.fit(ROBUST.weak(clean), d, "map"))["w"]["mean"][1] for d in (clean, spoilt)]
-    ridge = [bz.summarize(bz.fit(RIDGE.weak(clean), bz.read(RIDGE, d), "map"))["w"]["mean"][1] for d in (clean, spoilt)]
-    assert abs(robust[1] - robust[0]) < 0.2
-    assert abs(ridge[1] - ridge[0]) > 1.0
 
+    def moved(family):
+        fits = (bz.fit(family.weak(clean), bz.read(family, data), "map") for data in (clean, spoilt))
+        before, after = (bz.summarize(tree)["w"]["mean"][1] for tree in fits)
+        return abs(after - before)
 
-@pytest.mark.slow
-def test_simulated_noise_has_the_tails_of_student_t():
-    model = ROBUST(nu=3.0, tau=1e-9, s0=1e-9)
-    rng = np.random.default_rng(1)
-    ranks = []
-    for _ in range(200):
-        params, data = model.simulate(rng, 10)
-        ranks.append(scipy.stats.t(3.0, 0.0, params["sigma"]).cdf(data["y"]))
-    ranks = np.concatenate(ranks)
-    assert scipy.stats.kstest(ranks, "uniform").pvalue > 1e-3
-    gaussian = [scipy.stats.norm(0, 1).cdf(scipy.stats.t(3.0).ppf(rank)) for rank in ranks]
-    assert scipy.stats.kstest(gaussian, "uniform").pvalue < 1e-3
+    assert moved(ROBUST) < 0.2
+    assert moved(RIDGE) > 1.0
 
 
 def test_it_has_no_closed_forms_and_says_so():
     data = table()
     with pytest.raises(bz.InputError, match="robust_regression cannot be fitted with 'exact': it lacks ClosedForm"):
         bz.fit(ROBUST.weak(data), data, "exact")
-    assert all(check.passed for check in bz.check(ROBUST))
 
 
 def test_more_degrees_of_freedom_than_pymc_can_take_are_refused():

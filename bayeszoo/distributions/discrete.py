@@ -110,28 +110,16 @@ class BetaBinomial(ByVariance):
         return min(float(np.searchsorted(np.cumsum(mass), q * _TIE)), trials)
 
 
-class Poisson(ByVariance):
+class Poisson(ByMarginals):
     """Counts of given means (..., rows): SciPy's, but for the log mass, of which it loses digits at large counts."""
 
     def __init__(self, mean: Any) -> None:
         self._mean = np.asarray(mean, dtype=np.float64)
-        self._scipy = frozen.poisson(self._mean)
-
-    def mean(self) -> np.ndarray:
-        """Return the means."""
-        return self._mean
-
-    def var(self) -> np.ndarray:
-        """Return the variances: the means."""
-        return self._mean
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the smallest count whose cumulative mass reaches ``q``."""
-        return np.asarray(self._scipy.ppf(q))
+        self._marginals = frozen.poisson(self._mean)
 
     def rvs(self, size: Any, random_state: Any = None) -> np.ndarray:
         """Draw counts of shape ``size``."""
-        return np.asarray(self._scipy.rvs(size=size, random_state=random_state))
+        return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
     def logpmf(self, k: Any) -> np.ndarray:
         """Log mass at the counts ``k``."""
