@@ -15,7 +15,7 @@ from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.plots.graph import model_svg
 from bayeszoo.plots.style import uri_of
-from bayeszoo.report.blocks import Code, Picture, Section, TableBlock, Words, table
+from bayeszoo.report.blocks import Code, Picture, Section, Table, Words, table
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _paragraphs(words: str) -> list[Words | Code]:
     ]
 
 
-def _prior(model: Model, given: Data | Accumulated) -> TableBlock:
+def _prior(model: Model, given: Data | Accumulated) -> Table:
     """List the fields with where each came from, as far as its value tells."""
     known, values = hyperparameters(model), fields_of(model)
     weak = fields_of(type(model).weak(given)) if isinstance(given, Data) else {}
@@ -76,7 +76,7 @@ def _prior(model: Model, given: Data | Accumulated) -> TableBlock:
     return table(columns, rows, "The prior and the switches", columns[1:])
 
 
-def _data(given: Data | Accumulated, codes: Collection[str]) -> TableBlock:
+def _data(given: Data | Accumulated, codes: Collection[str]) -> Table:
     arrays: Mapping[str, np.ndarray] = given if isinstance(given, Data) else arrays_of(given.stats)
     rows = [row for name, values in arrays.items() for row in _rows(name, values, given, codes)]
     what = "" if isinstance(given, Data) else ", of which statistics were kept"

@@ -57,7 +57,7 @@ class Picture(Block):
 
 
 @dataclass(frozen=True)
-class PictureGrid(Block):
+class Grid(Block):
     """Pictures side by side where there is room."""
 
     blocks: Sequence[Any]
@@ -73,7 +73,7 @@ class Choice(Block):
 
 
 @dataclass(frozen=True)
-class TableBlock(Block):
+class Table(Block):
     """A table whose first column names the row; ``words`` are the other columns that hold text."""
 
     columns: Sequence[str]
@@ -99,12 +99,12 @@ class Section:
 
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", words: Sequence[str] = (), **options: Any
-) -> TableBlock:
+) -> Table:
     """Make a table of text and numbers, formatted as on the terminal; blank columns of words are left out."""
     cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
     blank = {i for i, name in enumerate(columns) if name in words and cells and not any(row[i] for row in cells)}
     kept = [i for i in range(len(columns)) if i not in blank]
-    return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
+    return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.report import tables
-from bayeszoo.report.blocks import Choice, Section, Skipped, TableBlock, Words, table
+from bayeszoo.report.blocks import Choice, Section, Skipped, Table, Words, table
 from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def section(named: Named, said: Sequence[Verdict], main: str) -> Section:
     return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
 
 
-def _checks(document: Mapping[str, Any]) -> TableBlock:
+def _checks(document: Mapping[str, Any]) -> Table:
     rows = []
     for name, check in document["gate"]["checks"].items():
         figure = "not checked" if check["value"] is None else check["value"]
@@ -160,13 +160,13 @@ def _checks(document: Mapping[str, Any]) -> TableBlock:
 # The numbers
 
 
-def _estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> TableBlock:
+def _estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
     """Return the table of estimates of a fit, as the terminal has it."""
     columns, rows = tables.estimate_rows(tree, document)
     return table([HEADS.get(name, name) for name in columns], rows)
 
 
-def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> TableBlock | Skipped:
+def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
     """Return the first few estimates: mean, sd and interval; or why there are none."""
     columns, rows = tables.estimate_rows(tree, document)
     kept = [i for i, name in enumerate(columns) if name in _BRIEF]
@@ -195,7 +195,7 @@ def comparison(frame: pd.DataFrame) -> Section:
     return Section("comparison", "Side by side", [*said, Words(" ".join(tables.ABOUT_COMPARISON), "note")])
 
 
-def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> TableBlock:
+def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> Table:
     """Make a table of the columns, and of estimates also of the rows, that say anything."""
     names = 2 if columns[0] == "parameter" else 1
     rows = [row for row in rows if names == 1 or any(cell != "-" for cell in row[names:])]
