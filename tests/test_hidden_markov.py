@@ -50,8 +50,8 @@ def expected_steps(weights, every, within):
     return np.reshape([(weights @ pair).sum() for pair in pairs], (3, 3))
 
 
-def agrees_with_enumeration(toolbox, seeds=range(4), zeros=(0.0, 0.4), scale=3.0):
-    for seed, share in itertools.product(seeds, zeros):
+def agrees_with_enumeration(toolbox, zeros, scale=3.0):
+    for seed, share in itertools.product(range(2), zeros):
         tables = chain(np.random.default_rng(seed), zeros=share, scale=scale, missing=MISSING)
         every, joint = enumerated(*tables, STARTS)
         value = special.logsumexp(joint)
@@ -66,10 +66,6 @@ def agrees_with_enumeration(toolbox, seeds=range(4), zeros=(0.0, 0.4), scale=3.0
         path, best = toolbox.viterbi(*tables, STARTS)
         assert best == pytest.approx(joint.max(), rel=1e-12)
         assert np.array_equal(path, every[np.argmax(joint)])
-
-
-def test_smoother_and_viterbi_agree_with_enumeration():
-    agrees_with_enumeration(TOOLBOX)
 
 
 def test_filter_is_the_smoother_of_the_rows_so_far():
@@ -210,20 +206,15 @@ def small_probabilities(toolbox):
 
 
 def enumeration_of_few(toolbox):
-    agrees_with_enumeration(toolbox, seeds=range(2), zeros=(0.0,))
+    agrees_with_enumeration(toolbox, zeros=(0.0, 0.4))
 
 
 def enumeration_in_logs(toolbox):
-    agrees_with_enumeration(toolbox, seeds=range(2), zeros=(0.4,), scale=1000.0)
+    agrees_with_enumeration(toolbox, zeros=(0.4,), scale=1000.0)
 
 
-CHECKS = [
-    enumeration_of_few,
-    enumeration_in_logs,
-    small_probabilities,
-    finds_what_was_lost,
-    finds_what_was_lost_both_ways,
-]
+CHECKS = [enumeration_of_few, enumeration_in_logs, small_probabilities, finds_what_was_lost]
+CHECKS += [finds_what_was_lost_both_ways]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -234,63 +225,41 @@ def test_the_source_passes(check, toolbox):
 
 
 BUGS = {
-    "forward transition transposed": (
-        enumeration_of_few,
-        "p += w[i] * transition[i, j]",
-        "p += w[i] * transition[j, i]",
-    ),
-    "backward transition transposed": (
-        enumeration_of_few,
-        "beta += transition[i, j] * u[j]",
-        "beta += transition[j, i] * u[j]",
-    ),
-    "one step too few": (
-        enumeration_of_few,
-        "for t in range(len(rows) - 1, -1, -1):\n        row, norm",
-        "for t in range(len(rows) - 1, 0, -1):\n        row, norm",
-    ),
-    "sequences glued": (enumeration_of_few, "row, opening = rows[t], opens[t]", "row, opening = rows[t], t == 0"),
-    "sequences glued backwards": (
-        enumeration_of_few,
-        "u, now = now, u\n        ends = opens[t]",
-        "u, now = now, u\n        ends = False",
-    ),
-    "backward without emission": (
-        enumeration_of_few,
-        "now = with_entry(now, i, b[i, row] * beta)",
-        "now = with_entry(now, i, beta)",
-    ),
-    "shift of log densities dropped": (enumeration_of_few, "value += gain + largest[:size].sum()", "value += gain"),
-    "scale factor dropped": (
-        small_probabilities,
-        "            value += math.log(s)\n            for j",
-        "            for j",
-    ),
-    "counts not scaled": (small_probabilities, "w = with_entry(w, i, w[i] / norm)", "w = w"),
-    "lost states not noticed": (finds_what_was_lost_both_ways, "    return kept", "    return True"),
-    "logs: transition transposed": (
-        enumeration_in_logs,
-        "terms[i] = w[i] + log_transition[i, j]",
-        "terms[i] = w[i] + log_transition[j, i]",
-    ),
-    "logs: beta dropped": (
-        enumeration_in_logs,
-        "u[j] = log_b[j, rows[t]] + beta[j] - log_s",
-        "u[j] = log_b[j, rows[t]] - log_s",
-    ),
-    "logs: sequences glued": (
-        enumeration_in_logs,
-        "pred[t, j] = log_initial[j] if opens[t] else",
-        "pred[t, j] = log_initial[j] if t == 0 else",
-    ),
-    "best predecessor of the wrong row": (enumeration_of_few, "else before[t + 1, state]", "else before[t, state]"),
-    "best path glued": (enumeration_of_few, "if t == size - 1 or opens[t + 1] else", "if t == size - 1 else"),
+    enumeration_of_few: [
+        ("p += w[i] * transition[i, j]", "p += w[i] * transition[j, i]"),  # forward transition transposed
+        ("beta += transition[i, j] * u[j]", "beta += transition[j, i] * u[j]"),  # backward transition transposed
+        # one step too few
+        (
+            "for t in range(len(rows) - 1, -1, -1):\n        row, norm",
+            "for t in range(len(rows) - 1, 0, -1):\n        row, norm",
+        ),
+        ("row, opening = rows[t], opens[t]", "row, opening = rows[t], t == 0"),  # sequences glued
+        # sequences glued backwards
+        ("u, now = now, u\n        ends = opens[t]", "u, now = now, u\n        ends = False"),
+        ("now = with_entry(now, i, b[i, row] * beta)", "now = with_entry(now, i, beta)"),  # backward without emission
+        ("value += gain + largest[:size].sum()", "value += gain"),  # shift of log densities dropped
+        ("else before[t + 1, state]", "else before[t, state]"),  # best predecessor of the wrong row
+        ("if t == size - 1 or opens[t + 1] else", "if t == size - 1 else"),  # best path glued
+    ],
+    small_probabilities: [
+        ("            value += math.log(s)\n            for j", "            for j"),  # scale factor dropped
+        ("w = with_entry(w, i, w[i] / norm)", "w = w"),  # counts not scaled
+    ],
+    finds_what_was_lost_both_ways: [
+        ("    return kept", "    return True"),  # lost states not noticed
+    ],
+    enumeration_in_logs: [
+        # logs: transition transposed
+        ("terms[i] = w[i] + log_transition[i, j]", "terms[i] = w[i] + log_transition[j, i]"),
+        ("u[j] = log_b[j, rows[t]] + beta[j] - log_s", "u[j] = log_b[j, rows[t]] - log_s"),  # logs: beta dropped
+        # logs: sequences glued
+        ("pred[t, j] = log_initial[j] if opens[t] else", "pred[t, j] = log_initial[j] if t == 0 else"),
+    ],
 }
 
 
-@pytest.mark.parametrize("name", BUGS)
-def test_seeded_bugs_are_caught(name):
-    check, before, after = BUGS[name]
+@pytest.mark.parametrize(("check", "before", "after"), [(check, *bug) for check, bugs in BUGS.items() for bug in bugs])
+def test_seeded_bugs_are_caught(check, before, after):
     mutant = toolbox_with((before, after))
     with np.errstate(all="ignore"), pytest.raises((AssertionError, NumericalError)):
         check(mutant)
@@ -313,47 +282,21 @@ def test_seeded_bugs_of_drawing_are_caught(before, after):
 # hmmlearn
 
 
-def peer(kind, rng, states=3):
-    model = kind(states)
-    model.startprob_, model.transmat_ = rng.dirichlet(np.ones(states)), rng.dirichlet(np.ones(states), states)
-    return model
-
-
-def categorical(rng):
-    model = peer(peers.CategoricalHMM, rng)
-    model.emissionprob_ = rng.dirichlet(np.ones(5), 3)
-    model.n_features = 5
-    data = rng.integers(0, 5, 400)
-    return model, data, np.log(model.emissionprob_[:, data]).T
-
-
-def gaussian(rng):
-    model = peer(peers.GaussianHMM, rng)
-    model.n_features = 1
-    model.means_, model.covars_ = rng.normal(size=(3, 1)) * 2, rng.gamma(2, size=(3, 1))
-    data = rng.normal(size=400) * 2
-    return model, data, stats.norm.logpdf(data[:, None], model.means_[:, 0], np.sqrt(model.covars_[:, 0, 0]))
-
-
-def poisson(rng):
-    model = peer(peers.PoissonHMM, rng)
-    model.lambdas_, model.n_features = rng.gamma(3, size=(3, 1)), 1
-    data = rng.poisson(4, 400)
-    return model, data, stats.poisson.logpmf(data[:, None], model.lambdas_[:, 0])
-
-
-@pytest.mark.parametrize("make", [categorical, gaussian, poisson])
-def test_agrees_with_hmmlearn(make):
-    model, data, log_b = make(np.random.default_rng(7))
-    lengths, starts = [1, 150, 249], [0, 1, 151]
-    tables = model.startprob_, model.transmat_, log_b, starts
-    assert passes.log_likelihood(*tables) == pytest.approx(model.score(data[:, None], lengths), rel=1e-12)
-    np.testing.assert_allclose(
-        passes.smooth(*tables).probabilities, model.predict_proba(data[:, None], lengths), rtol=1e-9, atol=1e-12
-    )
-    value, path = model.decode(data[:, None], lengths)
-    assert np.array_equal(paths.viterbi(*tables)[0], path)
-    assert paths.viterbi(*tables)[1] == pytest.approx(value, rel=1e-12)
+def test_agrees_with_hmmlearn():
+    rng = np.random.default_rng(7)
+    model = peers.GaussianHMM(3)
+    model.startprob_, model.transmat_ = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3)
+    model.n_features, model.means_, model.covars_ = 1, rng.normal(size=(3, 1)) * 2, rng.gamma(2, size=(3, 1))
+    data, lengths = rng.normal(size=(400, 1)) * 2, [1, 150, 249]
+    log_b = stats.norm.logpdf(data, model.means_[:, 0], np.sqrt(model.covars_[:, 0, 0]))
+    tables = model.startprob_, model.transmat_, log_b, [0, 1, 151]
+    smoothed = passes.smooth(*tables)
+    assert smoothed.value == pytest.approx(model.score(data, lengths), rel=1e-12)
+    np.testing.assert_allclose(smoothed.probabilities, model.predict_proba(data, lengths), rtol=1e-9, atol=1e-12)
+    value, path = model.decode(data, lengths)
+    found = paths.viterbi(*tables)
+    assert np.array_equal(found[0], path)
+    assert found[1] == pytest.approx(value, rel=1e-12)
 
 
 # Limits
@@ -388,13 +331,14 @@ def test_rows_add_up_to_the_log_likelihood_where_tables_sum_to_less_than_one():
 def test_many_states_take_the_loops_that_are_not_unrolled():
     rng = np.random.default_rng(21)
     initial, transition = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(9), 9)
-    log_b, dense = rng.normal(size=(300, 9)), passes.smooth
+    log_b = rng.normal(size=(300, 9))
+    found = passes.smooth(initial, transition, log_b)
     value = 0.0
     w = initial * np.exp(log_b[0])
     for t in range(1, 300):
         value, w = value + np.log(w.sum()), (w / w.sum()) @ transition * np.exp(log_b[t])
-    assert dense(initial, transition, log_b).value == pytest.approx(value + np.log(w.sum()), rel=1e-12)
-    assert dense(initial, transition, log_b).probabilities.sum(axis=1) == pytest.approx(np.ones(300), rel=1e-12)
+    assert found.value == pytest.approx(value + np.log(w.sum()), rel=1e-12)
+    assert found.probabilities.sum(axis=1) == pytest.approx(np.ones(300), rel=1e-12)
 
 
 # Stability
@@ -408,14 +352,7 @@ def tree_log_likelihood(initial, transition, b):
     while len(matrices) > 1:
         if len(matrices) % 2:
             matrices = np.concatenate([matrices, np.eye(len(initial), dtype=np.longdouble)[None]])
-        matrices = np.stack(
-            [
-                sum(matrices[::2, i, k] * matrices[1::2, k, j] for k in range(len(initial)))
-                for i in range(len(initial))
-                for j in range(len(initial))
-            ],
-            axis=1,
-        ).reshape(-1, len(initial), len(initial))
+        matrices = matrices[::2] @ matrices[1::2]
         scale = matrices.max(axis=(1, 2))
         value, matrices = value + np.log(scale).sum(), matrices / scale[:, None, None]
     return float(value + np.log(matrices[0].sum()))

@@ -14,7 +14,7 @@ from bayeszoo.answers.predict import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.hmm import passes as hidden_markov
+from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.labels.align import flat
@@ -65,7 +65,7 @@ class Decodable:
         points, fitted = self.points, self.fitted
         if fitted is None or len(points) == 1:
             return points[0]
-        rows = [hidden_markov.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
+        rows = [passes.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
         return points[int(np.argmax(self.model.log_prior(flat(self.draws), fitted) + np.array(rows)))]
 
     def score(self) -> dict[str, float]:
@@ -83,7 +83,7 @@ def _each(params: Values) -> list[dict[str, np.ndarray]]:
 
 
 def chain_at(model: HiddenMarkovModel, point: Values, data: Values) -> tuple[np.ndarray, ...]:
-    """Return the first arguments of `hidden_markov` at one point: both tables, log densities (T, K), starts."""
+    """Return the first arguments of `passes` at one point: both tables, log densities (T, K), starts."""
     tables = [table.of(point) for table in model.chain]
     return *tables, model.emissions(data).log_density(point, data["y"]), starts(data["sequence"])
 
@@ -188,7 +188,7 @@ def decode(
     columns |= _by_state(smoothed, states, "smoothed", "mcse") | _by_state(
         filtered, states, "filtered", "mcse_filtered"
     )
-    about = {"viterbi_log_joint": value, "log_likelihood": hidden_markov.log_likelihood(*chain), **whole.score()}
+    about = {"viterbi_log_joint": value, "log_likelihood": passes.log_likelihood(*chain), **whole.score()}
     return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
 
@@ -196,7 +196,7 @@ def _filter(model: HiddenMarkovModel) -> Callable[[Values, Values], np.ndarray]:
     """Return what gives the probabilities of the states given the rows so far, (draws, T, K)."""
 
     def filtered(params: Values, data: Values) -> np.ndarray:
-        return np.array([hidden_markov.forward(*chain_at(model, at, data)).filtered for at in _each(params)])
+        return np.array([passes.forward(*chain_at(model, at, data)).filtered for at in _each(params)])
 
     return filtered
 
