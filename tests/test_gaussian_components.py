@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bayeszoo.distributions.structures import along
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures.base import clusters
-from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper, along
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper
 from tests.gaussian_oracles import KINDS, Chain, dense, scipys_log_density_of_parameters
 
 K, D, KAPPA, NU = 3, 2, 0.7, 4.5

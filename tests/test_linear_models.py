@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression as SklearnRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 
 import bayeszoo as bz
-from bayeszoo.families.linear.identified import identify
+from bayeszoo.families.linear.least_squares import identify
 from bayeszoo.families.linear.model import INTERCEPT, identified
 from tests.quick import quick_first
 

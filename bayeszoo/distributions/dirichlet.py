@@ -131,14 +131,14 @@ def divergence(alpha: Any, prior: Any) -> float:
     return float(np.sum(constants[0] - constants[1]) + np.sum((alpha - prior) * expected_log(alpha)))
 
 
-def mode(counts: np.ndarray, prior: Any, what: str) -> np.ndarray:
+def mode(counts: np.ndarray, prior: Any, label: str) -> np.ndarray:
     """Return the mode of each row's posterior Dirichlet(prior + counts): counts with pseudo-counts, normalized.
 
-    A prior of 1 gives the maximum of the likelihood; ``what`` names the row in the message where a pseudo-count takes
+    A prior of 1 gives the maximum of the likelihood; ``label`` names the row in the message where a pseudo-count takes
     an entry below 0, where the density is unbounded, or a row has no counts at all.
     """
     above = counts + (np.asarray(prior, dtype=np.float64) - 1)
     total = above.sum(axis=-1, keepdims=True)
     if np.any(above < 0) or not np.all(total > 0):
-        raise NumericalError(f"{what} has too few expected counts for a mode")
+        raise NumericalError(f"{label} has too few expected counts for a mode")
     return np.asarray(above / total)

@@ -87,8 +87,8 @@ def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Poster
         return {"mu": rng.normal(mean, (kappa * precision) ** -0.5), "lam": precision}
 
     def log_density(params: Mapping[str, Any]) -> Any:  # leading axes are draws
-        given = frozen.norm(mean, (kappa * np.asarray(params["lam"])) ** -0.5)
-        return given.logpdf(params["mu"]) + lam.logpdf(params["lam"])
+        of_mu = frozen.norm(mean, (kappa * np.asarray(params["lam"])) ** -0.5)
+        return of_mu.logpdf(params["mu"]) + lam.logpdf(params["lam"])
 
     return Posterior({"mu": mu, "lam": lam}, draw, log_density)
 

@@ -84,11 +84,11 @@ class Structure:
     def draw(self, nu: np.ndarray, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw covariances (*size, *shape of nu, *shape)."""
         with np.errstate(over="ignore", divide="ignore"):
-            return psi / 2 / rng.standard_gamma(_along(nu, psi) / 2, size + np.shape(psi))
+            return psi / 2 / rng.standard_gamma(along(nu, psi) / 2, size + np.shape(psi))
 
     def marginals(self, nu: np.ndarray, psi: np.ndarray) -> Any:
         """Return the distribution of each entry by itself."""
-        return frozen.invgamma(_along(nu, psi) / 2, scale=psi / 2)
+        return frozen.invgamma(along(nu, psi) / 2, scale=psi / 2)
 
     def log_inverse_wishart(self, factor: np.ndarray, nu: Any, psi: np.ndarray) -> np.ndarray:
         """Log density at the covariance with this factor, with every constant.
@@ -226,9 +226,9 @@ class Matrices(Structure):
         return Stacked([CovarianceMarginals(float(each), scale) for each, scale in zip(nu, psi, strict=True)])
 
 
-def _along(nu: Any, psi: np.ndarray) -> np.ndarray:
-    """Return degrees of freedom in the shape of psi, with whose axes theirs begin."""
-    return np.broadcast_to(np.reshape(nu, np.shape(nu) + (1,) * (np.ndim(psi) - np.ndim(nu))), np.shape(psi))
+def along(values: Any, like: np.ndarray) -> np.ndarray:
+    """Give an array trailing axes of length 1, so that it broadcasts with ``like``, with whose axes its own begin."""
+    return np.reshape(values, np.shape(values) + (1,) * (np.ndim(like) - np.ndim(values)))
 
 
 def log_multigamma_ratio(half_nu_after: Any, half_nu_before: Any, d: int) -> np.ndarray:

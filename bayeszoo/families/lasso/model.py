@@ -63,8 +63,8 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         """Return coordinates in which the posterior is nearly standard normal."""
         (design, outcome), b = self.equations(stats), self.prior_scales(len(self.units(stats)))
         sigma = self.noise_sd(stats) if self.learn_sigma else self.sigma
-        found = solve(design / sigma, outcome / sigma, 0 * b, math.sqrt(2) * np.diag(b))
-        return cast("Whitened", ours.Whitened(self.in_units(stats, found)))
+        solution = solve(design / sigma, outcome / sigma, 0 * b, math.sqrt(2) * np.diag(b))
+        return cast("Whitened", ours.Whitened(self.in_units(stats, solution)))
 
     def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
         """Say which sums of weights the data identify, and that the mode is then not the only one."""
@@ -88,10 +88,10 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
             tau2 = np.asarray(params["tau2"])
             of_scales = scipy.stats.expon.logpdf(tau2, scale=2 * np.square(b))
             terms = of_scales + scipy.stats.norm.logpdf(w, origin, np.sqrt(tau2))
-        found = np.sum(terms, axis=-1)
+        log_density = np.sum(terms, axis=-1)
         if self.learn_sigma:
-            found = found + scipy.stats.invgamma.logpdf(params["sigma2"], self.a0, scale=self.b0)
-        return np.asarray(found)
+            log_density = log_density + scipy.stats.invgamma.logpdf(params["sigma2"], self.a0, scale=self.b0)
+        return np.asarray(log_density)
 
     def _orthogonal(self, stats: FactoredMoments) -> tuple[LaplaceGaussian, float]:
         """Return the weights given orthogonal columns and known noise, and the log evidence over the noise's constant.
@@ -150,8 +150,8 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         if not self.learn_sigma:
             return []
         scales = self.prior_scales(len(self.units(stats)))
-        found = joint_modes(*self.equations(stats), scales, self.a0 + stats.n / 2, self.b0)
-        return [at_most("modes of the density of weights and noise", len(found), 1)]
+        modes = joint_modes(*self.equations(stats), scales, self.a0 + stats.n / 2, self.b0)
+        return [at_most("modes of the density of weights and noise", len(modes), 1)]
 
     def _from(self, theta: np.ndarray, units: np.ndarray) -> np.ndarray:
         return self.origin(len(units)) + theta / units

@@ -14,8 +14,7 @@ from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.linear.identified import identify
-from bayeszoo.families.linear.least_squares import Solution, fitted
+from bayeszoo.families.linear.least_squares import Solution, fitted, identify
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Axes, Values
@@ -156,10 +155,10 @@ class LinearModel(Observable, family=True):
         features, scale = (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
-            found, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
-        if not (np.max(np.abs(found), initial=0.0) < LARGEST and np.max(np.abs(units), initial=0.0) < LARGEST):
+            terms, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
+        if not (np.max(np.abs(terms), initial=0.0) < LARGEST and np.max(np.abs(units), initial=0.0) < LARGEST):
             raise InputError(f"a power up to {self.degree} of a feature is too large", hint="set center and scale")
-        return found, units
+        return terms, units
 
     def design(self, data: Values) -> np.ndarray:
         """Return the terms in the user's units, shape (n, T)."""
@@ -209,10 +208,10 @@ class LinearModel(Observable, family=True):
         """Return a few rows of standardized terms, and outcomes less ``m0``, with the squared errors of the data."""
         return stats.equations(self.intercept, self.m0 if self.intercept else 0.0)
 
-    def predicted(self, found: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, solution: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of ``x' w`` for each row, shape (n,), under a solution for standardized weights."""
         rows = self._with_intercept(self.slopes(data)[0])
-        return self.m0 * self.intercept + rows @ found.mean, found.spread(rows)
+        return self.m0 * self.intercept + rows @ solution.mean, solution.spread(rows)
 
     def origin(self, terms: int) -> np.ndarray:
         """Return what weights are measured from: ``m0`` for the intercept, else 0; shape (T,)."""
@@ -226,8 +225,8 @@ class LinearModel(Observable, family=True):
     def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
         """Say which sums of weights the data identify, where they do not identify each of them."""
         stats = self.statistics(data) if stats is None else stats  # of a model that is sampled on its rows
-        found = identify(self.equations(stats)[0], self.units(stats))
-        notes = [found.note(self.coords(data)["term"].tolist())]
+        sums = identify(self.equations(stats)[0], self.units(stats))
+        notes = [sums.note(self.coords(data)["term"].tolist())]
         if not self.intercept and np.any(np.asarray(self.center) != 0):
             notes.append("without an intercept the mean outcome is 0 at center; set center=0 for a line through 0")
         return tuple(filter(None, notes))
@@ -327,5 +326,5 @@ def identified(model: LinearModel, data: Any = None) -> pd.DataFrame:
     data = read(model, data)
     terms = model.coords(data)["term"].tolist()
     stats = model.statistics(data)
-    found = identify(model.equations(stats)[0], model.units(stats))
-    return pd.DataFrame(found.coefficients, index=found.texts(terms), columns=terms)
+    sums = identify(model.equations(stats)[0], model.units(stats))
+    return pd.DataFrame(sums.coefficients, index=sums.texts(terms), columns=terms)

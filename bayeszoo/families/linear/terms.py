@@ -100,8 +100,8 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
 def _with_other_terms(model: Model) -> LinearModel:
     """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
     if not isinstance(model, LinearModel):
-        what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise InputError(f"only linear models have terms to choose, got {what}", hint="give bz.find('ridge')()")
+        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise InputError(f"only linear models have terms to choose, got {kind}", hint="give bz.find('ridge')()")
     for name, field in hyperparameters(model).items():
         if {"term", "slope"} & set(field.axes) and np.ndim(getattr(model, name)):
             problem = f"{field.label} has an entry for each term, which says nothing of other terms"

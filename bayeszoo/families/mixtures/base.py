@@ -133,15 +133,15 @@ def log_permanent(log_terms: np.ndarray) -> np.ndarray:
     Row by row over subsets of columns: 2^K K terms instead of K! K, all positive, so that nothing cancels.
     """
     size = log_terms.shape[-1]
-    found = {0: np.zeros(log_terms.shape[:-2])}
+    log_sums = {0: np.zeros(log_terms.shape[:-2])}
     for row in range(size):
         longer: dict[int, list[np.ndarray]] = {}
-        for used, value in found.items():
+        for used, value in log_sums.items():
             for column in range(size):
                 if not used >> column & 1:
                     longer.setdefault(used | 1 << column, []).append(value + log_terms[..., row, column])
-        found = {used: np.logaddexp.reduce(values, axis=0) for used, values in longer.items()}
-    return np.asarray(found[2**size - 1])
+        log_sums = {used: np.logaddexp.reduce(values, axis=0) for used, values in longer.items()}
+    return np.asarray(log_sums[2**size - 1])
 
 
 def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.ndarray) -> np.ndarray:

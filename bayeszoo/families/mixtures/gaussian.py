@@ -137,8 +137,8 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         of_some = super().invariants
-        found = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
-        return {**found, **self.derived(params)}
+        invariants = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
+        return {**invariants, **self.derived(params)}
 
     def degenerate(self, params: Values, data: Values) -> str:
         """Say why a fitted point is a degenerate maximum; nothing where it is not."""

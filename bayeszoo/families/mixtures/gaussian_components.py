@@ -17,7 +17,7 @@ import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.structures import Matrices, Scalar, Structure
+from bayeszoo.distributions.structures import Matrices, Scalar, Structure, along
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.patterns import distinct
 
@@ -64,11 +64,6 @@ class Hyper:
     kappa: np.ndarray
     nu: np.ndarray
     psi: np.ndarray
-
-
-def along(values: Any, like: np.ndarray) -> np.ndarray:
-    """Give an array trailing axes of length 1, so that it broadcasts with ``like``, which it begins."""
-    return np.reshape(values, np.shape(values) + (1,) * (np.ndim(like) - np.ndim(values)))
 
 
 class GaussianComponents:
@@ -220,11 +215,11 @@ class GaussianComponents:
         The weights (K,) need not add up to 1.
         """
         means = np.asarray(means, dtype=np.float64)
-        found = loops.gaussian_e_step(weights, means, self.matrices(covariances), Y)
-        shift = found.shifts / np.where(found.counts > 0, found.counts, 1.0)[:, None]
-        about_mean = found.scatters - along(found.counts, found.scatters) * (shift[:, :, None] * shift[:, None, :])
+        sums = loops.gaussian_e_step(weights, means, self.matrices(covariances), Y)
+        shift = sums.shifts / np.where(sums.counts > 0, sums.counts, 1.0)[:, None]
+        about_mean = sums.scatters - along(sums.counts, sums.scatters) * (shift[:, :, None] * shift[:, None, :])
         scatter = self.structure.repeat * self.structure.reduced(about_mean)
-        return found.value, ComponentMoments(found.counts, means + shift, scatter, self.structure)
+        return sums.value, ComponentMoments(sums.counts, means + shift, scatter, self.structure)
 
     def _of_each(self, nu: np.ndarray) -> np.ndarray:
         return np.asarray(nu)[..., None] if self.tied else np.asarray(nu)

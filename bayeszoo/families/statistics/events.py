@@ -64,7 +64,7 @@ class Events(Stats):
         whole, part = (self, other) if sign < 0 else (Events(events, exposure), other)
         rest = Events(events, exposure) if sign < 0 else self
         rate = whole.events / whole.exposure if whole.exposure else 0.0
-        between = math.fsum(float(deviance(one.events, rate * one.exposure)) for one in (rest, part))
+        between = math.fsum(float(deviance(some.events, rate * some.exposure)) for some in (rest, part))
         return type(self)(
             events,
             exposure,

@@ -65,9 +65,9 @@ class Patterns(Stats):
         each = [moments[key] for key in keys]
         return cls(
             np.array([np.frombuffer(key, dtype=bool) for key in keys], dtype=bool).reshape(len(keys), size),
-            np.array([one.n for one in each], dtype=np.float64),
-            np.reshape([one.mean for one in each], (len(each), size)),
-            np.reshape([one.scatter for one in each], (len(each), size, size)),
+            np.array([part.n for part in each], dtype=np.float64),
+            np.reshape([part.mean for part in each], (len(each), size)),
+            np.reshape([part.scatter for part in each], (len(each), size, size)),
             log_coefficient=log_coefficient,
         )
 
@@ -152,11 +152,11 @@ def distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
     """Return the moments of rows of one pattern, with zeros where nothing was observed."""
-    found = Moments.of(rows[:, seen])
+    moments = Moments.of(rows[:, seen])
     mean, scatter = np.zeros(len(seen)), np.zeros((len(seen), len(seen)))
-    mean[seen] = found.mean
-    scatter[np.ix_(seen, seen)] = found.scatter
-    return Moments(found.n, mean, scatter)
+    mean[seen] = moments.mean
+    scatter[np.ix_(seen, seen)] = moments.scatter
+    return Moments(moments.n, mean, scatter)
 
 
 def as_patterns(data: Any) -> Patterns:
