@@ -94,10 +94,10 @@ def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Poster
 
 
 class InverseRootGamma:
-    """The standard deviation lam**(-1/2) whose precision lam ~ Gamma(shape, rate); SciPy has only its square.
+    """The standard deviation lam**(-1/2) whose precision lam ~ Gamma(shape, rate).
 
     Its tail is heavy: the mean is infinite for shape <= 1/2 and the standard deviation for shape <= 1, and draws do not
-    show it.
+    show it. SciPy's ``gengamma(shape, -2)`` gives negative or undefined moments there.
     """
 
     def __init__(self, shape: float, rate: float) -> None:

@@ -84,11 +84,8 @@ class MultivariateT(ByMarginals):
     """
 
     def __init__(self, df: float, loc: Any, shape: Any, rows: int) -> None:
-        self.df, self.loc, self.shape = (
-            float(df),
-            np.asarray(loc, dtype=np.float64),
-            np.asarray(shape, dtype=np.float64),
-        )
+        self.df, self.loc = float(df), np.asarray(loc, dtype=np.float64)
+        self.shape = np.asarray(shape, dtype=np.float64)
         scale = np.sqrt(np.diagonal(self.shape))
         self._marginals = frozen.t(self.df, loc=np.tile(self.loc, (rows, 1)), scale=scale)
 
