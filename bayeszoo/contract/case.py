@@ -187,6 +187,6 @@ def off_default(model: type[Model], data: Data | None = None) -> Model:
     return cast(Model, moved(base, base.sizes(arrays)))
 
 
-def real_data(model: Any) -> Data | None:
+def real_data(model: Model | type[Model]) -> Data | None:
     """Return the first example of a model, unless it does not suit the model's fields."""
     return example(model) if model.examples and suits(model, example(model)) else None

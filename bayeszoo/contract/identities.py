@@ -274,7 +274,7 @@ def batches(case: Case) -> Check:
 
 
 def _two_batches(case: Case, at: int) -> float:
-    model: Any = case.model
+    model = case.model
     first, second = (model.statistics(part) for part in case.model.inputs.split(case.data, at))
     whole = first + second
     at_once = [model.posterior(case.stats).logpdf(p) for p in case.points]

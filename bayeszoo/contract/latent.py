@@ -24,7 +24,7 @@ from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.model import fields
-from bayeszoo.model.base import Values
+from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
@@ -239,7 +239,7 @@ def simulation_based(case: Case) -> Check:
     return at_least("simulated against enumerated (KS p)", lowest_ks(np.array(ranks)), 1e-5)
 
 
-def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
+def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
     """Compare NUTS with enumeration, in quantities that do not depend on labels, on a few rows."""
     head = few(case_of(model, data, seed))
     tree = fit(head.model, dict(head.data), "nuts", seed=seed, groups=())

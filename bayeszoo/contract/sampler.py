@@ -12,6 +12,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.model.base import Model
 from bayeszoo.results.stored import Fit
 
 MAX_Z = 4.4  # two-sided level 1e-5 for one standard normal number
@@ -20,7 +21,7 @@ MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
 """Largest Monte Carlo standard error, in posterior sd: agreement must not be had by vagueness."""
 
 
-def sampler_checks(model: Any, data: Any, seed: int) -> list[Check]:
+def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
     """Compare NUTS with the closed form (layer 2), and show that the comparison would see a wrong sampler."""
     case = case_of(model, real_data(model) if data is None else data)
     if data is None and not case.is_closed:

@@ -266,6 +266,8 @@ class Stochastic(Variational):
 class Latent(Model):
     """Each row has a latent variable, whose distribution given the parameters is known."""
 
+    K: int
+
     @abstractmethod
     def assign(self, params: Values, data: Values) -> Any:
         """Return the probability of each component, shape (..., rows, K); leading axes are draws.
@@ -277,7 +279,6 @@ class Latent(Model):
 class Enumerable(Latent):
     """Parameters can be integrated out given an assignment of the rows; of few rows all assignments are summed over."""
 
-    K: int
     latent_unit: ClassVar[str] = "row"
     """What has a latent variable: a row, or a word."""
 
@@ -378,6 +379,11 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
 def capabilities(model: type[Model]) -> tuple[str, ...]:
     """Name the optional capabilities that a model class has."""
     return tuple(name for name, has in CAPABILITIES.items() if has(model))
+
+
+def exchangeable_axis(model: Model) -> str | None:
+    """Return the axis whose labels mean nothing; None where all labels mean something."""
+    return model.exchangeable() if isinstance(model, Symmetric) else None
 
 
 def rows_have_parameters(model: Model) -> bool:

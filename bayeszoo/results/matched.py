@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -13,7 +14,7 @@ from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import match, permute
 from bayeszoo.inference.labels.symmetry import FEW, is_symmetric, mean_responsibilities
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Latent, Symmetric
+from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import best_of_components
 
@@ -56,18 +57,18 @@ def _matched(trees: list[Any]) -> list[Any]:
     if len(trees) < 2 or not is_symmetric(model):
         return trees
     if model.signed:
-        reference, turned = fit.draws()[model.signed[0]].mean(axis=(0, 1)), _turned_factors
+        reference, turned = fit.draws()[model.signed[0]].mean(axis=(0, 1)), partial(_turned_factors, model)
     elif isinstance(model, Latent):
-        reference, turned = mean_responsibilities(model, fit.draws(), fit.given), _turned_rows
+        reference, turned = mean_responsibilities(model, fit.draws(), fit.data), partial(_turned_rows, model)
     else:  # nothing says which component a row is of
         return trees
-    return [tree if tree is first else _with_draws(tree, *turned(model, Fit(tree), reference), first) for tree in trees]
+    return [tree if tree is first else _with_draws(tree, *turned(Fit(tree), reference), first) for tree in trees]
 
 
-def _turned_rows(model: Symmetric, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+def _turned_rows(model: Latent, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """Return draws of a fit with its components numbered as those of another, by the rows that they hold."""
-    draws, given = fit.draws(), cast(Any, fit.given)
-    order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, given)
+    draws = fit.draws()
+    order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, fit.data)
     shape = np.shape(next(iter(draws.values())))[:2]
     return permute(model, draws, np.broadcast_to(order, (*shape, len(order)))), order
 
@@ -84,7 +85,7 @@ def _turned_factors(model: Symmetric, fit: Fit, reference: np.ndarray) -> tuple[
 def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:
     """Return the class of a fit's model, its axes, and how many components there are whose labels mean nothing."""
     model = Fit(tree).model
-    axis = model.exchangeable() if isinstance(model, Symmetric) else None
+    axis = exchangeable_axis(model)
     return type(model), dict(model.dims), None if axis is None else tree["posterior"].sizes[axis]
 
 

@@ -18,7 +18,7 @@ import scipy
 from bayeszoo.data.inputs import Series
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Latent, Symmetric, rows_have_parameters
+from bayeszoo.model.capabilities import Latent, exchangeable_axis, rows_have_parameters
 
 MAX_ROWS = 1000  # rows that are looked at; of more, as many are chosen
 CELLS = 2**18  # rows times draws that a model is asked for at a time
@@ -45,7 +45,7 @@ class Alignment:
     stability: np.ndarray
 
 
-def align(model: Any, params: Values, data: Values) -> Alignment:
+def align(model: Latent, params: Values, data: Values) -> Alignment:
     """Find the permutation of each draw's labels that makes the draws (chain, draw, ...) most alike.
 
     The best permutations given the mean responsibilities (an assignment problem for each draw) and the mean given the
@@ -55,7 +55,7 @@ def align(model: Any, params: Values, data: Values) -> Alignment:
     p = _responsibilities(model, params, data)
     T, K, _ = p.shape
     permutations = np.tile(np.arange(K), (T, 1))
-    if K > 1 and model.exchangeable() is not None:
+    if K > 1 and exchangeable_axis(model) is not None:
         permutations = _climb(p, _start(p))[0]
         permutations = permutations[:, np.argsort(-_mean(p, permutations).sum(axis=1), kind="stable")]
     q = _mean(p, permutations)
@@ -63,13 +63,12 @@ def align(model: Any, params: Values, data: Values) -> Alignment:
     return Alignment(permutations.reshape(*shape, K), q.T, _stability(p, permutations, q))
 
 
-def permute(model: Symmetric, params: Values, permutations: np.ndarray) -> dict[str, Any]:
+def permute(model: Model, params: Values, permutations: np.ndarray) -> dict[str, Any]:
     """Relabel each draw by permutations (*leading, K): the same numbers, bit for bit, in another order.
 
     The axis that the model names as exchangeable, and the one with ``_2``, are permuted wherever ``dims`` has them.
     """
-    axis = model.exchangeable()
-    if axis is None:
+    if (axis := exchangeable_axis(model)) is None:
         return dict(params)
     return {name: _permuted(model, name, values, axis, np.asarray(permutations)) for name, values in params.items()}
 
@@ -79,7 +78,7 @@ def inverse(permutations: np.ndarray) -> np.ndarray:
     return np.argsort(permutations, axis=-1)
 
 
-def match(model: Any, params: Values, responsibilities: np.ndarray, data: Values) -> np.ndarray:
+def match(model: Latent, params: Values, responsibilities: np.ndarray, data: Values) -> np.ndarray:
     """Find the permutation, shape (K,), that brings the labels of aligned draws to those of another fit to the data.
 
     ``responsibilities``, shape (rows, K), are those of the other fit, which must have as many components.
@@ -87,7 +86,7 @@ def match(model: Any, params: Values, responsibilities: np.ndarray, data: Values
     p = _responsibilities(model, params, data).mean(axis=0, keepdims=True)
     if p[0].T.shape != responsibilities.shape:
         raise InputError("only fits with as many components and of the same rows can be matched")
-    if model.exchangeable() is None:
+    if exchangeable_axis(model) is None:
         return np.arange(p.shape[1])
     return _nearest(p, responsibilities.T)[0][0]
 
@@ -130,7 +129,7 @@ def flat(params: Values) -> dict[str, np.ndarray]:
 # Stephens' algorithm, on responsibilities of shape (draws, K, rows)
 
 
-def _responsibilities(model: Any, params: Values, data: Values) -> np.ndarray:
+def _responsibilities(model: Latent, params: Values, data: Values) -> np.ndarray:
     """Return the responsibilities of the rows that are looked at, shape (draws, K, rows)."""
     draws, inputs = flat(params), model.inputs
     rows, total = max(min(MAX_ROWS, _SEEN // model.K), 1), inputs.size(data)

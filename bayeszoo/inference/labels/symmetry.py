@@ -13,7 +13,7 @@ from bayeszoo.foundation.gate import MIXING, check_draws, failures
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import align, permute
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Latent, Symmetric
+from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis
 
 xr = lazy_loader.load("xarray")
 
@@ -35,7 +35,7 @@ class Labelled:
 
 def is_symmetric(model: Model) -> TypeGuard[Symmetric]:
     """Say whether there are labels that mean nothing."""
-    return isinstance(model, Symmetric) and model.exchangeable() is not None
+    return exchangeable_axis(model) is not None
 
 
 def label_free(model: Model, draws: Mapping[str, np.ndarray], data: Any) -> Any:

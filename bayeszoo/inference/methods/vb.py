@@ -139,7 +139,7 @@ def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
 
 
 def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
-    """Return the log likelihood at draws, some at a time some at a time to save memory; None where it is not known."""
+    """Return the log likelihood at draws, some at a time to save memory; None where it is not known."""
     model = problem.model
     if isinstance(model, Sufficient):
         found = model.log_likelihood(problem.stats, sample)
