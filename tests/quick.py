@@ -58,6 +58,11 @@ def right(model):
     return super(type(model), model)
 
 
+def off_by(add):
+    """Return a log evidence with something added."""
+    return lambda m, s: right(m).log_evidence(s) + add(m, s)
+
+
 def base_of(bug):
     """Return the model of the zoo that a bug is seeded in."""
     return next(c for c in bug.__mro__[1:] if c.__module__.startswith("bayeszoo.models."))

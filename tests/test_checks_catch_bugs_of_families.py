@@ -25,7 +25,7 @@ from bayeszoo.likelihoods.inverse_wishart import Cholesky, InverseWishart
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.fields import plain, positive, real
 from bayeszoo.model.find import find
-from tests.quick import base_of, is_quick, named, one_bug_an_identity, right, seed
+from tests.quick import base_of, is_quick, named, off_by, one_bug_an_identity, right, seed
 
 GaussianMean, GaussianPrecision = find("gaussian_mean"), find("gaussian_precision")
 GammaPoisson, NormalGamma = find("gamma_poisson"), find("normal_gamma")
@@ -43,11 +43,6 @@ def other(m, **changes):
 def posterior_of(marginals):
     """Return a step that gives independent marginals: of each the distribution that a function makes."""
     return lambda m, s: Posterior({name: make(m, s) for name, make in marginals.items()})
-
-
-def off_by(add):
-    """Return a log evidence with something added."""
-    return lambda m, s: right(m).log_evidence(s) + add(m, s)
 
 
 # Gamma-Poisson; form 1 has an exposure

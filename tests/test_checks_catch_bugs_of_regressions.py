@@ -18,17 +18,12 @@ from bayeszoo.families.linear.declaration import Whitened
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model.find import find
-from tests.quick import base_of, named, one_bug_an_identity, right, seed
+from tests.quick import base_of, named, off_by, one_bug_an_identity, right, seed
 
 Ridge, LinearRegression, BayesianLasso = (find(n) for n in ("ridge", "linear_regression", "bayesian_lasso"))
 
 BUGS = []
 ridge, regression, lasso = (partial(seed, BUGS, model) for model in (Ridge, LinearRegression, BayesianLasso))
-
-
-def off_by(add):
-    """Return a log evidence with something added."""
-    return lambda m, s: right(m).log_evidence(s) + add(m, s)
 
 
 def without_intercept(m, d):

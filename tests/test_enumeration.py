@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import binom, logsumexp
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
@@ -18,20 +18,20 @@ from bayeszoo.inference.problem import Problem
 from tests.quick import zoo_with
 
 latent_models = zoo_with("latent_models")
-Y = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+WORDS = np.array([[1, 0], [1, 1], [0, 2], [1, 0], [0, 1]])  # of two, in five documents
+COIN = np.array([[1, 0], [1, 0], [0, 1], [1, 0], [0, 1]])  # documents of one word
 
 
-def bernoulli(*fields):
-    return bz.find("toy_bernoulli_mixture")(*fields)
+def unigrams(alpha=1.0, a=1.0, b=1.0):
+    return bz.find("multinomial_mixture")(2, alpha, (a, b))
 
 
 def poisson(*fields):
     return bz.find("toy_poisson_mixture")(*fields)
 
 
-def columns(values):
-    values = np.asarray(values, dtype=float)
-    return {"Y": values, "column": np.arange(values.shape[1]).astype(str)}
+def documents(values):
+    return {"counts": np.asarray(values), "word": np.array(["yes", "no"])}
 
 
 def counts(*values):
@@ -39,23 +39,18 @@ def counts(*values):
 
 
 class Quadrature:
-    """Two components, integrated by Gauss and Legendre: exact, as the integrand is a polynomial."""
+    """Two topics of two words, integrated by Gauss and Legendre: exact, as the integrand is a polynomial."""
 
     def __init__(self, model, values):
         x, weight = np.polynomial.legendre.leggauss(12)
-        self.columns = values.shape[1]
-        grid = np.meshgrid(*[(x + 1) / 2] * (1 + 2 * self.columns), indexing="ij")
-        weights = np.prod(np.meshgrid(*[weight / 2] * (1 + 2 * self.columns), indexing="ij"), axis=0).ravel()
-        self.w, *p = (axis.ravel() for axis in grid)
-        self.p = np.array(p).reshape(2, self.columns, -1)
-        prior = stats.beta.pdf(self.w, model.alpha, model.alpha)
-        prior = prior * np.prod(stats.beta.pdf(self.p, model.a, model.b), axis=(0, 1))
+        self.w, *self.p = (axis.ravel() for axis in np.meshgrid(*[(x + 1) / 2] * 3, indexing="ij"))
+        weights = np.prod(np.meshgrid(*[weight / 2] * 3, indexing="ij"), axis=0).ravel()
+        prior = stats.beta.pdf(self.w, model.alpha, model.alpha) * stats.beta.pdf(self.p, *model.eta).prod(axis=0)
         self.joint = weights * prior * np.prod([self.row(y) for y in values], axis=0)
         self.evidence = self.joint.sum()
 
     def component(self, k, y):
-        share = self.w if k == 0 else 1 - self.w
-        return share * np.prod([self.p[k, d] if y[d] else 1 - self.p[k, d] for d in range(self.columns)], axis=0)
+        return (self.w if k == 0 else 1 - self.w) * self.p[k] ** y[0] * (1 - self.p[k]) ** y[1]
 
     def row(self, y):
         return self.component(0, y) + self.component(1, y)
@@ -70,28 +65,28 @@ class Quadrature:
 
 @pytest.mark.parametrize("fields", [(1, 1, 1), (2, 1, 3)])
 def test_evidence_coclustering_and_prediction_are_integrals_over_the_parameters(fields):
-    model = bernoulli(2, *fields)
-    for values in (Y[:, :1], Y[:4]):
-        exact, found = Quadrature(model, values), Enumeration.of(model, columns(values))
+    model = unigrams(*fields)
+    for values in (COIN, WORDS[:4]):
+        exact, found = Quadrature(model, values), Enumeration.of(model, documents(values))
         assert found.log_evidence == pytest.approx(math.log(exact.evidence), abs=1e-12)
         for i, j in itertools.combinations(range(len(values)), 2):
             assert found.coclustering[i, j] == pytest.approx(exact.same(values[i], values[j]), abs=1e-12)
-        new = np.array(list(itertools.product([0.0, 1.0], repeat=values.shape[1])))
+        new = np.array([[1, 0], [0, 1], [2, 0], [1, 2]])
         expected = [math.log(exact.mean(exact.row(y))) for y in new]
-        assert found.log_predictive(columns(new)) == pytest.approx(expected, abs=1e-12)
+        assert found.log_predictive(documents(new)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_wrong_density_of_an_assignment_is_seen_by_the_integral():
-    class Flat(type(bernoulli())):
+    class Flat(type(unigrams())):
         """Weights integrated as if all assignments were equally probable."""
 
         def log_joint(self, assignments, data):
-            n, yes = self._counts(assignments, data)
-            each = stats.betabinom.logpmf(yes, n[..., None].astype(int), self.a, self.b)
-            return each.sum(axis=(1, 2)) - assignments.shape[1] * math.log(self.K)
+            n = (assignments == 0).sum(axis=1)
+            urn = stats.betabinom.logpmf(n, len(COIN), self.alpha, self.alpha) - np.log(binom(len(COIN), n))
+            return super().log_joint(assignments, data) - urn - len(COIN) * math.log(self.K)
 
-    exact = math.log(Quadrature(bernoulli(2, 1, 1, 1), Y).evidence)
-    assert abs(Enumeration.of(Flat(2, 1, 1, 1), columns(Y)).log_evidence - exact) > 0.1
+    exact = math.log(Quadrature(unigrams(), COIN).evidence)
+    assert abs(Enumeration.of(Flat(2, 1, (1, 1)), documents(COIN)).log_evidence - exact) > 0.1
 
 
 def loop(model, y):
@@ -131,23 +126,6 @@ def test_every_quantity_is_that_of_a_loop_over_assignments(chunk, monkeypatch):
     assert np.diag(found.coclustering) == pytest.approx(np.ones(4), abs=1e-13)
 
 
-def test_the_evidence_of_all_data_sets_sums_to_one():
-    model = bernoulli(2, 0.8, 1.5, 0.6)
-    every = itertools.product([0.0, 1.0], repeat=6)
-    total = [Enumeration.of(model, columns(np.reshape(values, (3, 2)))).log_evidence for values in every]
-    assert logsumexp(total) == pytest.approx(0, abs=1e-12)
-    rates = poisson(2, 1.0, 2.0, 1.0)
-    pairs = itertools.product(range(40), repeat=2)
-    assert logsumexp([Enumeration.of(rates, counts(*y)).log_evidence for y in pairs]) == pytest.approx(0, abs=1e-8)
-
-
-def test_the_evidence_is_the_sum_of_one_step_predictions():
-    model, y = poisson(2, 0.5, 1.5, 0.3), [3, 0, 8, 1, 7, 2]
-    steps = [Enumeration.of(model, counts(*y[:i])).log_predictive(counts(y[i]))[0] for i in range(1, len(y))]
-    first, whole = (Enumeration.of(model, counts(*y[:n])).log_evidence for n in (1, len(y)))
-    assert whole == pytest.approx(first + sum(steps), rel=1e-12)
-
-
 def test_one_component_is_the_conjugate_family_of_any_number_of_rows():
     y = np.random.default_rng(1).poisson(3.0, 5000)
     family = bz.find("gamma_poisson")(2.0, 0.5)
@@ -174,9 +152,12 @@ def test_no_rows_have_evidence_one_and_the_prior(K):
 # Draws
 
 
-def largest_z(model, draws, exact):
-    w, p = draws["weights"][..., 0], np.moveaxis(draws["p"], (-2, -1), (0, 1))
-    pairs = zip(label_free(w, p[:, 0]), label_free(exact.w, exact.p[:, 0]), strict=True)
+def largest_z(draws, exact):
+    pairs = zip(
+        label_free(draws["weights"][..., 0], np.moveaxis(draws["topics"][..., 0], -1, 0)),
+        label_free(exact.w, exact.p),
+        strict=True,
+    )
     return max(abs(mine.mean() - exact.mean(law)) / (mine.std() / math.sqrt(mine.size)) for mine, law in pairs)
 
 
@@ -186,23 +167,23 @@ def label_free(w, p):
 
 
 def test_draws_are_those_of_the_posterior():
-    model = bernoulli(2, 2, 1, 3)
-    data = bz.read(model, columns(Y[:, :1]))
-    exact = Quadrature(model, data["Y"])
+    model = unigrams(2, 1, 3)
+    data = bz.read(model, documents(COIN))
+    exact = Quadrature(model, COIN)
     outcome = run(Problem(model, data, np.random.default_rng(3)), draws=5000, chains=4)
     assert outcome.draws["weights"].shape == (4, 5000, 2)
-    assert outcome.draws["p"].shape == (4, 5000, 2, 1)
-    assert largest_z(model, outcome.draws, exact) < 4
+    assert outcome.draws["topics"].shape == (4, 5000, 2, 2)
+    assert largest_z(outcome.draws, exact) < 4
     assert passed(outcome.checks)
     assert outcome.facts == {"log_evidence": pytest.approx(math.log(exact.evidence), abs=1e-12), "assignments": 32}
     again = run(Problem(model, data, np.random.default_rng(3)), draws=5000, chains=4)
-    assert (again.draws["p"] == outcome.draws["p"]).all()
+    assert (again.draws["topics"] == outcome.draws["topics"]).all()
     chains = np.std(outcome.draws["weights"][..., 0], axis=1) / math.sqrt(5000)
     assert (np.abs(outcome.draws["weights"][..., 0].mean(axis=1) - 0.5) < 4 * chains).all()  # no chain has one label
 
 
 def test_draws_by_a_wrong_rule_are_seen():
-    model = bernoulli(2, 2, 1, 3)
+    model = unigrams(2, 1, 3)
 
     class EveryAssignmentAlike(Enumeration):
         @property
@@ -214,11 +195,11 @@ def test_draws_by_a_wrong_rule_are_seen():
             return super().posterior_given(assignment[::-1], data)
 
     wrong = (
-        EveryAssignmentAlike.of(model, columns(Y[:, :1])),
-        Enumeration.of(RowsInAnotherOrder(2, 2, 1, 3), columns(Y[:, :1])),
+        EveryAssignmentAlike.of(model, documents(COIN)),
+        Enumeration.of(RowsInAnotherOrder(2, 2, (1, 3)), documents(COIN)),
     )
-    exact = Quadrature(model, Y[:, :1])
-    assert all(largest_z(model, one.draw((4, 5000), np.random.default_rng(3)), exact) > 6 for one in wrong)
+    exact = Quadrature(model, COIN)
+    assert all(largest_z(one.draw((4, 5000), np.random.default_rng(3)), exact) > 6 for one in wrong)
 
 
 def test_a_fit_is_stored_as_an_exact_one():
@@ -259,8 +240,8 @@ def test_other_models_and_rows_without_outcome_are_refused():
     found = enumerate_posterior(poisson(), {"y": [1, 2], "exposure": [1.0, 2.0]})
     with pytest.raises(InputError, match="no outcome"):
         found.log_predictive({"exposure": [1.0]})
-    with pytest.raises(InputError, match="column"):
-        enumerate_posterior(bernoulli(), columns(Y)).log_predictive({"a": [1.0], "b": [0.0]})
+    with pytest.raises(InputError, match="no column 'yes'"):
+        enumerate_posterior(unigrams(), documents(WORDS)).log_predictive({"a": [1], "b": [0]})
 
 
 def test_impossible_assignments_count_nothing_and_undefined_ones_are_an_error():

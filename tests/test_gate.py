@@ -116,7 +116,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize(("edit", "failed"), DRAWS.values(), ids=DRAWS.keys())
+@pytest.mark.parametrize(("edit", "failed"), DRAWS.values(), ids=DRAWS)
 @pytest.mark.parametrize("where", ["parameter", "deterministic"])
 def test_one_bad_quantity_among_good_ones(edit, failed, where):
     posterior, stats = good()
@@ -128,17 +128,8 @@ def test_one_bad_quantity_among_good_ones(edit, failed, where):
 def test_all_chains_stuck_at_one_value():
     """R-hat is NaN and ArviZ gives an effective sample size of 4000: NaN must not pass."""
     posterior, stats = good()
-    posterior = {"mu": np.ones_like(posterior["mu"])}
-    assert {"stuck chains", "repeated chains", "r_hat"} <= failing(tree_of(posterior, stats))
-
-
-def test_two_identical_chains():
-    posterior, stats = good()
-    for values in posterior.values():
-        values[3] = values[0]
-    checks = {check.name: check for check in bz.gate(tree_of(posterior, stats))}
-    assert {name for name, check in checks.items() if not check.passed} == {"repeated chains"}
-    assert checks["repeated chains"].value == 1
+    stuck = {"mu": np.ones_like(posterior["mu"])}
+    assert {"stuck chains", "repeated chains", "r_hat"} <= failing(tree_of(stuck, stats))
 
 
 def low_bfmi(energy):
@@ -157,19 +148,14 @@ STATS = {
 
 
 @pytest.mark.parametrize("names", NAMES)
-@pytest.mark.parametrize(("stat", "edit", "failed"), STATS.values(), ids=STATS.keys())
+@pytest.mark.parametrize(("stat", "edit", "failed"), STATS.values(), ids=STATS)
 def test_one_bad_statistic(names, stat, edit, failed):
     posterior, stats = good(names=names)
     edit(stats[dict(zip(NAMES["nutpie"], NAMES[names], strict=True)).get(stat, stat)])
     assert failing(tree_of(posterior, stats)) == {failed}
 
 
-MISSING = {
-    "diverging": "divergences",
-    "energy": "e_bfmi",
-    "maxdepth_reached": "transitions at maximum tree depth",
-    "logp": "non-finite log densities",
-}
+MISSING = {stat: failed for stat, _, failed in STATS.values()}
 
 
 @pytest.mark.parametrize(("stat", "failed"), MISSING.items())
