@@ -260,8 +260,11 @@ def test_rows_that_lack_a_value_are_dropped_when_asked_for():
 BROKEN = {
     "zero": ({"counts": [3, 0, 2]}, "column 'counts', row 2: 0 is not >= 1; cells without words are left out"),
     "document": ({"doc": [0, 0, 3]}, "column 'doc', row 3: 3 is outside the codes 0 to 2"),
+    "word": ({"term": [0, 3, 1]}, "column 'term', row 2: 3 is outside the codes 0 to 2"),
+    "negative": ({"term": [0, -1, 1]}, "column 'term', row 2: -1 is negative; counts must be >= 0"),
     "documents": ({"doc": [0, 2, 0]}, "column 'doc', row 3: 0 is below the document before" + SORTED),
     "words": ({"term": [2, 1, 1]}, "column 'term', row 2: 1 does not exceed the word before" + EACH_ONCE),
+    "twice": ({"term": [0, 0, 1]}, "column 'term', row 2: 0 does not exceed the word before" + EACH_ONCE),
     "lengths": ({"counts": [3, 1]}, "counts has 2 rows, doc has 3"),
     "sum": ({"counts": [2**53, 1, 1]}, "the counts have a sum above 2**53"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 
 import numpy as np
@@ -135,11 +136,10 @@ def test_data_made_elsewhere_are_checked_again(inputs, arrays):
     again = read(model, data)
     assert (again.digest, again.source, again.notes[0]) == (data.digest, "elsewhere", "note")
     assert read(model, again) is again
-    broken = dict(arrays)
     outcome = next(iter(arrays))
-    broken[outcome] = arrays[outcome] + 1e300
-    with pytest.raises(InputError):
-        read(model, Data(broken))
+    for broken in (arrays[outcome] + 1e300, arrays[outcome] * 1j, np.char.add(arrays[outcome].astype(str), "x")):
+        with pytest.raises(InputError):
+            read(model, Data({**arrays, outcome: broken}))
 
 
 @KINDS
@@ -266,6 +266,7 @@ BROKEN = {
     "ragged": (Matrix(), {"Y": [[1, 2], [1]], "column": ["a"]}, "Y is ragged: its rows have different lengths"),
     "context": (CHAINS, {**CHAIN, "previous": [0, 1, 3]}, "column 'previous', row 3: 3 is outside the codes 0 to 2"),
     "lengths": (CHAINS, {**CHAIN, "previous": [0, 1]}, "next has 3 rows, previous has 2"),
+    "lengths of a series": (RealSeries(), {"y": [1, 2], "sequence": [0]}, "y has 2 rows, sequence has 1"),
     "no transition": (CHAINS, {**CHAIN, "next": [], "previous": []}, "no data rows"),
 }
 
@@ -298,3 +299,44 @@ def test_codes_mean_nothing_to_another_kind():
     counts = read(model_of(CATEGORIES), {"b": [1, 2], "a": [3, 4]})
     assert read(model_of(Matrix()), counts)["Y"].tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert read(model_of(Categories("word", "type")), labels)["type"].tolist() == ["a", "b"]
+
+
+WITH_A_COLUMN = {
+    "trials": (Binary(), {"successes": [1, 2]}, "trials"),
+    "real": (Real(), {}, "y"),
+    "counts": (Counts(), {}, "y"),
+    "exposure": (Counts(), {"y": [1, 2]}, "exposure"),
+    "categories": (Categories(), {"a": [1, 2]}, "b"),
+    "documents": (Documents(), {"a": [1, 2]}, "b"),
+    "corpus": (Corpus(), {"document": ["x", "y"], "word": ["a", "b"]}, "count"),
+    "matrix": (Matrix(), {"a": [1, 2]}, "b"),
+    "feature": (Regression(), {"y": [1, 2], "a": [1, 3]}, "b"),
+    "outcome": (Regression(), {"a": [1, 3]}, "y"),
+    "transitions": (Transitions(), {"from": ["x", "y"], "to": ["y", "x"]}, "count"),
+    "series of numbers": (RealSeries(), {}, "y"),
+    "series of counts": (CountSeries(), {}, "y"),
+}
+NO_NUMBERS = {
+    "row 2: 'x' is not a number": ["1", "x"],
+    " holds dates": [datetime.date(2020, 1, 1)] * 2,
+    " holds true/false, not numbers": [True, False],
+    " is complex": [1j, 2],
+}
+BAD_NUMBERS = {
+    "row 2: inf is too large": [1, np.inf],
+    "row 2: 1e+300 is too large": [1, 1e300],
+    "1 missing value (row 2); use --missing": np.ma.array([1, 2], mask=[0, 1]),
+    " has no values": [None, None],
+}
+BAD_COUNTS = {"row 2: 1.5 is not a whole number": [1, 1.5], "row 2: -1 is negative; counts must be >= 0": [1, -1]}
+
+
+@by_name(("inputs", "others", "column"), WITH_A_COLUMN)
+def test_a_column_that_holds_no_such_numbers_is_refused(inputs, others, column):
+    bad = dict(BAD_NUMBERS) if isinstance(inputs, Categories) else NO_NUMBERS | BAD_NUMBERS  # text may be labels
+    if not isinstance(inputs, Measured) and column != "exposure":
+        bad |= BAD_COUNTS
+    for message, values in bad.items():
+        found = str(refusal(model_of(inputs), {**others, column: values}))
+        assert found.startswith(f"column '{column}'")
+        assert message in found

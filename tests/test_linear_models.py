@@ -76,6 +76,17 @@ def test_evidence_of_ridge_is_a_multivariate_normal(data):
     assert model.log_evidence(model.statistics(data)) == pytest.approx(expected.logpdf(data["y"]), rel=1e-9)
 
 
+def test_posterior_of_ridge_is_the_textbooks():
+    data = small()
+    model, X, y = RIDGE(tau=2.0, sigma=0.5, intercept=False), data["X"], data["y"]
+    covariance = np.linalg.inv(X.T @ X / 0.25 + np.eye(3) / 4)
+    posterior = model.posterior(model.statistics(data))
+    assert np.allclose(posterior["w"].mean(), covariance @ X.T @ y / 0.25, rtol=1e-10)
+    assert np.allclose(posterior["w"].std(), np.sqrt(np.diag(covariance)), rtol=1e-10)
+    draws = posterior.rvs(20_000, np.random.default_rng(0))["w"]
+    assert np.allclose(np.cov(draws.T), covariance, atol=6 * np.max(covariance) / np.sqrt(20_000))
+
+
 def test_evidence_of_linear_regression_is_a_multivariate_t():
     data = small()
     model = REGRESSION.weak(data)

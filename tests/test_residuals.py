@@ -168,7 +168,10 @@ def test_pits_of_the_true_model_are_uniform_and_of_another_noise_are_not():
 
 def test_pits_of_counts_are_uniform_only_if_randomized():
     y = np.random.default_rng(6).poisson(1.3, 400)
-    assert stats.kstest(pits(GammaPoisson(2.0, 1.0), y), "uniform").pvalue > 0.05
+    found = pits(GammaPoisson(2.0, 1.0), y)
+    assert stats.kstest(found, "uniform").pvalue > 0.05
+    assert found.equals(pits(GammaPoisson(2.0, 1.0), y))  # the seed settles them
+    assert not found.equals(pits(GammaPoisson(2.0, 1.0), y, seed=1))
     coins = {"successes": np.random.default_rng(6).binomial(6, 0.3, 400), "trials": [6] * 400}
     assert stats.kstest(pits(BetaBernoulli(), coins), "uniform").pvalue > 0.05
     spread = np.random.default_rng(6).negative_binomial(1.3, 0.5, 400)  # twice the variance

@@ -331,6 +331,12 @@ def test_command_compares_priors(run):
     assert (code, err, found["prior"]) == (0, "", "weak")
     expected = [beta_evidence(10, 10, 6, 2), beta_evidence(1, 1, 6, 2)]
     assert [row["log_evidence"] for row in found["table"]] == pytest.approx(expected, rel=1e-12)
+    options = ("reals.csv", "--column", "speed", "-c", "gaussian_mean", "-c", "gaussian_mean m0=0 s0=1 sigma=1")
+    code, _, err = run("select", *options)  # which of the priors are scaled to the data is said
+    assert code == 0
+    assert err.startswith("gaussian_mean(m0=0.708333, ")
+    assert err.count("the prior is scaled to the data, and so is the log evidence\n") == err.count("\n") == 1
+    assert run("select", *options, "--prior", "textbook")[::2] == (0, "")
 
 
 def test_command_takes_saved_fits(run, coin_fits):

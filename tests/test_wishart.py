@@ -63,14 +63,13 @@ def test_draws_are_scipys():
         share = np.mean(Sigma < ours.Sigma.ppf(q), axis=0)
         assert np.all(np.abs(share - q) < 4 * np.sqrt(q * (1 - q) / 8000))
     assert stats.ks_2samp(np.linalg.det(Sigma), np.linalg.det(theirs)).pvalue > 1e-3
-    assert np.all([stats.kstest(mu[:, j], stats.t(*_of_mu(j)).cdf).pvalue > 1e-3 for j in range(3)])
+    scale = np.sqrt(np.diag(PSI) / (0.5 * 5.5))
+    for q in (0.025, 0.6):
+        assert np.allclose(ours.mu.ppf(q), stats.t(5.5, M, scale).ppf(q), rtol=1e-13)
+    assert np.all([stats.kstest(mu[:, j], stats.t(5.5, M[j], scale[j]).cdf).pvalue > 1e-3 for j in range(3)])
     z = np.linalg.solve(np.linalg.cholesky(Sigma), (mu - M)[..., None])[..., 0] * np.sqrt(0.5)
     assert np.all([stats.kstest(z[:, j], "norm").pvalue > 1e-3 for j in range(3)])
     assert ours.rvs(5, np.random.default_rng(0))["mu"].shape == (5, 3)
-
-
-def _of_mu(j):
-    return 5.5, M[j], np.sqrt(PSI[j, j] / (0.5 * 5.5))
 
 
 def test_draws_beyond_the_largest_float_are_refused():
@@ -105,6 +104,32 @@ def test_covariances_from_the_density_of_the_whole_matrix():
     mesh = np.exp(np.linspace(-6, 10, 1601))
     total = np.sum(density(mesh[:, None], mesh) * mesh[:, None] * mesh) * np.log(mesh[1] / mesh[0]) ** 2
     assert CovarianceMarginals(nu, psi).logpdf(x)[0, 1] == pytest.approx(np.log(total), abs=1e-8)
+
+
+def by_quadrature(shape, r, y):
+    """The distribution function at y: Gauss-Legendre over the log of the variance, SciPy's t given it."""
+    variance = stats.invgamma(shape, scale=0.5)
+    given = stats.t(2 * shape + 1, r, np.sqrt((1 - r * r) / (2 * shape + 1)))
+    cuts = np.linspace(*np.log([variance.ppf(1e-17), variance.isf(1e-17)]), 400)
+    cuts = np.sort(np.append(cuts, np.log(y / r))) if y * r > 0 else cuts
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    a = np.exp((cuts[1:, None] + cuts[:-1, None] + np.diff(cuts)[:, None] * nodes) / 2)
+    return np.sum(np.diff(cuts)[:, None] / 2 * weights * a * variance.pdf(a) * given.cdf(y / a))
+
+
+@pytest.mark.parametrize("r", [0.0, 0.3, -0.57, 0.58, 0.9, -0.999])
+@pytest.mark.parametrize("shape", [0.9, 3.0, 200.0])
+def test_covariances_by_quadrature_and_variances_are_scipys(shape, r):
+    ours, variance = (
+        CovarianceMarginals(2 * shape + 1, np.array([[1.0, r], [r, 1.0]])),
+        stats.invgamma(shape, scale=0.5),
+    )
+    for q in (0.025, 0.5, 0.975):
+        y = ours.ppf(q)
+        assert ours.cdf(y)[0, 1] == pytest.approx(by_quadrature(shape, r, y[0, 1]), abs=1e-12)
+        assert np.diag(y) == pytest.approx(variance.ppf(q), rel=1e-12)
+        assert np.diag(ours.logpdf(y)) == pytest.approx(variance.logpdf(variance.ppf(q)), rel=1e-9, abs=1e-9)
+    assert np.diag(ours.logpdf(-1.0)).tolist() == [-np.inf] * 2
 
 
 @pytest.mark.parametrize("r", [0.2, -0.8])
