@@ -78,7 +78,7 @@ def importance_gaps(points: np.ndarray, log_weights: np.ndarray) -> dict[str, fl
     weights = np.exp(diagnostics.smoothed_weights(-log_weights)[0])
     mean = weights @ points
     sd = np.sqrt(weights @ np.square(points - mean))
-    moving = sd > 0
+    moving = sd > 1e-9 * np.abs(mean)  # the weight of a single component is 1 to rounding
     if not moving.any():
         return {}
     gap = np.abs(points.mean(axis=0) - mean)[moving] / sd[moving]

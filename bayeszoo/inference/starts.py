@@ -143,7 +143,7 @@ def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
     free = problem.declared.free_RVs
     with contextlib.suppress(NotImplementedError, NumericalError):  # of an improper prior
         drawn = [problem.model.simulate(rng)[0] for _ in range(CLIMBS)]
-        if any(np.shape(cast(Any, drawn[0].get(variable.name))) != shapes[variable.name] for variable in free):
+        if any(v.name not in drawn[0] or np.shape(drawn[0][v.name]) != shapes[v.name] for v in free):
             seed = int(rng.integers(2**31 - 1))
             each = pm.draw(free, draws=CLIMBS, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
             drawn = [dict(zip(map(str, free), values, strict=True)) for values in zip(*each, strict=True)]

@@ -149,10 +149,14 @@ class LinearModel(Observable, family=True):
             raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {known}")
         return np.array([place[name] for name in self.features], dtype=int)
 
+    def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
+        size, used = len(data["feature"]), self._used(data)
+        return (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
+
     def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
-        size, used, powers = len(data["feature"]), self._used(data), range(1, self.degree + 1)
-        features, scale = (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
+        (features, scale), powers = self._powers(data), range(1, self.degree + 1)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
             terms, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
