@@ -51,3 +51,55 @@ def run(capsys):
         return stop.value.code, *capsys.readouterr()
 
     return call
+
+
+# Fits that several files draw and describe; a test that changes one copies it first
+
+
+def _fit(name, prior, data, method, **options):
+    import bayeszoo as bz
+
+    return bz.fit(bz.find(name)(**prior), data, method, seed=1, **options)
+
+
+@pytest.fixture(scope="session")
+def numbers():
+    """A prior and ten numbers: of `exact` and `at_mode`."""
+    prior = {"mu0": 1.0, "kappa0": 1.0, "alpha0": 2.0, "beta0": 1.0}
+    return "normal_gamma", prior, [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
+
+
+@pytest.fixture(scope="session")
+def exact(numbers):
+    return _fit(*numbers, "exact")
+
+
+@pytest.fixture(scope="session")
+def at_mode(numbers):
+    return _fit(*numbers, "map")
+
+
+@pytest.fixture(scope="session")
+def nuts():
+    """Draws of theta ~ Beta(8, 5)."""
+    prior, coins = {"a": 2, "b": 3}, [1, 0, 1, 1, 0, 1, 1, 1]
+    return _fit("beta_bernoulli", prior, coins, "nuts", draws=400, tune=200, extend=False)
+
+
+@pytest.fixture(scope="session")
+def topics():
+    """A short run on eight documents, which does not pass."""
+    import numpy as np
+
+    counts = np.random.default_rng(1).multinomial(40, np.tile([[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]], (4, 1)))
+    data, prior = {"counts": counts, "word": ["ant", "bee", "cat"]}, {"K": 2, "alpha": 0.5, "eta": 5.0}
+    return _fit("lda", prior, data, "gibbs", draws=100, tune=50, extend=False)
+
+
+@pytest.fixture
+def closed():
+    """Close the figures of a test after it."""
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")

@@ -58,26 +58,29 @@ def densities(emission, codes):
     return np.where(codes[:, None] < 0, 1.0, emission[:, codes].T)
 
 
-def occupied(paths, joint, K=2):
+def occupied(initial, transition, b, starts=(0,)):
+    """Probabilities of the states (T, K)."""
+    paths, joint = enumerated(initial, transition, b, starts)
     weights = special.softmax(joint)
-    return np.stack([weights @ (paths == k) for k in range(K)], axis=1)
+    return np.stack([weights @ (paths == k) for k in range(len(initial))], axis=1)
 
 
 def every(params):
     return zip(params["initial"].reshape(-1, 2), params["emission"].reshape(-1, 2, 3), strict=True)
 
 
+def states_of(params, codes=CODES, starts=STARTS):
+    """Probabilities of the states by each draw (draw, T, K)."""
+    return np.array([occupied(pi, np.array(TRANSITION), densities(e, codes), starts) for pi, e in every(params)])
+
+
 def columns(frame, name):
     return frame[[f"{name}[1]", f"{name}[2]"]].to_numpy()
 
 
-# Probabilities
-
-
 def smoothed_by_enumeration(symbols):
     tree, params = symbols
-    found = bz.decode(tree)
-    each = [occupied(*enumerated(pi, np.array(TRANSITION), densities(e, CODES), STARTS)) for pi, e in every(params)]
+    found, each = bz.decode(tree), states_of(params)
     np.testing.assert_allclose(columns(found, "smoothed"), np.mean(each, axis=0), rtol=1e-10)
     np.testing.assert_allclose(columns(found, "mcse"), np.std(each, axis=0, ddof=1) / np.sqrt(60), rtol=0.5)
     assert found["state"].tolist() == (np.argmax(np.mean(each, axis=0), axis=1) + 1).tolist()
@@ -88,12 +91,7 @@ def filtered_by_enumeration(symbols):
     tree, params = symbols
     found = columns(bz.decode(tree), "filtered")
     for t in range(6):
-        so_far = [densities(e, CODES)[: t + 1] for _, e in every(params)]
-        each = [
-            occupied(*enumerated(pi, np.array(TRANSITION), b, STARTS))[-1]
-            for (pi, _), b in zip(every(params), so_far, strict=True)
-        ]
-        np.testing.assert_allclose(found[t], np.mean(each, axis=0), rtol=1e-10)
+        np.testing.assert_allclose(found[t], states_of(params, CODES[: t + 1])[:, -1].mean(axis=0), rtol=1e-10)
 
 
 def forecast_by_enumeration(symbols):
@@ -103,10 +101,7 @@ def forecast_by_enumeration(symbols):
     assert found["sequence"].tolist() == [1, 1, 1, 2, 2, 2]
     assert found.index.tolist() == [1, 2, 3, 1, 2, 3]
     codes = np.array([*CODES[:4], -1, -1, -1, *CODES[4:], -1, -1, -1])
-    later = [4, 5, 6, 9, 10, 11]
-    states = [
-        occupied(*enumerated(pi, np.array(TRANSITION), densities(e, codes), (0, 7)))[later] for pi, e in every(params)
-    ]
+    states = states_of(params, codes, (0, 7))[:, [4, 5, 6, 9, 10, 11]]
     seen = [state @ e for state, (_, e) in zip(states, every(params), strict=True)]
     np.testing.assert_allclose(columns(found, "state"), np.mean(states, axis=0), rtol=1e-10)
     np.testing.assert_allclose(found[["p[a]", "p[b]", "p[c]"]], np.mean(seen, axis=0), rtol=1e-10)
@@ -123,14 +118,13 @@ def test_averages_over_draws_agree_with_sums_over_every_path(symbols, check):
 
 def test_the_viterbi_path_is_that_of_the_most_probable_draw(symbols):
     tree, params = symbols
-    made = []
+    by_draw = []
     for pi, e in every(params):
         paths, joint = enumerated(pi, np.array(TRANSITION), densities(e, CODES), STARTS)
         prior = stats.dirichlet.logpdf(pi, [2, 2]) + sum(stats.dirichlet.logpdf(row, [1.5] * 3) for row in e)
-        made.append(
-            (prior + special.logsumexp(joint), joint.max(), special.logsumexp(joint), paths[joint.argmax()] + 1)
-        )
-    _, joint, rows, path = max(made, key=lambda one: one[0])
+        rows = special.logsumexp(joint)
+        by_draw.append((prior + rows, joint.max(), rows, paths[joint.argmax()] + 1))
+    _, joint, rows, path = max(by_draw, key=lambda found: found[0])
     found = bz.decode(tree)
     assert found["viterbi"].tolist() == path.tolist()
     assert found.attrs["viterbi_log_joint"] == pytest.approx(joint, rel=1e-12)
@@ -150,14 +144,11 @@ def test_paths_are_drawn_from_the_posterior(symbols):
 def test_other_rows_are_decoded_with_the_codes_of_the_fit(symbols):
     tree, params = symbols
     found = bz.decode(tree, ["c", "c"])
-    each = [
-        occupied(*enumerated(pi, np.array(TRANSITION), densities(e, np.array([2, 2])), (0,))) for pi, e in every(params)
-    ]
-    np.testing.assert_allclose(columns(found, "smoothed"), np.mean(each, axis=0), rtol=1e-10)
+    expected = states_of(params, np.array([2, 2]), (0,)).mean(axis=0)
+    np.testing.assert_allclose(columns(found, "smoothed"), expected, rtol=1e-10)
     assert "sequence" not in found
-    assert bz.forecast(tree, 1, ["c", "c"])["state[1]"].iloc[0] == pytest.approx(
-        (np.mean(each, axis=0)[-1] @ TRANSITION)[0], rel=1e-10
-    )
+    later = columns(bz.forecast(tree, 1, ["c", "c"]), "state")
+    np.testing.assert_allclose(later, expected[-1:] @ TRANSITION, rtol=1e-10)
 
 
 def test_mean_and_sd_of_later_numbers_are_those_of_the_mixture():
@@ -167,9 +158,7 @@ def test_mean_and_sd_of_later_numbers_are_those_of_the_mixture():
     model = NUMBERS(K=2, initial=[0.5, 0.5], transition=TRANSITION)
     tree = tree_of(model, bz.read(model, data), {"means": means, "variances": variances})
     b = stats.norm.pdf(np.array(data["y"])[:, None], means[..., None, :], np.sqrt(variances)[..., None, :])
-    last = [
-        occupied(*enumerated(np.array([0.5, 0.5]), np.array(TRANSITION), one, (0,)))[-1] for one in b.reshape(-1, 3, 2)
-    ]
+    last = [occupied(np.array([0.5, 0.5]), np.array(TRANSITION), rows)[-1] for rows in b.reshape(-1, 3, 2)]
     drawn, found = np.random.default_rng(3), bz.forecast(tree, 2)
     for steps in (1, 2):
         p = np.reshape(last @ np.linalg.matrix_power(TRANSITION, steps), (*shape, 2))
@@ -186,19 +175,15 @@ def test_agrees_with_hmmlearn_at_the_mode(model):
     data = bz.example(model)
     tree = bz.fit(model.weak_given(data, {"K": 2}), data, "map", seed=1)
     point = {str(name): values.to_numpy()[0, 0] for name, values in tree["posterior"].data_vars.items()}
-    kinds = {
-        "hmm_categorical": peers.CategoricalHMM,
-        "hmm_poisson": peers.PoissonHMM,
-        "hmm_gaussian": peers.GaussianHMM,
-    }
-    peer = kinds[model.name](2)
-    peer.startprob_, peer.transmat_ = point["initial"], point["transition"]
-    if model is SYMBOLS:
-        peer.emissionprob_, peer.n_features = point["emission"], 6
-    elif model is COUNTS:
-        peer.lambdas_, peer.n_features = point["rates"][:, None], 1
-    else:
-        peer.means_, peer.covars_, peer.n_features = point["means"][:, None], point["variances"][:, None], 1
+    column = {name: values[:, None] for name, values in point.items()}
+    kind, emission = {
+        SYMBOLS: (peers.CategoricalHMM, lambda: {"emissionprob_": point["emission"], "n_features": 6}),
+        COUNTS: (peers.PoissonHMM, lambda: {"lambdas_": column["rates"]}),
+        NUMBERS: (peers.GaussianHMM, lambda: {"means_": column["means"], "covars_": column["variances"]}),
+    }[model]
+    peer, tables = kind(2), {"startprob_": point["initial"], "transmat_": point["transition"], "n_features": 1}
+    for name, values in (tables | emission()).items():
+        setattr(peer, name, values)
     y, found = data["y"][:, None], bz.decode(tree)
     with np.errstate(divide="ignore"):
         joint, path = peer.decode(y)
@@ -208,13 +193,9 @@ def test_agrees_with_hmmlearn_at_the_mode(model):
     assert found.attrs["viterbi_log_joint"] == pytest.approx(joint, rel=1e-10)
     assert found.attrs["log_likelihood"] == pytest.approx(score, rel=1e-10)
     assert found[["mcse[1]", "mcse_filtered[2]"]].isna().all(axis=None)
-    ahead = bz.forecast(tree, 40)
-    np.testing.assert_allclose(
-        columns(ahead, "state")[[0, 39]],
-        [each[-1] @ np.linalg.matrix_power(point["transition"], k) for k in (1, 40)],
-        rtol=1e-6,
-        atol=1e-12,
-    )
+    ahead = columns(bz.forecast(tree, 40), "state")[[0, 39]]
+    powers = [each[-1] @ np.linalg.matrix_power(point["transition"], k) for k in (1, 40)]
+    np.testing.assert_allclose(ahead, powers, rtol=1e-6, atol=1e-12)
 
 
 def test_known_tables_are_decoded_without_a_fit():
@@ -222,29 +203,21 @@ def test_known_tables_are_decoded_without_a_fit():
     data = bz.example(SYMBOLS)
     tables = np.array(DICE.initial), np.array(DICE.transition), np.log(np.array(DICE.emission))[:, data["y"]].T
     np.testing.assert_allclose(columns(found, "smoothed"), passes.smooth(*tables).probabilities, rtol=1e-12)
-    few = bz.decode(DICE, {"y": ["6", "6", "1", "6"]}, symbols=list("123456"))
-    paths, joint = enumerated(*tables[:2], np.array(DICE.emission)[:, [5, 5, 0, 5]].T, (0,))
-    np.testing.assert_allclose(columns(few, "smoothed"), occupied(paths, joint), rtol=1e-12)
+    rolls, symbols = {"y": ["6", "6", "1", "6"]}, list("123456")
+    few, b = bz.decode(DICE, rolls, symbols=symbols), np.array(DICE.emission)[:, [5, 5, 0, 5]].T
+    paths, joint = enumerated(*tables[:2], b, (0,))
+    np.testing.assert_allclose(columns(few, "smoothed"), occupied(*tables[:2], b), rtol=1e-12)
     assert few["viterbi"].tolist() == (paths[joint.argmax()] + 1).tolist()
-    later = bz.forecast(DICE, 500, {"y": ["6", "6", "1", "6"]}, symbols=list("123456"))
+    later = bz.forecast(DICE, 500, rolls, symbols=symbols)
     np.testing.assert_allclose(columns(later, "state")[-1], [2 / 3, 1 / 3], rtol=1e-9)
 
 
-# Seeded bugs
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [("@ transition", "@ transition.mT"), ("each[1:]", "each[:-1]")],
-    ids=["transposed", "one step short"],
-)
-def test_seeded_bugs_of_forecasts_are_caught(symbols, monkeypatch, before, after):
+def ahead(before, after):
+    """`_ahead` with a seeded bug."""
     source, names = inspect.getsource(module._ahead), dict(vars(module))
     assert before in source
     exec(source.replace(before, after), names)
-    monkeypatch.setattr(module, "_ahead", names["_ahead"])
-    with pytest.raises(AssertionError):
-        forecast_by_enumeration(symbols)
+    return names["_ahead"]
 
 
 @pytest.mark.parametrize(
@@ -252,22 +225,21 @@ def test_seeded_bugs_of_forecasts_are_caught(symbols, monkeypatch, before, after
     [
         (SYMBOLS, "assign", lambda self, *args: module._filter(self)(*args), smoothed_by_enumeration),
         (module, "_filter", lambda model: model.assign, filtered_by_enumeration),
+        (module, "_ahead", ahead("@ transition", "@ transition.mT"), forecast_by_enumeration),
+        (module, "_ahead", ahead("each[1:]", "each[:-1]"), forecast_by_enumeration),
     ],
-    ids=["filter for smoother", "smoother for filter"],
+    ids=["filter for smoother", "smoother for filter", "transposed", "one step short"],
 )
-def test_one_pass_taken_for_the_other_is_caught(symbols, monkeypatch, owner, name, wrong, check):
+def test_seeded_bugs_are_caught(symbols, monkeypatch, owner, name, wrong, check):
     monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(AssertionError):
         check(symbols)
 
 
-# What is refused
-
-
 def with_attrs(tree, **attrs):
-    made = tree.copy()
-    made.attrs |= attrs
-    return made
+    changed = tree.copy()
+    changed.attrs |= attrs
+    return changed
 
 
 def test_a_fit_that_is_not_ok_is_withheld(symbols):
@@ -311,9 +283,6 @@ def test_refuses_in_one_line(symbols):
         bz.decode(never, ["a", "b"])
 
 
-# The picture
-
-
 def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     tree, params = symbols
     truth = ["x", "x", "y", "y", "x", "y"]
@@ -325,8 +294,7 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     name = max("xy", key=lambda one: frame["smoothed[2]"][np.array(truth) == one].mean())
     inside = [any(p.get_extents().x0 <= row <= p.get_extents().x1 for p in shaded.get_paths()) for row in frame.index]
     assert inside == [one == name for one in truth]
-    each = [occupied(*enumerated(pi, np.array(TRANSITION), densities(e, CODES), STARTS)) for pi, e in every(params)]
-    low, high = np.quantile(each, [0.05, 0.95], axis=0)[:, :, 1]
+    low, high = np.quantile(states_of(params), [0.05, 0.95], axis=0)[:, :, 1]
     assert band.get_paths()[0].get_extents().y0 == pytest.approx(low.min(), rel=1e-9)
     assert band.get_paths()[0].get_extents().y1 == pytest.approx(high.max(), rel=1e-9)
     lanes = [[p.get_extents() for p in lane.get_paths()] for lane in path.collections]
@@ -345,9 +313,6 @@ def test_numbers_are_drawn_where_they_are_known():
     assert points.get_xydata().tolist() == [[1, 1], [3, 3]]
     assert figure.axes[0].get_ylabel() == "flow"
     assert len(figure.axes[1].collections) == 1  # no band
-
-
-# The command
 
 
 @pytest.fixture
@@ -387,13 +352,11 @@ def test_the_command_takes_known_tables(run, tmp_path):
     (tmp_path / "rolls.csv").write_text("roll\n6\n6\n1\n6\n")
     tables = {name: np.array(getattr(DICE, name)).tolist() for name in ("initial", "transition", "emission")}
     given = [part for name, table in tables.items() for part in ("--set", f"{name}={json.dumps(table)}")]
-    code, out, _ = run(
-        "decode", "hmm_categorical", tmp_path / "rolls.csv", "--symbols", "1,2,3,4,5,6", *given, "--json"
-    )
+    asked = ["decode", "hmm_categorical", tmp_path / "rolls.csv"]
+    code, out, _ = run(*asked, "--symbols", "1,2,3,4,5,6", *given, "--json")
     expected = bz.decode(DICE, {"y": ["6", "6", "1", "6"]}, symbols=list("123456"))
-    assert code == 0
-    assert [row["smoothed[1]"] for row in json.loads(out)["rows"]] == expected["smoothed[1]"].tolist()
-    assert run("decode", "hmm_categorical", tmp_path / "rolls.csv", *given[:2])[0] == 2
+    assert (code, [row["smoothed[1]"] for row in json.loads(out)["rows"]]) == (0, expected["smoothed[1]"].tolist())
+    assert run(*asked, *given[:2])[0] == 2
 
 
 def test_the_command_says_what_is_withheld_and_what_is_plugged_in(run, symbols, tmp_path):

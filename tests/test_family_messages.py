@@ -1,16 +1,13 @@
 """Bad input for the conjugate families: one line that says what is wrong, exit code 2, and nothing compiled."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli.app import main
 
 REALS = "y\n1.5\n-2\n0.25\n"
 COUNTS = "y\n3\n0\n2\n"
@@ -20,15 +17,10 @@ STEPS = "y\na\nb\na\nc\n"
 
 FIELDS = [
     ("gaussian_mean", REALS, "s0=0", "prior sd must be > 0, got 0"),
-    ("gaussian_mean", REALS, "s0=-1", "prior sd must be > 0, got -1"),
     ("gaussian_mean", REALS, "sigma=0", "sd of an observation must be > 0, got 0"),
     ("gaussian_mean", REALS, "sigma=1e101", "sd of an observation must be finite and at most 1e+100 in size"),
     ("gaussian_mean", REALS, "m0=NaN", "prior mean must be finite and at most 1e+100 in size, got nan"),
-    ("gaussian_mean", REALS, "m0=Infinity", "prior mean must be finite and at most 1e+100 in size, got inf"),
-    ("gaussian_mean", REALS, 'm0="x"', "prior mean must be a number, got 'x'"),
     ("gaussian_mean", REALS, "m0=null", "prior mean must be a number, got None"),
-    ("gaussian_mean", REALS, "s0=[1,2]", "prior sd must be a number, got [1, 2]"),
-    ("gaussian_mean", REALS, "s0=true", "prior sd must be a number, got True"),
     ("gaussian_mean", REALS, "tau=1", "--set tau=1: gaussian_mean has no such field; it has m0, s0, sigma"),
     ("gaussian_precision", REALS, "a=0", "prior shape must be > 0, got 0"),
     ("gaussian_precision", REALS, "b=-0.5", "prior rate must be > 0, got -0.5"),
@@ -59,17 +51,12 @@ FIELDS = [
     ("normal_inverse_wishart", PAIRS, "Psi0=[]", "Psi0 must be square"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0.9],[0,1]]", "Psi0 is not symmetric: [0,1]=0.9, [1,0]=0"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,2],[2,1]]", "Psi0 is not positive definite (smallest eigenvalue -1)"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,1],[1,1]]", "Psi0 is not positive definite (smallest eigenvalue"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[0,0],[0,1]]", "Psi0 is not positive definite (smallest eigenvalue 0)"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0],[0]]", "Psi0 must be square: it has 2 rows of 2, 1"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,NaN],[NaN,1]]", "Psi0[0,1] must be finite"),
     ("normal_inverse_wishart", PAIRS, 'Psi0=[[1,"a"],["a",1]]', "Psi0[0,1] must be a number, got 'a'"),
-    (
-        "normal_inverse_wishart",
-        PAIRS,
-        "Psi0=[[1,0,0],[0,1,0],[0,0,1]]",
-        "Psi0 is ",  # for 3 columns and the data have 2; or 3 x 3 and the mean, of the data, has 2 entries
-    ),
+    # 3 x 3, where the data have 2 columns, and so has the mean
+    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0,0],[0,1,0],[0,0,1]]", "Psi0 is "),
 ]
 
 TABLES = [
@@ -114,37 +101,30 @@ def nothing_compiled(monkeypatch):
     monkeypatch.setattr(pm.Model, "__init__", lambda *_, **__: pytest.fail("a PyMC model was declared"))
 
 
-def refused(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    # what was done to the data may have been said before, one line each
-    lines = [line for line in err.splitlines() if not line.startswith(("note: ", "priors are scaled"))]
-    assert (stop.value.code, out, len(lines)) == (2, "", 1), err
-    return lines[0]
+@pytest.fixture
+def refused(run):
+    """Run a command that is refused in one line, which is returned."""
 
+    def call(*arguments):
+        code, out, err = run(*arguments)
+        # what was done to the data may have been said before, one line each
+        lines = [line for line in err.splitlines() if not line.startswith(("note: ", "priors are scaled"))]
+        assert (code, out, len(lines)) == (2, "", 1), err
+        assert lines[0].startswith("error: ")
+        return lines[0]
 
-def written(tmp_path, monkeypatch, table):
-    monkeypatch.chdir(tmp_path)
-    Path("data.csv").write_text(table)
-    return "data.csv"
+    return call
 
 
 @pytest.mark.parametrize(("model", "table", "field", "message"), FIELDS, ids=[f"{f[0]}-{f[2]}" for f in FIELDS])
 @pytest.mark.parametrize("prior", ["weak", "textbook"])
-def test_bad_fields(capsys, tmp_path, monkeypatch, nothing_compiled, model, table, field, message, prior):
-    path = written(tmp_path, monkeypatch, table)
-    line = refused(capsys, "fit", model, path, "--set", field, "--prior", prior, "--method", "nuts")
-    assert line.startswith("error: ")
-    assert message in line
+def test_bad_fields(refused, written, nothing_compiled, model, table, field, message, prior):
+    assert message in refused("fit", model, written(table), "--set", field, "--prior", prior, "--method", "nuts")
 
 
 @pytest.mark.parametrize(("model", "table", "options", "message"), TABLES)
-def test_bad_tables(capsys, tmp_path, monkeypatch, nothing_compiled, model, table, options, message):
-    path = written(tmp_path, monkeypatch, table)
-    line = refused(capsys, "fit", model, path, *options)
-    assert line.startswith("error: ")
-    assert message in line
+def test_bad_tables(refused, written, nothing_compiled, model, table, options, message):
+    assert message in refused("fit", model, written(table), *options)
 
 
 @pytest.mark.parametrize("name", ["gaussian_mean", "normal_inverse_wishart"])
@@ -186,13 +166,9 @@ def test_models_that_cannot_be_made(name, fields, message):
     assert "\n" not in str(caught.value)
 
 
-# Rows to be predicted
-
-
 @pytest.fixture(scope="module")
 def fits(tmp_path_factory):
     """Exact fits, saved: ``fits[model]``."""
-    folder, tables = tmp_path_factory.mktemp("fits"), {}
     sources = {
         "dirichlet_multinomial": {"y": ["red", "blue", "red"]},
         "markov_chain": {"y": list("abacab")},
@@ -200,15 +176,11 @@ def fits(tmp_path_factory):
         "gamma_poisson": {"y": [3, 1], "exposure": [1.0, 2.0]},
         "normal_gamma": {"y": [1.0, 2.0, 4.0]},
     }
+    folder, paths = tmp_path_factory.mktemp("fits"), {}
     for name, source in sources.items():
-        tree = exact(name, source)
-        tables[name] = bz.save(tree, folder / f"{name}.nc")
-    return tables
-
-
-def exact(name, source):
-    data = bz.read(bz.find(name), source)
-    return bz.fit(bz.find(name).weak(data), data, "exact", seed=1)
+        data = bz.read(bz.find(name), source)
+        paths[name] = bz.save(bz.fit(bz.find(name).weak(data), data, "exact", seed=1), folder / f"{name}.nc")
+    return paths
 
 
 @pytest.mark.parametrize(
@@ -225,23 +197,18 @@ def exact(name, source):
         ("normal_gamma", "y\nx\n", [], "column 'y', row 1: 'x' is not a number"),
     ],
 )
-def test_rows_that_cannot_be_predicted(
-    capsys, tmp_path, monkeypatch, nothing_compiled, fits, model, table, options, message
-):
-    paths = [] if table is None else [written(tmp_path, monkeypatch, table)]
-    assert message in refused(capsys, "predict", fits[model], *paths, *options)
+def test_rows_that_cannot_be_predicted(refused, written, nothing_compiled, fits, model, table, options, message):
+    paths = [] if table is None else [written(table)]
+    assert message in refused("predict", fits[model], *paths, *options)
 
 
-def test_nothing_slow_is_imported_to_refuse(tmp_path):
+def test_nothing_slow_is_imported_to_refuse(written):
     """In a process of its own: PyTensor and PyMC are not even loaded."""
-    (tmp_path / "data.csv").write_text(PAIRS)
     code = (
         "import sys\nfrom bayeszoo.cli.app import main\ntry: main()\nexcept SystemExit as stop: code = stop.code\n"
         "print(code, sorted({'pytensor', 'pymc.model', 'numba', 'nutpie'} & set(sys.modules)))"
     )
-    command = ["fit", "normal_inverse_wishart", "data.csv", "--set", "Psi0=[[1,2],[2,1]]"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ)
-    )
+    command = ["fit", "normal_inverse_wishart", written(PAIRS), "--set", "Psi0=[[1,2],[2,1]]"]
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
     assert done.stdout == "2 []\n", done.stderr
     assert "Psi0 is not positive definite" in done.stderr

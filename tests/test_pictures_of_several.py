@@ -1,5 +1,6 @@
 """Pictures of several fits: what is drawn together is comparable, and what is left out or withheld is said."""
 
+import itertools
 import json
 import warnings
 
@@ -18,53 +19,36 @@ from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
 from bayeszoo.report import checks, one_by_one
+from bayeszoo.report.blocks import Choice, Grid, Picture, Skipped
 from bayeszoo.results import matched as matched_module
 from bayeszoo.results.quantities import free_of_labels, labels
 from bayeszoo.results.stored import Fit
 
 COINS = [1, 0, 1, 1, 0, 1, 1, 1]
 BETA = bz.find("beta_bernoulli")
+pytestmark = pytest.mark.usefixtures("closed")
 FLAT, SHARP = "beta_bernoulli(a=1, b=1)", "beta_bernoulli(a=50, b=5)"
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def called(tree, method, **attrs):
     """The same draws, as if another method had given them."""
     kind = {"nuts": "sampled", "advi": "approximate", "map": "point estimate"}.get(method, tree.attrs["kind"])
-    made = tree.copy()
-    made.attrs |= {"method": method, "kind": kind, **attrs}
-    return made
+    other = tree.copy()
+    other.attrs |= {"method": method, "kind": kind, **attrs}
+    return other
 
 
 def held(tree):
     return called(tree, tree.attrs["method"], status="not converged")
 
 
-@pytest.fixture(scope="module")
-def flat():
-    return bz.fit(BETA(1, 1), COINS, "exact", seed=1)
+def coins(a, b, method):
+    """A fixture: the fit of the tosses with a prior Beta(a, b)."""
+    return pytest.fixture(scope="module")(lambda: bz.fit(BETA(a, b), COINS, method, seed=1))
 
 
-@pytest.fixture(scope="module")
-def sharp():
-    return bz.fit(BETA(50, 5), COINS, "exact", seed=1)
-
-
-@pytest.fixture(scope="module")
-def flat_mode():
-    return bz.fit(BETA(1, 1), COINS, "map", seed=1)
-
-
-@pytest.fixture(scope="module")
-def sharp_mode():
-    return bz.fit(BETA(50, 5), COINS, "map", seed=1)
+flat, flat_mode = coins(1, 1, "exact"), coins(1, 1, "map")
+sharp, sharp_mode = coins(50, 5, "exact"), coins(50, 5, "map")
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +63,9 @@ def turned(mixture):
     """The same fit, its two components in the other order."""
     draws = {name: values.to_numpy() for name, values in mixture["posterior"].data_vars.items()}
     moved = permute(Fit(mixture).model, draws, np.tile([1, 0], (*draws["weights"].shape[:2], 1)))
-    made, posterior = called(mixture, "advi"), mixture["posterior"].to_dataset()
-    made["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
-    return made
+    advi, posterior = called(mixture, "advi"), mixture["posterior"].to_dataset()
+    advi["posterior"] = xr.DataTree(posterior.assign({k: (posterior[k].dims, v) for k, v in moved.items()}))
+    return advi
 
 
 @pytest.fixture(scope="module")
@@ -98,34 +82,31 @@ def legend(collection):
 
 def curves(collection):
     """The lines that are drawn, by colour."""
-    found = [line for axes in collection.viz["figure"].item().axes for line in axes.lines]
-    return {matplotlib.colors.to_hex(line.get_color()): line for line in found}
+    lines = [line for axes in collection.viz["figure"].item().axes for line in axes.lines]
+    return {matplotlib.colors.to_hex(line.get_color()): line for line in lines}
 
 
 def captions(blocks):
     """The words of all pictures, by what they are of."""
-    made = {}
+    words = {}
     for block in blocks:
-        inner = (
-            block.blocks
-            if hasattr(block, "blocks")
-            else [one for v in getattr(block, "options", {}).values() for one in v]
-        )
-        made |= captions(inner)
-        made |= {block.alt: block.caption} if block.kind == "picture" else {}
-        made |= {block.what: block.reason} if block.kind == "skipped" else {}
-    return made
-
-
-# Numbering
+        match block:
+            case Picture():
+                words[block.alt] = block.caption
+            case Skipped():
+                words[block.what] = block.reason
+            case Choice():
+                words |= captions(itertools.chain.from_iterable(block.options.values()))
+            case Grid():
+                words |= captions(block.blocks)
+    return words
 
 
 def test_components_are_numbered_alike_in_every_picture(mixture, turned):
     first = next(label for label in labels(mixture) if label.startswith("means[1"))
-    trunks = plots.forest([mixture, turned], [first]).viz["trunk"]["value"]
-    assert np.allclose(*(trunks.sel(model=name).item().get_xdata() for name in ("vb", "advi")))
-    trunks = plots.shrinkage(turned, mixture, [first]).viz["trunk"]["value"]
-    assert np.allclose(*(trunks.sel(model=name).item().get_xdata() for name in ("vb", "advi")))
+    for picture in (plots.forest([mixture, turned], [first]), plots.shrinkage(turned, mixture, [first])):
+        trunks = picture.viz["trunk"]["value"]
+        assert np.allclose(*(trunks.sel(model=name).item().get_xdata() for name in ("vb", "advi")))
     alone = np.sort(next(iter(curves(plots.posterior(mixture, [first])).values())).get_xdata())
     both = [line.get_xdata() for line in curves(plots.posterior([mixture, turned], [first], mode=False)).values()]
     assert [np.allclose(np.sort(x), alone) for x in both] == [True, True]
@@ -150,9 +131,6 @@ def test_fits_with_other_components_are_numbered_among_themselves(mixture, turne
     assert np.array_equal(found[0]["posterior"]["means"], three["posterior"]["means"])
 
 
-# Several models
-
-
 def test_of_different_priors_neither_exact_density_nor_mode_is_drawn(flat, sharp, flat_mode, sharp_mode):
     collection = plots.posterior([called(flat, "nuts"), called(sharp, "nuts"), sharp_mode])
     assert legend(collection) == [f"nuts {FLAT}", f"nuts {SHARP}"]
@@ -169,13 +147,10 @@ def test_fits_of_one_method_have_names_and_colours_of_their_own(flat, sharp):
     nuts = called(flat, "nuts")
     assert names_of([nuts, nuts, flat]) == ["nuts", "nuts (2)", "exact"]
     assert list(compare([flat, flat])["fit"].unique()) == ["exact", "exact (2)"]
-    for trees in (
-        [nuts, called(flat, "gibbs")],
-        [nuts, nuts, called(flat, "advi")],
-        [flat, sharp, called(flat, "enumerate")],
-    ):
+    gibbs, advi, enumerated = (called(flat, method) for method in ("gibbs", "advi", "enumerate"))
+    for trees in ([nuts, gibbs], [nuts, nuts, advi], [flat, sharp, enumerated]):
         assert len(set(drawable.colours(trees))) == len(trees)
-    assert drawable.colours([called(flat, "advi"), nuts]) == [drawable.COLOURS["advi"], drawable.COLOURS["nuts"]]
+    assert drawable.colours([advi, nuts]) == [drawable.COLOURS["advi"], drawable.COLOURS["nuts"]]
 
 
 def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, sharp):
@@ -192,17 +167,12 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
     x = np.linspace(-1, 1, 12)
     table = {"x": x, "z": x**2, "y": 2 * x + np.sin(9 * x)}
     ridge, linear = bz.find("ridge"), bz.find("linear_regression")
-    fits = [
-        bz.fit(kind.weak(bz.read(kind, table, target="y")), bz.read(kind, table, target="y"), "exact", seed=1)
-        for kind in (linear, ridge)
-    ]
+    rows = [(kind, bz.read(kind, table, target="y")) for kind in (linear, ridge)]
+    fits = [bz.fit(kind.weak(data), data, "exact", seed=1) for kind, data in rows]
     assert set(labels(fits[0])) != set(labels(fits[1]))
-    made = one_by_one.hero(fits)
-    assert made.kind == "picture"
-    assert "Of exact linear_regression. Without exact ridge, which have other quantities." in made.caption
-
-
-# What is withheld
+    first = one_by_one.hero(fits)
+    assert isinstance(first, Picture)
+    assert "Of exact linear_regression. Without exact ridge, which have other quantities." in first.caption
 
 
 def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
@@ -252,19 +222,13 @@ def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
     assert "Dotted" not in words
 
 
-def test_of_a_failed_fit_the_pictures_are_of_what_failed():
-    counts = np.random.default_rng(1).multinomial(40, np.tile([[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]], (4, 1)))
-    data = {"counts": counts, "word": ["ant", "bee", "cat"]}
-    tree = bz.fit(bz.find("lda")(K=2, alpha=0.5, eta=5.0), data, "gibbs", seed=1, draws=100, tune=50, extend=False)
-    facts = {**json.loads(tree.attrs["facts"]), "components_withheld": ""}
-    tree.attrs |= {"status": "not converged", "facts": json.dumps(facts)}
+def test_of_a_failed_fit_the_pictures_are_of_what_failed(topics):
+    tree = held(topics)
+    tree.attrs["facts"] = json.dumps(json.loads(tree.attrs["facts"]) | {"components_withheld": ""})
     assert free_of_labels(tree) == ("invariants",)
     drawn = plots.trace(tree).viz["trace"]["value"]["quantity"].to_numpy()
     assert set(drawn) <= set(labels(tree, ("invariants",)))
     assert plots.trace(tree, ["topics[1, ant]"]).viz["trace"]["value"]["quantity"].to_numpy() == ["topics[1, ant]"]
-
-
-# What is left out, and how it is laid out
 
 
 def test_of_very_many_quantities_the_first_are_shown_and_it_is_said(long, monkeypatch):
@@ -298,9 +262,8 @@ def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
     seen = {}
     for name in ("trace", "rank", "ess"):
         draw = getattr(plots, name)
-        monkeypatch.setattr(
-            plots, name, lambda one, *a, name=name, draw=draw, **o: seen.update({name: one}) or draw(one, *a, **o)
-        )
+        spy = lambda tree, *a, name=name, draw=draw, **o: seen.update({name: tree}) or draw(tree, *a, **o)  # noqa: E731
+        monkeypatch.setattr(plots, name, spy)
     words = captions(one_by_one.section([tree]).blocks)
     sizes = {name: one["posterior"].sizes["draw"] for name, one in seen.items()}
     assert sizes == {"trace": 2000, "rank": 2000, "ess": 5000}
@@ -317,9 +280,6 @@ def test_a_character_that_no_font_has_is_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert pictures.svg(lambda: plots.posterior(tree, [labels(tree)[0]])).startswith(b"<?xml")
-
-
-# Leave-one-out
 
 
 @pytest.fixture(scope="module")

@@ -14,41 +14,12 @@ from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
 from bayeszoo.results.quantities import draws_of, exact_densities, labels, modes
 
-Y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
-COINS = [1, 0, 1, 1, 0, 1, 1, 1]
-
-
-@pytest.fixture(scope="module")
-def normal():
-    return bz.find("normal_gamma")(mu0=1.0, kappa0=1.0, alpha0=2.0, beta0=1.0)
-
-
-@pytest.fixture(scope="module")
-def exact(normal):
-    return bz.fit(normal, Y, "exact", seed=1)
-
-
-@pytest.fixture(scope="module")
-def at_mode(normal):
-    return bz.fit(normal, Y, "map", seed=1)
-
-
-@pytest.fixture(scope="module")
-def nuts():
-    return bz.fit(bz.find("beta_bernoulli")(2, 3), COINS, "nuts", seed=1, draws=400, tune=200, extend=False)
+pytestmark = pytest.mark.usefixtures("closed")
 
 
 @pytest.fixture(scope="module")
 def coins_exact():
-    return bz.fit(bz.find("beta_bernoulli")(2, 3), COINS, "exact", seed=1)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
+    return bz.fit(bz.find("beta_bernoulli")(2, 3), [1, 0, 1, 1, 0, 1, 1, 1], "exact", seed=1)
 
 
 def lines(collection, visual):
@@ -231,7 +202,7 @@ def test_k_hat_is_drawn_of_each_observation(nuts):
     collection = plots.khat(nuts)
     assert isinstance(collection, PlotCollection)
     points = collection.viz["khat"]
-    assert sum(np.size(values) for values in points.data_vars.values()) in (1, len(COINS))
+    assert sum(np.size(values) for values in points.data_vars.values()) in (1, 8)
 
 
 def test_long_names_leave_room_for_the_intervals():

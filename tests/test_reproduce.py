@@ -78,26 +78,32 @@ def by_python(*trees, arrays=None):
     return scope["fits"]
 
 
-def assert_same(one, other):
-    assert one.attrs["data_digest"] == other.attrs["data_digest"]
-    assert json.loads(one.attrs["fields"]) == json.loads(other.attrs["fields"])
-    assert one.attrs["seed"] == other.attrs["seed"]
-    assert one["posterior"].to_dataset().equals(other["posterior"].to_dataset())
+def assert_same(again, once):
+    for name in ("model", "data_digest", "seed"):
+        assert again.attrs[name] == once.attrs[name]
+    assert json.loads(again.attrs["fields"]) == json.loads(once.attrs["fields"])
+    assert again["posterior"].to_dataset().equals(once["posterior"].to_dataset())
+
+
+def assert_remade(*trees, arrays=None):
+    for again, once in zip(by_python(*trees, arrays=arrays), trees, strict=True):
+        assert_same(again, once)
+
+
+def fit_of(name, source, method, **options):
+    """Fit what is read from a file or arrays, with the weak prior."""
+    kind = bz.find(name)
+    data = bz.read(kind, source, **options)
+    return bz.fit(kind.weak(data), data, method)
 
 
 def text_of(section):
     return "\n".join(getattr(block, "text", "") for block in section.blocks)
 
 
-# Files, and what they were read with
-
-
 @pytest.mark.parametrize(("name", "file", "options", "method"), READ)
 def test_a_fit_made_in_python_is_made_again_from_its_file(name, file, options, method, tmp_path):
-    kind = bz.find(name)
-    data = bz.read(kind, tmp_path / file, **options)
-    tree = bz.fit(kind.weak(data), data, method)
-    assert_same(*by_python(tree), tree)
+    assert_remade(fit_of(name, tmp_path / file, method, **options))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_giv
     assert command == f"bayeszoo fit {words} -o fit.nc --seed {tree.attrs['seed']}"
     typed(*shlex.split(command)[1:], "--overwrite")
     assert_same(bz.load(tmp_path / "fit.nc"), tree)
-    assert_same(*by_python(tree), tree)
+    assert_remade(tree)
 
 
 def test_statistics_are_added_up_again(tmp_path):
@@ -125,25 +131,20 @@ def test_statistics_are_added_up_again(tmp_path):
     total = bz.accumulate(model, tmp_path / "reg.csv", 5, target="z", features=["a", "t"])
     tree = bz.load(bz.save(bz.fit(model, total, "exact", seed=3), "fit.nc"))
     assert "bz.accumulate(model, 'reg.csv', rows=5, target='z', features=['a', 't'])" in provenance.python([tree])
-    assert_same(*by_python(tree), tree)
+    assert_remade(tree)
 
 
 def test_data_out_of_a_fit_are_read_as_the_fit_was():
-    kind = bz.find("linear_regression")
-    data = bz.read(kind, "reg.csv", target="z", features=np.array(["b", "a"]))
-    stored = bz.load(bz.save(bz.fit(kind.weak(data), data, "map"), "fit.nc"))
-    tree = bz.fit(kind.weak(data), Fit(stored).given, "mle", seed=1)
-    assert_same(*by_python(tree), tree)
+    once = fit_of("linear_regression", "reg.csv", "map", target="z", features=np.array(["b", "a"]))
+    fit = Fit(bz.load(bz.save(once, "fit.nc")))
+    tree = bz.fit(fit.model, fit.given, "mle", seed=1)
+    assert_remade(tree)
 
 
 def test_what_was_read_is_in_the_table_of_provenance():
-    kind = bz.find("linear_regression")
-    tree = bz.fit(kind(), bz.read(kind, "reg.csv", target="z", features="a,b"), "map")
+    tree = fit_of("linear_regression", "reg.csv", "map", target="z", features="a,b")
     (rows,) = [block.rows for block in provenance.section({"map": tree}).blocks if block.columns[0] == "data"]
     assert ["read with", "target='z', features='a,b'"] in [list(row) for row in rows]
-
-
-# What cannot be written is said
 
 
 @pytest.mark.parametrize(
@@ -155,18 +156,15 @@ def test_what_was_read_is_in_the_table_of_provenance():
     ],
 )
 def test_arrays_stand_as_dots_with_their_digest(name, arrays, options):
-    kind = bz.find(name)
-    data = bz.read(kind, arrays, **options)
-    tree = bz.fit(kind.weak(data), data, "map")
-    digest = tree.attrs["data_digest"]
-    assert f"  # the arrays that were given, SHA-256 {digest}\n" in provenance.python([tree])
-    assert_same(*by_python(tree, arrays=arrays), tree)
+    tree = fit_of(name, arrays, "map", **options)
+    assert f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in provenance.python([tree])
+    assert_remade(tree, arrays=arrays)
 
 
 def test_what_was_read_for_other_inputs_is_not_said_to_be_read_so():
     coins = bz.read(bz.find("beta_bernoulli"), "coins.csv", column="won", positive="yes")
     tree = bz.fit(bz.find("gamma_poisson")(), coins, "exact")
-    assert_same(*by_python(tree, arrays=coins), tree)
+    assert_remade(tree, arrays=coins)
 
 
 @pytest.mark.parametrize(
@@ -180,15 +178,13 @@ def test_what_was_read_for_other_inputs_is_not_said_to_be_read_so():
 def test_examples_and_options_of_the_method_are_said(name, read, method, options):
     kind = bz.find(name)
     tree = bz.fit(kind.weak(data := read(kind)), data, method, **options)
-    assert_same(*by_python(tree), tree)
+    assert_remade(tree)
 
 
 def test_of_an_older_file_it_is_said_what_was_not_kept():
-    kind = bz.find("linear_regression")
-    data = bz.read(kind, "reg.csv", target="z")
-    tree = bz.fit(kind.weak(data), data, "map")
+    tree = fit_of("linear_regression", "reg.csv", "map", target="z")
     del tree.attrs["reading"]
-    assert Fit(tree).given == data
+    assert Fit(tree).given == bz.read(bz.find("linear_regression"), "reg.csv", target="z")
     assert "bz.read(M, 'reg.csv')  # read with options that were not kept\n" in provenance.python([tree])
 
 
@@ -199,9 +195,6 @@ def test_an_interrupted_fit_is_said_to_be_made_whole():
     assert "interrupted is made whole" in text_of(provenance.reproduce([tree]))
 
 
-# Examples
-
-
 def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
     kind = bz.find("normal_gamma")
     mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
@@ -210,25 +203,18 @@ def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
 
 
 def test_an_example_that_is_packed_is_known():
-    kind = bz.find("lda")
-    data = bz.example(kind)
+    data = bz.example(kind := bz.find("lda"))
     assert own_example(kind, data.source, data.digest).name == "federalist"
-
-
-# Several fits
 
 
 def test_one_seed_is_drawn_for_all_methods_and_one_command_is_printed(typed, tmp_path, monkeypatch):
     fits = []
     monkeypatch.setitem(bz.report.__globals__, "page", lambda trees, *_: fits.append(trees) or "<!doctype html>")
-    asked_for = ["compare", "linear_regression", "reg.csv", "--target", "z", "--methods", "exact,map"]
-    typed(*asked_for, "--report", "page.html", "--plot", "densities.svg")
-    seeds = {tree.attrs["seed"] for tree in fits[0]}
-    assert len(seeds) == 1
-    expected = shlex.join(["bayeszoo", *asked_for, "--report", "page.html", "--plot", "densities.svg"])
-    assert provenance.reproduce(fits[0]).blocks[1].text == f"{expected} --seed {seeds.pop()}"
-    for again, once in zip(by_python(*fits[0]), fits[0], strict=True):
-        assert_same(again, once)
+    words = "compare linear_regression reg.csv --target z --methods exact,map --report page.html --plot densities.svg"
+    typed(*words.split())
+    (seed,) = {tree.attrs["seed"] for tree in fits[0]}
+    assert provenance.reproduce(fits[0]).blocks[1].text == f"bayeszoo {words} --seed {seed}"
+    assert_remade(*fits[0])
 
 
 def test_every_call_draws_another_seed():
@@ -240,11 +226,7 @@ def test_every_call_draws_another_seed():
 
 
 def test_model_and_data_are_said_again_only_where_they_change():
-    kinds = [bz.find(name) for name in ("linear_regression", "linear_regression", "ridge")]
-    data = bz.read(kinds[0], "reg.csv", target="z")
-    methods = ["map", "exact", "exact"]
-    trees = [bz.fit(kind.weak(data), data, method) for kind, method in zip(kinds, methods, strict=True)]
+    asked_for = [("linear_regression", "map"), ("linear_regression", "exact"), ("ridge", "exact")]
+    trees = [fit_of(name, "reg.csv", method, target="z") for name, method in asked_for]
     assert provenance.python(trees).count("bz.find(") == provenance.python(trees).count("bz.read(") == 2
-    for again, once in zip(by_python(*trees), trees, strict=True):
-        assert again.attrs["model"] == once.attrs["model"]
-        assert_same(again, once)
+    assert_remade(*trees)
