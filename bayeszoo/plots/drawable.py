@@ -70,16 +70,16 @@ def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     Independent draws of the exact posterior are left out beside others of the same model: they say nothing that its
     density does not.
     """
-    found = [one for one in with_draws(trees) if not withheld(one)]
-    others = [one for one in found if one.attrs["method"] != "exact"]
-    return sorted(others if others and same_model(found) else found, key=lambda one: one.attrs["kind"] != "sampled")
+    kept = [one for one in with_draws(trees) if not withheld(one)]
+    others = [one for one in kept if one.attrs["method"] != "exact"]
+    return sorted(others if others and same_model(kept) else kept, key=lambda one: one.attrs["kind"] != "sampled")
 
 
 def same_model(trees: Sequence[xr.DataTree]) -> bool:
     """Say whether fits are of one model with one prior: a closed form or a mode of one is that of all."""
     models = [Fit(tree).model for tree in trees]
-    found = [(type(model), json.loads(dumps(fields_of(model)))) for model in models]
-    return all(one == found[0] for one in found)
+    priors = [(type(model), json.loads(dumps(fields_of(model)))) for model in models]
+    return all(one == priors[0] for one in priors)
 
 
 def that_have(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> list[xr.DataTree]:
@@ -96,8 +96,8 @@ def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
 
 def at_modes(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     """Return the fits by ``map`` that may be shown over those drawn: these must all be of one model, and they of it."""
-    found = [one for one in trees if one.attrs["method"] == "map" and not withheld(one)]
-    return [one for one in found if same_model([*drawn, one])]
+    points = [one for one in trees if one.attrs["method"] == "map" and not withheld(one)]
+    return [one for one in points if same_model([*drawn, one])]
 
 
 def lines(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> dict[str, bool]:
@@ -110,7 +110,7 @@ def colours(trees: Sequence[xr.DataTree]) -> list[str]:
     """Return a colour for each fit, that of its method where no fit before it has it."""
     own = [COLOURS.get(tree.attrs["method"], pictures.COLOURS[0]) for tree in trees]
     others = [colour for colour in pictures.COLOURS if colour not in (*own, MODE)]
-    made: list[str] = []
+    chosen: list[str] = []
     for colour in own:
-        made.append(others.pop(0) if colour in made and others else colour)
-    return made
+        chosen.append(others.pop(0) if colour in chosen and others else colour)
+    return chosen

@@ -15,6 +15,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
 from bayeszoo.model.base import Values
+from bayeszoo.plots.style import panels
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -69,12 +70,12 @@ def plot_scree(tree: xr.DataTree) -> Figure:
         When it did not pass its gate.
     """
     params = _flat(tree, ("loadings", "variance"))
-    found, stats = eigenvalues(params), Fit(tree).stats
+    of_fit, stats = eigenvalues(params), Fit(tree).stats
     figure, axes = _figure(tree)
-    ranks = np.arange(1, found.shape[1] + 1)
+    ranks = np.arange(1, of_fit.shape[1] + 1)
     sample = np.linalg.eigvalsh(steps.pairwise_covariance(stats))[::-1]
     axes.plot(ranks + 0.12, sample, "D", color=_DATA, ms=4, mfc="none", label="of the sample")
-    _intervals(axes, ranks - 0.12, found, "of the fit")
+    _intervals(axes, ranks - 0.12, of_fit, "of the fit")
     axes.axhline(float(np.median(params["variance"])), color="0.5", lw=0.8, ls=":", label="variance of the noise")
     if np.all(sample > 0):
         axes.set_yscale("log")
@@ -86,9 +87,9 @@ def plot_scree(tree: xr.DataTree) -> Figure:
 def eigenvalues(params: Values) -> np.ndarray:
     """Return the eigenvalues of W W' + variance I, shape (draws, D), largest first."""
     W, variance = params["loadings"], params["variance"]
-    found = np.tile(variance[:, None], (1, W.shape[1]))
-    found[:, : W.shape[2]] += np.linalg.svd(W, compute_uv=False) ** 2
-    return found
+    values = np.tile(variance[:, None], (1, W.shape[1]))
+    values[:, : W.shape[2]] += np.linalg.svd(W, compute_uv=False) ** 2
+    return values
 
 
 def plot_ard(tree: xr.DataTree) -> Figure:
@@ -114,14 +115,14 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     """
     from scipy.stats import gamma
 
-    found, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), Fit(tree).model
+    alpha, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), Fit(tree).model
     figure, axes = _figure(tree)
     shape, rate = model.prior(len(Fit(tree).given["column"])).relevance  # type: ignore[attr-defined, index]
     low, median, high = gamma(shape, scale=1 / rate).ppf([BAND[0], 0.5, BAND[1]])
     axes.axhspan(low, high, color="0.9", lw=0, label="prior")
     axes.axhline(median, color="0.7", lw=0.8)
-    ranks = np.arange(1, found.shape[1] + 1)
-    _intervals(axes, ranks, found, "posterior")
+    ranks = np.arange(1, alpha.shape[1] + 1)
+    _intervals(axes, ranks, alpha, "posterior")
     axes.set(xlabel="rank", ylabel="relevance precision alpha", xticks=ranks, yscale="log")
     axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
@@ -159,10 +160,10 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
         raise InputError(f"axes must be two different ones of 1 to {q}, got {axes}", hint="a biplot needs q >= 2")
     if groups is not None and len(groups) != len(Y):
         raise InputError(f"groups has {len(groups)} entries, there are {len(Y)} rows")
-    chosen, found = [axis - 1 for axis in axes], biplot(params, Y)
+    chosen, along_axes = [axis - 1 for axis in axes], biplot(params, Y)
     figure, panel = _figure(tree, 6.4, 6.0)
-    _draw_rows(panel, found, chosen, None if groups is None else np.asarray(groups).astype(str))
-    _draw_columns(panel, found.loadings[..., chosen], [str(name) for name in Fit(tree).data["column"]])
+    _draw_rows(panel, along_axes, chosen, None if groups is None else np.asarray(groups).astype(str))
+    _draw_columns(panel, along_axes.loadings[..., chosen], [str(name) for name in Fit(tree).data["column"]])
     panel.set(xlabel=f"factor along axis {axes[0]}", ylabel=f"factor along axis {axes[1]}")
     return figure
 
@@ -178,10 +179,10 @@ def biplot(params: Values, Y: np.ndarray) -> Biplot:
     return Biplot(means.mean(axis=0), np.sqrt(variance), some["loadings"] @ turn)
 
 
-def _draw_rows(panel: Axes, found: Biplot, chosen: list[int], groups: np.ndarray | None) -> None:
-    x, y = found.scores[:, chosen].T
+def _draw_rows(panel: Axes, along_axes: Biplot, chosen: list[int], groups: np.ndarray | None) -> None:
+    x, y = along_axes.scores[:, chosen].T
     if len(x) <= MOST_BARS:
-        dx, dy = found.score_sd[:, chosen].T
+        dx, dy = along_axes.score_sd[:, chosen].T
         panel.errorbar(x, y, xerr=dx, yerr=dy, fmt="none", ecolor="0.88", lw=0.6, zorder=1)
     for i, name in enumerate([None] if groups is None else np.unique(groups)):
         some = slice(None) if name is None else groups == name
@@ -218,10 +219,7 @@ def _intervals(axes: Axes, at: np.ndarray, draws: np.ndarray, label: str) -> Non
 
 
 def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, width, height)
     axes.tick_params(labelsize="small")
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
     return figure, axes

@@ -122,15 +122,15 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
 
     groups = Fit(extend(tree.copy(), ["log_likelihood"]))
     log_p = next(iter(groups.pooled("log_likelihood").values()))
-    found = importance(log_p, relative_efficiency(groups.draws().values()))[1]
-    if not np.isfinite(found).any():
+    k_hats = importance(log_p, relative_efficiency(groups.draws().values()))[1]
+    if not np.isfinite(k_hats).any():
         raise InputError("no row has a finite k-hat")
-    infinite = int(np.sum(~np.isfinite(found)))
-    axis = "row" + f" ({infinite} of {len(found)} have no finite k-hat)" * (infinite > 0)
+    infinite = int(np.sum(~np.isfinite(k_hats)))
+    axis = "row" + f" ({infinite} of {len(k_hats)} have no finite k-hat)" * (infinite > 0)
     visuals = {"hlines": {"color": MODE, "linestyle": "--"}, "xlabel": {"text": axis}} | options.pop("visuals", {})
     numbers = Fit(tree).data.numbers
     by_row = np.full(1 + numbers.max(), np.nan)  # there is no row 0
-    by_row[numbers] = np.where(np.isfinite(found), found, np.nan)
+    by_row[numbers] = np.where(np.isfinite(k_hats), k_hats, np.nan)
     settings = {"hline_values": [k_hat_limit(len(log_p))], "backend": "matplotlib", "visuals": visuals} | options
     collection = _arviz().plot_khat(SimpleNamespace(pareto_k=xr.DataArray(by_row, dims="row")), **settings)
     _laid_out(collection)
@@ -244,8 +244,8 @@ def forest(
     if not trees:
         raise InputError("none of the fits has draws", hint="a point estimate has no interval")
     chosen = scalars.labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
-    found = [scalars.draws_of(tree, chosen) for tree in trees]
-    return _forest(dict(zip(names_of(trees), found, strict=True)), trees, options)
+    draws = [scalars.draws_of(tree, chosen) for tree in trees]
+    return _forest(dict(zip(names_of(trees), draws, strict=True)), trees, options)
 
 
 def shrinkage(
@@ -288,21 +288,21 @@ def shrinkage(
         raise InputError("no quantity has a standard deviation that is finite and not 0")
     held = [" (withheld)" * bool(choice.withheld(tree)) for tree in trees]
     names = [name + why for name, why in zip(names_of(trees), held, strict=True)]
-    found = {name: scalars.draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
-    first, second = found.values()
+    draws = {name: scalars.draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
+    first, second = draws.values()
     mean, sd = first.mean(("chain", "draw")), first.std(("chain", "draw"))
     ratios = (second.std(("chain", "draw")) / sd)["value"].to_numpy()
     rows = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
-    moved = {name: ((one - mean) / sd).assign_coords(quantity=rows) for name, one in found.items()}
+    moved = {name: ((one - mean) / sd).assign_coords(quantity=rows) for name, one in draws.items()}
     return _forest(moved, trees, options)
 
 
-def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
-    several, colours = len(found) > 1, choice.colours(trees)
-    together = xr.concat(list(found.values()), dim="model", join="outer").assign_coords(model=list(found))
+def _forest(draws: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
+    several, colours = len(draws) > 1, choice.colours(trees)
+    together = xr.concat(list(draws.values()), dim="model", join="outer").assign_coords(model=list(draws))
     settings: dict[str, Any] = {
         "combined": True,
-        "figure_kwargs": _forest_size(together["quantity"].to_numpy(), len(found)),
+        "figure_kwargs": _forest_size(together["quantity"].to_numpy(), len(draws)),
         "labels": ["quantity"],
         "ci_probs": (0.5, 0.95),
         "stats": {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")},  # of shorter fits
@@ -313,7 +313,7 @@ def _forest(found: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options:
     visuals = looks | options.pop("visuals", {})
     collection = _arviz().plot_forest(drawn, visuals=visuals, **_named(settings | options))
     if several:
-        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(found, colours, strict=True)])
+        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(draws, colours, strict=True)])
     _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
     return collection
 

@@ -32,8 +32,8 @@ def declared(model: Model, data: Values | None = None) -> pm.Model:
 
 def model_svg(model: Model, data: Values | None = None) -> bytes:
     """Return the graph of a model as SVG; the sizes of the data, by default a few simulated rows, are on the plates."""
-    made = declared(model, data)
-    return style.svg(lambda: draw(made))
+    pymc_model = declared(model, data)
+    return style.svg(lambda: draw(pymc_model))
 
 
 def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
@@ -43,7 +43,7 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
         return writing.write_figure(draw(declared(model)), path, overwrite)
 
 
-def textbook(made: pm.Model) -> nx.DiGraph:
+def textbook(pymc_model: pm.Model) -> nx.DiGraph:
     """Return PyMC's graph of a model without the numbers of the prior and the copies of what is observed.
 
     PyMC holds the numbers of the prior as data without axes. Nodes are in the order of declaration and have ``words``,
@@ -52,21 +52,21 @@ def textbook(made: pm.Model) -> nx.DiGraph:
     import networkx as nx
     import pymc as pm
 
-    whole = pm.model_to_networkx(made)
-    variables = {_key(variable): variable for variable in made.named_vars.values()}
-    observed = {_key(variable) for variable in made.observed_RVs}
-    left_out = {_key(v) for v in made.data_vars if v.name not in made.named_vars_to_dims}
+    whole = pm.model_to_networkx(pymc_model)
+    variables = {_key(variable): variable for variable in pymc_model.named_vars.values()}
+    observed = {_key(variable) for variable in pymc_model.observed_RVs}
+    left_out = {_key(v) for v in pymc_model.data_vars if v.name not in pymc_model.named_vars_to_dims}
     left_out |= {
         name
         for name in whole.nodes - observed
         if not list(whole.successors(name)) and observed & set(whole.predecessors(name))
     }
-    given = observed | {_key(variable) for variable in (*made.potentials, *made.data_vars)}
+    given = observed | {_key(variable) for variable in (*pymc_model.potentials, *pymc_model.data_vars)}
     graph = nx.DiGraph()
     for name in [name for name in variables if name in whole.nodes - left_out]:
         is_random = whole.nodes[name].get("shape", "ellipse") == "ellipse"
         plate = str(whole.nodes[name].get("cluster") or "").removeprefix("cluster")
-        words = _words(variables[name], made)
+        words = _words(variables[name], pymc_model)
         graph.add_node(name, words=words, plate=plate, observed=name in given, random=is_random)
     graph.add_edges_from(sorted((parent, child) for parent, child in whole.edges if parent in graph and child in graph))
     return graph
@@ -77,13 +77,13 @@ def _key(variable: Any) -> str:
     return str(variable.name).replace(":", "&")
 
 
-def _words(variable: Any, made: pm.Model) -> str:
+def _words(variable: Any, pymc_model: pm.Model) -> str:
     """Return a name and, of a random variable, its distribution."""
-    kind = getattr(variable.owner.op, "_print_name", [""])[0] if variable in made.basic_RVs else ""
+    kind = getattr(variable.owner.op, "_print_name", [""])[0] if variable in pymc_model.basic_RVs else ""
     return str(variable.name) if not kind or kind.startswith("CustomDist") else f"{variable.name}\n~ {kind}"
 
 
-def draw(made: pm.Model) -> Figure:
+def draw(pymc_model: pm.Model) -> Figure:
     """Draw a PyMC model in layers: random variables as ellipses, others as boxes, observed ones shaded.
 
     A variable that there is one of along each of some axes has a frame (a plate) that names these.
@@ -91,7 +91,7 @@ def draw(made: pm.Model) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyArrowPatch
 
-    graph = textbook(made)
+    graph = textbook(pymc_model)
     widths = [_LETTER * len(line) for node in graph.nodes.values() for line in node["words"].split("\n")]
     width = max([1.2, *(0.3 + width for width in widths), *(0.8 * _LETTER * len(p) for _, p in graph.nodes("plate"))])
     places = _places(graph, width + _GAP)

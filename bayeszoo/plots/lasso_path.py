@@ -13,6 +13,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.model.base import Model
+from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,10 +122,8 @@ def plot_lasso_path(path: pd.DataFrame) -> Figure:
         Each weight over its largest size on the path, which makes weights of different units comparable.
     """
     from matplotlib import rcParams
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, 8, 5)
     terms = [name for name in path.columns if name not in ("alpha", "violation", "(intercept)")]
     colours = len(rcParams["axes.prop_cycle"])
     for i, name in enumerate(terms):

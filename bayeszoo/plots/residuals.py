@@ -14,6 +14,7 @@ import scipy
 from bayeszoo.answers.predictive_check import Replicates, replicate
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.errors import InputError
+from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +48,8 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
     Untrustworthy, InputError
         As `residuals`; or the data frame is not one of its.
     """
-    from matplotlib.figure import Figure
-
     frame = _frame(source, seed)
-    figure = Figure(figsize=(13.5, 4.2), layout="constrained")
-    qq, scatter, histogram = figure.subplots(1, 3)
+    figure, (qq, scatter, histogram) = panels(3, 4.5, 4.2)
     _draw_qq(qq, frame)
     _draw_scatter(scatter, frame)
     _draw_pits(histogram, frame["pit"].dropna().to_numpy())
@@ -154,18 +152,10 @@ def plot_predictive_check(
 
 def draw_replicates(replicates: Replicates) -> Figure:
     """Draw each quantity of replicated data sets beside the observed one, and the outcome beside replicates of it."""
-    from matplotlib.figure import Figure
-
-    names = list(replicates.replicated)
-    columns = min(len(names) + 1, 4)
-    rows = math.ceil((len(names) + 1) / columns)
-    figure = Figure(figsize=(3.6 * columns, 3.0 * rows), layout="constrained")
-    panels = np.ravel(figure.subplots(rows, columns, squeeze=False))
-    for axes, name in zip(panels, names, strict=False):
-        _draw_quantity(axes, name, replicates.observed[name], replicates.replicated[name])
-    _draw_outcomes(panels[len(names)], replicates)
-    for axes in panels[len(names) + 1 :]:
-        axes.set_axis_off()
+    figure, (*of_quantities, of_outcomes) = panels(len(replicates.replicated) + 1, 3.6, 3.0, across=4)
+    for axes, (name, replicated) in zip(of_quantities, replicates.replicated.items(), strict=True):
+        _draw_quantity(axes, name, replicates.observed[name], replicated)
+    _draw_outcomes(of_outcomes, replicates)
     return figure
 
 

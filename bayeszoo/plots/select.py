@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.errors import InputError
+from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,10 +99,10 @@ def _require_table(table: Any) -> None:
 def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> Figure:
     """Draw each criterion that there is of some candidate against the number of components; the best is on top."""
     criteria = [each for each in criteria if table[each.column].notna().any()] or criteria[:1]
-    figure, panels = _panels(criteria, 2.2, 3.2)
+    figure, axes = _panels(criteria, 2.2, 3.2)
     K = table["components"].to_numpy(dtype=float)
     what = "factors q" if table["model"].str.startswith("q=").all() else "components K"
-    for panel, criterion in zip(panels, criteria, strict=True):
+    for panel, criterion in zip(axes, criteria, strict=True):
         behind, errors = criterion.behind(table), criterion.errors(table)
         known, best, edge = ~np.isnan(behind), behind == 0, panel.get_xaxis_transform()
         panel.errorbar(K[known], behind[known], yerr=errors[known], fmt="o-", lw=0.8, **_CANDIDATES)
@@ -122,9 +123,9 @@ def _against_candidates(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
     """Draw how far each candidate is behind the best of each criterion, on axes of one scale."""
     behind, errors = (np.array([getattr(c, name)(table) for c in criteria]) for name in ("behind", "errors"))
     chosen = _chosen(behind)
-    figure, panels = _panels(criteria, 0.0, 1.8 + 0.27 * len(chosen), sharey=True)
+    figure, axes = _panels(criteria, 0.0, 1.8 + 0.27 * len(chosen), sharey=True)
     places, largest = np.arange(len(chosen)), float(np.nanmax(behind[:, chosen], initial=0.0))
-    for panel, criterion, x, dx in zip(panels, criteria, behind[:, chosen], errors[:, chosen], strict=True):
+    for panel, criterion, x, dx in zip(axes, criteria, behind[:, chosen], errors[:, chosen], strict=True):
         known, best, edge = ~np.isnan(x), x == 0, panel.get_yaxis_transform()
         panel.errorbar(x[known], places[known], xerr=dx[known], fmt="o", color="C0", **_CANDIDATES)
         panel.plot(x[best], places[best], "*", **_BEST)
@@ -137,25 +138,20 @@ def _against_candidates(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
             panel.set_xscale("symlog", linthresh=_LINEAR_UP_TO)
         elif largest == 0:  # one candidate, or all alike
             panel.set_xlim(-1, 1)
-    panels[0].set_yticks(places, [_short(name) for name in table["model"].iloc[chosen]], parse_math=False)
-    panels[0].set_ylim(len(chosen) - 0.5, -0.5)
+    axes[0].set_yticks(places, [_short(name) for name in table["model"].iloc[chosen]], parse_math=False)
+    axes[0].set_ylim(len(chosen) - 0.5, -0.5)
     hidden = len(table) - len(chosen)
     more = f"; {hidden} of {len(table)} candidates are not shown" if hidden else ""
     figure.suptitle(_ABOUT.format(" of all candidates", more), fontsize="medium")
     return figure
 
 
-def _panels(
-    criteria: Sequence[Criterion], beside: float, height: float, **options: Any
-) -> tuple[Figure, Sequence[Axes]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(beside + 2.4 * len(criteria), height), layout="constrained")
-    panels = figure.subplots(1, len(criteria), squeeze=False, **options)[0]
-    for panel, criterion in zip(panels, criteria, strict=True):
+def _panels(criteria: Sequence[Criterion], beside: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    figure, axes = panels(len(criteria), 2.4 + beside / len(criteria), height, **options)
+    for panel, criterion in zip(axes, criteria, strict=True):
         panel.set_title(criterion.title, fontsize="medium")
         panel.tick_params(labelsize="small")
-    return figure, panels
+    return figure, axes
 
 
 def _behind_the_best(criterion: Criterion) -> str:

@@ -13,6 +13,7 @@ from bayeszoo.answers.decode import Decodable, decodable, decode
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
 from bayeszoo.inference.labels.align import flat, in_chunks
+from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,25 +59,23 @@ def plot_states(
     Untrustworthy, NumericalError
         As `decode`.
     """
-    from matplotlib.figure import Figure
-
     whole = decodable(source, new_data, options)
     frame = decode(source, new_data, **options)
     k = _chosen(whole, frame, state)
     shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{whole.states[k]}]"].to_numpy())
     numbers = "symbol" not in whole.data
     heights = [2.2] * numbers + [2.4, 0.22 * whole.model.K + 0.1]
-    figure = Figure(figsize=(10, sum(heights) + 0.9), layout="constrained")
-    panels = list(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    height = (sum(heights) + 0.9) / len(heights)
+    figure, axes = panels(len(heights), 10, height, across=1, sharex=True, height_ratios=heights)
     if numbers:
-        _draw_numbers(panels[0], whole)
-    _draw_probability(panels[-2], whole, frame, k, shaded)
-    _draw_path(panels[-1], whole, frame)
-    for panel in panels:
+        _draw_numbers(axes[0], whole)
+    _draw_probability(axes[-2], whole, frame, k, shaded)
+    _draw_path(axes[-1], whole, frame)
+    for panel in axes:
         for start in starts(whole.data["sequence"])[1:]:
             panel.axvline(start + 0.5, color="0.4", lw=0.8, ls=":")
         panel.tick_params(labelsize="small")
-    panels[-1].set(xlim=(0.5, len(frame) + 0.5), xlabel="row")
+    axes[-1].set(xlim=(0.5, len(frame) + 0.5), xlabel="row")
     figure.suptitle(_title(source, whole), fontsize="medium")
     return figure
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = ["#1f5a92", "#d9822b", "#5b9a3c", "#7a5ea8", "#c0392b", "#2a8f8a", "#8a6d3b", "#5d636d"]
@@ -70,6 +71,21 @@ def styled(background: str = "none") -> Iterator[None]:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"(?s).*Glyph .* missing from")
         yield
+
+
+def panels(
+    count: int, width: float, height: float, across: int | None = None, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure made without pyplot and its panels, ``across`` in a row, each of a size in inches."""
+    from matplotlib.figure import Figure
+
+    across = min(count, across or count)
+    down = -(-count // across)
+    figure = Figure(figsize=(width * across, height * down), layout="constrained")
+    every = figure.subplots(down, across, squeeze=False, **options).ravel().tolist()
+    for spare in every[count:]:
+        spare.set_axis_off()
+    return figure, every[:count]
 
 
 def svg(make: Callable[[], Any]) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.topics import topics
+from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,19 +40,11 @@ def plot_topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) ->
     Untrustworthy, InputError
         As `topics`.
     """
-    from matplotlib.figure import Figure
-
     frame = topics(tree, top, untrusted=untrusted)
-    labels = list(dict.fromkeys(frame.index.get_level_values("topic")))
-    down = -(-len(labels) // ACROSS)
-    across = min(len(labels), ACROSS)
-    figure = Figure(figsize=(2.6 * across, (0.24 * top + 0.8) * down + 0.4), layout="constrained")
-    panels = np.ravel(figure.subplots(down, across, squeeze=False))
-    for i, (panel, label) in enumerate(zip(panels, labels, strict=False)):
-        shares = frame.attrs["shares"]
+    labels, shares = frame.index.unique("topic"), frame.attrs["shares"]
+    figure, axes = panels(len(labels), 2.6, 0.24 * top + 1.0, ACROSS)
+    for i, (panel, label) in enumerate(zip(axes, labels, strict=True)):
         _draw(panel, frame.loc[label], f"topic {label}" + (f": {shares[i]:.0%}" if shares else ""))
-    for panel in panels[len(labels) :]:
-        panel.set_axis_off()
     caveat = " - NOT TO BE TRUSTED, the gate did not pass" if "caveat" in frame.attrs else ""
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']}){caveat}", fontsize="medium")
     return figure

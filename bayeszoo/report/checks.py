@@ -18,6 +18,7 @@ from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import MODE
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
+from bayeszoo.plots.style import panels
 from bayeszoo.report.blocks import Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
@@ -46,11 +47,9 @@ def prior(tree: xr.DataTree) -> Section:
 
 def _draw_prior(replicates: Replicates) -> Figure:
     """Draw the middle of each quantity of the prior's data sets: its tails may reach very far."""
-    from matplotlib.figure import Figure
-
     names = [name for name in _known(replicates).replicated if "residual" not in name]
-    figure = Figure(figsize=(2.6 * len(names), 2.4), layout="constrained")
-    for axes, name in zip(np.ravel(figure.subplots(1, len(names), squeeze=False)), names, strict=True):
+    figure, every = panels(len(names), 2.6, 2.4)
+    for axes, name in zip(every, names, strict=True):
         values = replicates.replicated[name][np.isfinite(replicates.replicated[name])]
         if len(values):
             axes.hist(values, bins=30, range=tuple(np.quantile(values, [0.05, 0.95])), color="#c9d8e6")

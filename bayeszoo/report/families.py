@@ -19,7 +19,7 @@ from bayeszoo.model.capabilities import FoldIn, Latent
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.states import plot_states
-from bayeszoo.plots.style import COLOURS
+from bayeszoo.plots.style import COLOURS, panels
 from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.blocks import Section, Words, picture, table
 from bayeszoo.report.tables import topic_rows
@@ -115,10 +115,7 @@ def responsibilities(tree: xr.DataTree) -> Section:
 
 def _draw(frame: pd.DataFrame, data: Any) -> Figure:
     """Draw rows of two numbers or more by the first two; else the probabilities of the rows in order."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, 6.4, 4.0)
     values = next((v for v in data.values() if v.ndim == 2 and v.dtype.kind == "f" and v.shape[1] >= 2), None)
     if values is not None and len(values) == len(frame):
         sure = np.clip(1 - frame["expected_loss"].to_numpy(), 0.15, 1)

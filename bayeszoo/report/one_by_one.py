@@ -86,20 +86,20 @@ def section(trees: Sequence[xr.DataTree]) -> Section:
 
 def _remarks(main: xr.DataTree) -> list[Any]:
     """Say what is not drawn one by one, and why."""
-    made: list[Any] = []
+    blocks: list[Any] = []
     if main.attrs["status"] != "ok":
         words = "Estimates are withheld: these are pictures of what went wrong, not of the posterior."
-        made.append(Words(words, "bad"))
+        blocks.append(Words(words, "bad"))
     if why := components_withheld(main):
-        made.append(Skipped("pictures of single components", why))
+        blocks.append(Skipped("pictures of single components", why))
     large = [f"{name} ({' x '.join(map(str, shape))} numbers)" for name, shape in not_listed(main).items()]
     if large:
-        made.append(Skipped("pictures of each entry", f"too many to be listed one by one: {', '.join(large)}"))
+        blocks.append(Skipped("pictures of each entry", f"too many to be listed one by one: {', '.join(large)}"))
     total = len(labels(main, free_of_labels(main)))
     if total > MOST:
         how = "those whose chains agree least" if main.attrs["kind"] == "sampled" else "the first"
-        made.append(Words(f"{MOST} of {total} quantities have pictures of their own, {how}.", "note"))
-    return made
+        blocks.append(Words(f"{MOST} of {total} quantities have pictures of their own, {how}.", "note"))
+    return blocks
 
 
 def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
@@ -122,10 +122,10 @@ def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
 def _passport(label: str, main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
     """Return the pictures of one quantity: its density, and of a sampler trace, ranks and effective sample size."""
     size: dict[str, Any] = {"figure_kwargs": {"figsize": _SMALL}}
-    made = []
+    pictures = []
     if fits := that_have(shown, [label]):
         density = partial(plots.posterior, [*fits, *at_modes(trees, fits)], [label], **lines(trees, fits), **size)
-        made.append(picture(density, f"density of {label}", _densities([label], shown, trees)))
+        pictures.append(picture(density, f"density of {label}", _densities([label], shown, trees)))
     if main.attrs["kind"] == "sampled":
         thin, some = _thinned(main)
         ranks = "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree"
@@ -135,8 +135,8 @@ def _passport(label: str, main: xr.DataTree, trees: Sequence[xr.DataTree], shown
             ("ranks", plots.rank, thin, f"{ranks}{some}."),
             ("effective sample size", plots.ess, main, growth),
         ):
-            made.append(picture(partial(draw, tree, [label], **size), f"{what} of {label}", caption))
-    return made
+            pictures.append(picture(partial(draw, tree, [label], **size), f"{what} of {label}", caption))
+    return pictures
 
 
 def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
@@ -155,34 +155,34 @@ def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
 
 def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
     """Return the pictures of several quantities, and of the sampler."""
-    made: list[Any] = []
+    blocks: list[Any] = []
     if forests := _forests(shown, trees):
-        made.append(Choice("intervals of", {name: [drawn] for name, drawn in forests.items()}))
+        blocks.append(Choice("intervals of", {name: [drawn] for name, drawn in forests.items()}))
     if against := _against(trees):
-        made.append(Choice("against nuts:", against))
+        blocks.append(Choice("against nuts:", against))
     if main.attrs["kind"] != "sampled":
-        return made
+        return blocks
     caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
     size = {"figure_kwargs": {"figsize": _WIDE}}
-    made.append(picture(partial(plots.energy, main, **size), f"energy of {main.attrs['method']}", caption, wide=True))
+    blocks.append(picture(partial(plots.energy, main, **size), f"energy of {main.attrs['method']}", caption, wide=True))
     stats: Any = main.children.get("sample_stats", {})
     if diverged := int(stats["diverging"].sum()) if "diverging" in stats else 0:
         alt = f"{diverged} divergent transitions"
         caption = f"{alt}, in red: where the sampler lost its way."
-        made.append(picture(partial(plots.pair, main), alt, caption, wide=True))
-    return made
+        blocks.append(picture(partial(plots.pair, main), alt, caption, wide=True))
+    return blocks
 
 
 def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
     """Compare each approximation with the draws by nuts of the same model and prior, where there are any."""
     names = names_of(trees)
     sampled = [(name, one) for name, one in zip(names, trees, strict=True) if one.attrs["method"] == "nuts"]
-    made = {}
+    pictures = {}
     for name, tree in zip(names, trees, strict=True):
         if tree.attrs["kind"] == "approximate" and sampled:
             same = [(other, one) for other, one in sampled if same_model([tree, one])]
-            made[name] = [_shrinkage(name, tree, same)]
-    return made
+            pictures[name] = [_shrinkage(name, tree, same)]
+    return pictures
 
 
 def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Any:
@@ -208,7 +208,7 @@ def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.Dat
 
 def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict[str, Any]:
     """Draw the intervals of each parameter that has several entries, of very many the first."""
-    made = {}
+    pictures = {}
     every = labels(shown[0]) if shown else []
     for name in dict.fromkeys(label.partition("[")[0] for label in every):
         entries = [label for label in every if label.partition("[")[0] == name]
@@ -217,5 +217,5 @@ def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict
             fits = that_have(shown, drawn)
             said = [f"{name}: 50% and 95% intervals.", *_of_which(fits, shown, trees)]
             said += [f"The first {len(drawn)} of {len(entries)}."] if len(drawn) < len(entries) else []
-            made[name] = picture(partial(plots.forest, fits, drawn), f"intervals of {name}", " ".join(said))
-    return made
+            pictures[name] = picture(partial(plots.forest, fits, drawn), f"intervals of {name}", " ".join(said))
+    return pictures

@@ -51,15 +51,15 @@ def check_command(
         all_passed = all(card.passed for card in cards)
     else:
         reporter = terminal.TerminalReporter()
-        found = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
-        described = {name: as_dict(checks) for name, checks in found.items()}
-        all_passed = all(map(passed, found.values()))
+        checks_of = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
+        described = {name: as_dict(checks) for name, checks in checks_of.items()}
+        all_passed = all(map(passed, checks_of.values()))
     if as_json:
         terminal.print_json(described)
     else:
         from bayeszoo.contract.case import off_default  # which imports PyTensor
 
-        for name, checks in found.items():
+        for name, checks in checks_of.items():
             terminal.show_scorecard(checks, str(off_default(zoo.find(name))))
     return 0 if all_passed else Untrustworthy.exit_code
 

@@ -62,17 +62,16 @@ def empirical_command(
     """
     rows = table.read(model := zoo.find(name), data)
     chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
-    prior = prior
     given = prior.model(model, rows)
     if full and chosen:
         require_fields(given, chosen)
         if why := no_closed_form(given, rows):
             raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
-    found = empirical_bayes(given, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
+    maximum = empirical_bayes(given, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
     point = mackay(given, rows, chosen) if applies(given) and set(chosen) <= set(FIELDS) else None
-    integrated = full_bayes(given, rows, chosen, plug_in=found) if full and found.status == "ok" else None
+    integrated = full_bayes(given, rows, chosen, plug_in=maximum) if full and maximum.status == "ok" else None
     described = {
-        **document(found, rows, point, integrated),
+        **document(maximum, rows, point, integrated),
         "seed": seed,
         "prior": prior.prior,
         "data": {"source": rows.source, "digest": rows.digest},
@@ -82,10 +81,10 @@ def empirical_command(
     if as_json:
         terminal.print_json(described)
     else:
-        _show(found, described)
+        _show(maximum, described)
     for warning in described["warnings"]:
         terminal.note(f"warning: {warning}")
-    ok = found.status == "ok" and (integrated is None or integrated.status == "ok")
+    ok = maximum.status == "ok" and (integrated is None or integrated.status == "ok")
     return 0 if ok else Untrustworthy.exit_code
 
 
@@ -93,31 +92,31 @@ def empirical_command(
 
 
 def document(
-    found: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
+    maximum: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
 ) -> dict[str, Any]:
     """Return the results as plain values; what did not pass its checks is withheld (null).
 
     ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
     """
-    model, ok, known = found.model, found.status == "ok", type(found) is EmpiricalBayes
+    model, ok, known = maximum.model, maximum.status == "ok", type(maximum) is EmpiricalBayes
     return {
         "model": model.name,
-        "status": found.status,
-        "over": list(found.over),
-        "fields_before": fields_of(found.before),
+        "status": maximum.status,
+        "over": list(maximum.over),
+        "fields_before": fields_of(maximum.before),
         "fields": fields_of(model) if ok else None,
-        "log_evidence_before": found.log_evidence_before if known else None,
-        "log_evidence": found.log_evidence if ok and known else None,
-        "draws": _of_draws(found) if isinstance(found, EmpiricalBayesByDraws) else None,
-        "bound": _of_bound(found) if isinstance(found, EmpiricalBayesByVB) else None,
+        "log_evidence_before": maximum.log_evidence_before if known else None,
+        "log_evidence": maximum.log_evidence if ok and known else None,
+        "draws": _of_draws(maximum) if isinstance(maximum, EmpiricalBayesByDraws) else None,
+        "bound": _of_bound(maximum) if isinstance(maximum, EmpiricalBayesByVB) else None,
         "figures": None if not ok else model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {},
-        "boundary": found.boundary,
-        "starts": found.starts,
-        "reached": found.reached,
-        "gate": as_dict(found.checks),
+        "boundary": maximum.boundary,
+        "starts": maximum.starts,
+        "reached": maximum.reached,
+        "gate": as_dict(maximum.checks),
         "mackay": None if point is None else _of_fixed_point(point),
         "full_bayes": None if integrated is None else _of_full_bayes(integrated, rows),
-        "warnings": [*_warnings(found), *_disagreements(found, point), *_of_integral(integrated)],
+        "warnings": _warnings(maximum, point, integrated),
     }
 
 
@@ -125,22 +124,22 @@ def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
     return dict.fromkeys(values) if is_withheld else values
 
 
-def _of_draws(found: EmpiricalBayesByDraws) -> dict[str, Any]:
+def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
     """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
     shown = _unless(
-        found.status != "ok",
-        field_error={name: found.error_of(name) for name in found.over if name in found.error},
-        log_field_error=found.error,
-        log_evidence_gain=found.gain,
-        log_evidence_gain_error=found.gain_error,
+        maximum.status != "ok",
+        field_error={name: maximum.error_of(name) for name in maximum.over if name in maximum.error},
+        log_field_error=maximum.error,
+        log_evidence_gain=maximum.gain,
+        log_evidence_gain_error=maximum.gain_error,
     )
-    return {**shown, "fits": found.fits, "log_evidence": WITHHELD}
+    return {**shown, "fits": maximum.fits, "log_evidence": WITHHELD}
 
 
-def _of_bound(found: EmpiricalBayesByVB) -> dict[str, Any]:
+def _of_bound(maximum: EmpiricalBayesByVB) -> dict[str, Any]:
     """Return the ELBO before and after, of fields that were chosen by it."""
-    after = _unless(found.status != "ok", elbo=found.elbo)
-    return {"elbo_before": found.elbo_before, **after, "log_evidence": ONLY_A_BOUND}
+    after = _unless(maximum.status != "ok", elbo=maximum.elbo)
+    return {"elbo_before": maximum.elbo_before, **after, "log_evidence": ONLY_A_BOUND}
 
 
 def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
@@ -153,71 +152,60 @@ def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
     return {"converged": point.converged, **shown, "iterations": point.iterations, "reason": point.reason}
 
 
-def _of_full_bayes(found: FullBayes, rows: Data) -> dict[str, Any]:
-    model, plain = found.model, ("status", "prior", "bounds", "log_evidence_error", "moment_error", "edges")
+def _of_full_bayes(integrated: FullBayes, rows: Data) -> dict[str, Any]:
+    model, plain = integrated.model, ("status", "prior", "bounds", "log_evidence_error", "moment_error", "edges")
     shown = _unless(
-        found.status != "ok",
-        log_evidence=found.log_evidence,
-        fields=found.fields,
+        integrated.status != "ok",
+        log_evidence=integrated.log_evidence,
+        fields=integrated.fields,
         parameters={
-            name: {"dims": list(model.dims.get(name, ())), **moments} for name, moments in found.parameters.items()
+            name: {"dims": list(model.dims.get(name, ())), **moments} for name, moments in integrated.parameters.items()
         },
     )
     return {
-        **{name: getattr(found, name) for name in plain},
+        **{name: getattr(integrated, name) for name in plain},
         **shown,
-        "variance_near_bounds": found.variance_near_bounds,
-        "points": list(found.points),
+        "variance_near_bounds": integrated.variance_near_bounds,
+        "points": list(integrated.points),
         "coords": {name: np.asarray(labels) for name, labels in model.coords(rows).items()},
-        "gate": as_dict(found.checks),
+        "gate": as_dict(integrated.checks),
     }
 
 
-def _warnings(found: EmpiricalBayes) -> list[str]:
-    return [] if found.status == "ok" else ["the fields are withheld: there is no maximum to report", *found.reasons]
-
-
-def _disagreements(found: EmpiricalBayes, point: FixedPoint | None) -> list[str]:
-    """Say where MacKay's iteration did not end at the maximum."""
-    if point is None or found.status != "ok":
-        return []
-    if not point.converged:
-        return [f"MacKay's iteration: {point.reason}"]
-    pairs = {name: (float(getattr(point.model, name)), float(getattr(found.model, name))) for name in point.over}
-    return [
-        f"MacKay's iteration ended at another stationary point: {name} = {there:.8g}, not {here:.8g}"
-        for name, (there, here) in pairs.items()
-        if abs(there / here - 1) > SAME_FIELDS
-    ]
-
-
-def _of_integral(integrated: FullBayes | None) -> list[str]:
-    if integrated is None:
-        return []
-    return integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
+def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: FullBayes | None) -> list[str]:
+    """Say what is withheld and why, and where MacKay's iteration did not end at the maximum."""
+    if maximum.status != "ok":
+        return ["the fields are withheld: there is no maximum to report", *maximum.reasons]
+    lines = []
+    if point is not None and not point.converged:
+        lines.append(f"MacKay's iteration: {point.reason}")
+    elif point is not None:
+        pairs = {name: (float(getattr(point.model, name)), float(getattr(maximum.model, name))) for name in point.over}
+        lines += [
+            f"MacKay's iteration ended at another stationary point: {name} = {there:.8g}, not {here:.8g}"
+            for name, (there, here) in pairs.items()
+            if abs(there / here - 1) > SAME_FIELDS
+        ]
+    if integrated is not None:
+        lines += integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
+    return lines
 
 
 # The terminal
 
 
-def _show(found: EmpiricalBayes, described: dict[str, Any]) -> None:
+def _show(maximum: EmpiricalBayes, described: dict[str, Any]) -> None:
     """Print the fields before and after, the evidence, and how far it can be trusted."""
     console, source = terminal.out(), described["data"]
-    console.print(f"{found.model.name}: fields that make the evidence largest")
+    console.print(f"{maximum.model.name}: fields that make the evidence largest")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
     terminal.show(terminal.table(columns, _rows(described)))
-    for line in _of_evidence(described):
+    for line in (*_of_evidence(described), *([ENVELOPE] if maximum.status == "ok" else []), *_more(described)):
         console.print(line)
-    if found.status == "ok":
-        console.print(ENVELOPE)
-    for line in _more(described):
-        console.print(line)
-    if found.starts:
-        console.print(f"{found.reached} of {found.starts} climbs reached the best")
-    console.print(f"status {found.status}: {_verdict(described)}")
+    console.print(f"status {maximum.status}: {_verdict(described)}")
     if described["full_bayes"]:
-        _show_integrated(found.model, described["full_bayes"])
+        _show_integrated(maximum.model, described["full_bayes"])
 
 
 def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
@@ -253,7 +241,7 @@ def _rows(described: dict[str, Any]) -> list[list[str]]:
 
 
 def _more(described: dict[str, Any]) -> Iterator[str]:
-    """Yield lines on the effective number of parameters and on MacKay's iteration."""
+    """Yield lines on the effective number of parameters, on MacKay's iteration and on the climbs."""
     for name, value in (described["figures"] or {}).items():
         yield f"{name.replace('_', ' ')} {number(value)}"
     point = described["mackay"]
@@ -262,6 +250,8 @@ def _more(described: dict[str, Any]) -> Iterator[str]:
         yield f"MacKay: converged after {point['iterations']} iterations; gamma, of the weights of tau, {gamma}"
     elif point:
         yield f"MacKay: {point['reason']}"
+    if described["starts"]:
+        yield f"{described['reached']} of {described['starts']} climbs reached the best"
 
 
 def _verdict(described: Mapping[str, Any]) -> str:

@@ -55,13 +55,13 @@ def fit_command(
         rows: Data | Accumulated
         if chunk_rows is None:
             rows = table.read(model, data)
-            made = prior.model(model, rows)
-            if prior.is_scaled(made):
+            prior_model = prior.model(model, rows)
+            if prior.is_scaled(prior_model):
                 rows = replace(rows, notes=(*rows.notes, "priors are scaled to the data"))
         else:
-            made, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
+            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
         groups = () if output is None else None  # nobody asks what is not saved
-        tree = fit(made, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
+        tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
     tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
     described = {**document(tree), "prior": prior.prior, "saved": None}
     for line in described["notes"]:

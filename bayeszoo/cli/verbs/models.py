@@ -116,12 +116,12 @@ def simulate_command(
         raise InputError(f"size must be >= 1, got {size}")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     params, data = prior.simulate(stream(seed, model.name, fields_of(prior), "simulate"), size)
-    made = table_csv(model.inputs, data)
+    rows = table_csv(model.inputs, data)
     terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
     if output is None:
-        sys.stdout.write(made)
+        sys.stdout.write(rows)
     else:
-        writing.write_text(made, output)
+        writing.write_text(rows, output)
         terminal.note(f"wrote {output}")
 
 

@@ -26,7 +26,7 @@ from bayeszoo.foundation import writing
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, chosen_by_data
-from bayeszoo.plots.select import plot_select
+from bayeszoo.plots.select import CRITERIA, plot_select
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
 
@@ -59,8 +59,6 @@ _FROM = {"log_evidence": "evidence_from", "log_likelihood": "likelihood_from"}
 _OF_SOME = ("elbo", "mdl")
 """Criteria of some models only, whose tables are not printed where there are none."""
 _PRECISE = {"log_evidence", "elbo", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
-_BEST = {"log_evidence": max, "aic": min, "bic": min, "mdl": min, "kfold": max, "loo": max}
-"""The criteria, and whether the highest or the lowest is best."""
 _ABOUT = """\
 In nats, of the ordered observations. Probability: of the model, all being equally likely before."""
 _OF_BOUNDS = "\nELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
@@ -126,7 +124,7 @@ class TermOptions:
         return {"": model} if self.degrees is None else polynomials(model, _numbers("degrees", self.degrees))
 
 
-NO_TERMS, CRITERIA = TermOptions(), CriteriaOptions()
+NO_TERMS, USUAL = TermOptions(), CriteriaOptions()
 
 
 def _numbers(option: str, text: str) -> list[int]:
@@ -148,7 +146,7 @@ def select_command(
     candidates: opt.Candidates,
     prior: Prior = "weak",
     terms: TermOptions = NO_TERMS,
-    criteria: CriteriaOptions = CRITERIA,
+    criteria: CriteriaOptions = USUAL,
     nuts: opt.Flag = False,
     plot: Path | None = None,
     overwrite: opt.Overwrite = False,
@@ -299,11 +297,9 @@ def _cell(row: Mapping[Any, Any], name: str) -> str:
 def _best(frame: pd.DataFrame) -> list[str]:
     """Say which candidate each criterion prefers."""
     lines = []
-    for name, prefer in _BEST.items():
-        values = frame[name].to_numpy(dtype=float)
-        if not np.isnan(values).all():
-            place = np.nanargmax(values) if prefer is max else np.nanargmin(values)
-            without = f" ({np.isnan(values).sum()} withheld)" if np.isnan(values).any() else ""
-            title = _HEADS[name].removesuffix(" score")
-            lines.append(f"{title}: {escaped(frame['model'].tolist()[int(place)])}{without}")
+    for criterion in CRITERIA:
+        behind = criterion.behind(frame)
+        if not np.isnan(behind).all():
+            without = f" ({np.isnan(behind).sum()} withheld)" if np.isnan(behind).any() else ""
+            lines.append(f"{criterion.title}: {escaped(frame['model'].tolist()[int(np.nanargmin(behind))])}{without}")
     return lines
