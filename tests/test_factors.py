@@ -1,21 +1,17 @@
 """Factors of rows, reconstructions and rotations, against brute force, SciPy and scikit-learn."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy
 from sklearn.decomposition import PCA
 
 import bayeszoo as bz
+from bayeszoo.answers import factors as projection
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors import rows as factors
-from bayeszoo.families.factors.rows import (
-    FactorRows,
-    latent_posterior,
-    principal_axes,
-    procrustes,
-    reconstruction,
-    row_log_likelihood,
-)
+from bayeszoo.families.factors.rows import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction
 
 RNG = np.random.default_rng(0)
 PARAMS = {"mean": RNG.normal(size=5), "loadings": RNG.normal(size=(5, 2)), "variance": np.float64(0.4)}
@@ -28,7 +24,7 @@ Ppca = bz.find("ppca")
 
 def joint(params):
     """Mean and covariance of (z, y, y without noise), by the definition of the model."""
-    W, q, D = params["loadings"], 2, 5
+    W, (D, q) = params["loadings"], np.shape(params["loadings"])
     A = np.block([[np.eye(q), np.zeros((q, D))], [W, np.eye(D)], [W, np.zeros((D, D))]])
     source = np.diag([*np.ones(q), *np.full(D, params["variance"])])
     return np.concatenate([np.zeros(q), params["mean"], params["mean"]]), A @ source @ A.T
@@ -57,7 +53,7 @@ def test_factors_and_reconstructions_are_conditionals_of_the_joint_gaussian(rows
 def test_a_row_of_nothing_is_the_prior():
     found = latent_posterior(PARAMS, HOLES)
     assert not found.mean[3].any()
-    assert row_log_likelihood(PARAMS, HOLES)[3] == 0.0
+    assert factors.row_log_likelihood(PARAMS, HOLES)[3] == 0.0
     np.testing.assert_allclose(found.covariance[3], np.eye(2), atol=1e-13)
 
 
@@ -170,22 +166,17 @@ def test_missing_numbers_are_predicted_with_their_noise_and_said_to_be(air):
     assert np.array_equal(found["observed"].isna().to_numpy(), missing)
     draws = {name: air["posterior"][name].to_numpy() for name in ("mean", "loadings", "variance")}
     row = data["Y"][4]
+    missing = 2 + np.flatnonzero(np.isnan(row))
     each = [
-        conditional_of_missing({k: v[i, j] for k, v in draws.items()}, row) for i in range(2) for j in range(0, 500, 5)
+        conditional({k: v[i, j] for k, v in draws.items()}, row)
+        for i, j in itertools.product(range(2), range(0, 500, 5))
     ]
-    expected = np.mean([mean for mean, _ in each], axis=0)
-    spread = np.sqrt(np.mean([v for _, v in each], axis=0))
+    expected = np.mean([mean[missing] for mean, _ in each], axis=0)
+    spread = np.sqrt(np.mean([np.diag(C)[missing] for _, C in each], axis=0))
     cells = found.loc[5].loc[["Ozone", "Solar.R"]]
     np.testing.assert_allclose(cells["mean"], expected, atol=0.2 * spread.max())
     np.testing.assert_allclose(cells["sd"], spread, rtol=0.2)
     assert cells["mcse_mean"].notna().all()
-
-
-def conditional_of_missing(params, y):
-    W, s = params["loadings"], ~np.isnan(y)
-    C = W @ W.T + params["variance"] * np.eye(len(y))
-    gain = C[~s][:, s] @ np.linalg.inv(C[s][:, s])
-    return params["mean"][~s] + gain @ (y[s] - params["mean"][s]), np.diag(C[~s][:, ~s] - gain @ C[s][:, ~s])
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -222,8 +213,6 @@ def test_fits_without_factors_and_fits_that_failed_are_refused(iris):
 
 
 def test_rows_are_taken_a_few_at_a_time(air, monkeypatch):
-    from bayeszoo.answers import factors as projection
-
     whole = bz.project(air)
     monkeypatch.setattr(projection, "_CELLS", 20 * 2000 * 4)
     np.testing.assert_allclose(bz.project(air)[["mean", "sd", "mcse_mean"]], whole[["mean", "sd", "mcse_mean"]])
