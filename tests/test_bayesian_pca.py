@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy
+from sklearn.decomposition import PCA
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
@@ -14,6 +15,7 @@ from bayeszoo.families.factors import ard_posterior, steps
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.methods import em, vb
+from bayeszoo.model.fields import in_units
 from tests.factor_oracles import by_quadrature
 
 MODEL = bz.find("bayesian_pca")
@@ -40,6 +42,10 @@ def planted(rank, columns=7, rows=150, seed=0):
 
 def bound(model, data, seed=0):
     return vb.climbs(model, model.statistics(data), np.random.default_rng(seed), 2).best
+
+
+def mode(model, data, seed=0, restarts=2):
+    return em.climbs(model, model.statistics(data), np.random.default_rng(seed), False, restarts).best
 
 
 def log_likelihood(params, Y):
@@ -128,13 +134,13 @@ def test_without_rows_the_bound_is_not_above_zero_and_is_zero_where_alpha_is_kno
 def test_other_means_rotations_and_variances_of_factors_only_save_steps(monkeypatch):
     data = few(30, 4, 0.1)
     model = MODEL(q=2, s0=3.0)
-    fast = [bound(model, data), em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2).best]
+    fast = [bound(model, data), mode(model, data)]
 
     def only_lengths(self, mean, covariance, stats, rows, power):
         return np.eye(mean.shape[1]), np.diag(covariance.sum(axis=0) + mean.T @ mean)[1:]
 
     monkeypatch.setattr(ard_posterior.Prior, "_turn", only_lengths)
-    slow = [bound(model, data), em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2).best]
+    slow = [bound(model, data), mode(model, data)]
     for one, other in zip(fast, slow, strict=True):
         assert one.objective == pytest.approx(other.objective, abs=1e-5)
         assert 3 * len(one.trace) < len(other.trace)
@@ -142,17 +148,10 @@ def test_other_means_rotations_and_variances_of_factors_only_save_steps(monkeypa
 
 @pytest.mark.parametrize("method", ["em", "vb"])
 def test_a_wrong_rate_of_alpha_makes_the_objective_fall(method, monkeypatch):
-    data = few(40)
-    model = MODEL(q=3, a0=2.0, b0=1.0)
     right = ard_posterior.Prior._turn
     monkeypatch.setattr(ard_posterior.Prior, "_turn", lambda *args: (right(*args)[0], 4 * right(*args)[1]))
-    climb = (
-        (lambda: bound(model, data))
-        if method == "vb"
-        else (lambda: em.climbs(model, model.statistics(data), np.random.default_rng(0), False, 2))
-    )
     with pytest.raises(AscentError):
-        climb()
+        {"vb": bound, "em": mode}[method](MODEL(q=3, a0=2.0, b0=1.0), few(40))
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -162,7 +161,7 @@ def test_planted_rank_is_found_by_automatic_relevance_determination(rank, seed):
     model = replace(MODEL.weak(data), q=6)
     q = bound(model, data).state
     assert q.switched_on.sum() == rank
-    state = em.climbs(model, model.statistics(data), np.random.default_rng(seed), False, 4).best.state
+    state = mode(model, data, seed, 4).state
     assert np.sum(np.square(state["loadings"]).sum(axis=0) > state["variance"]) == rank
     assert state["variance"] == pytest.approx(0.25, rel=0.2)
 
@@ -176,8 +175,6 @@ def test_rows_without_any_number_add_nothing_but_a_zero():
 
 @pytest.mark.parametrize(("factor", "shift"), [(1e3, 0.0), (0.01, 30.0)])
 def test_in_other_units_the_bound_changes_by_the_numbers_observed(factor, shift):
-    from bayeszoo.model.fields import in_units
-
     data = few(25, 4, 0.2)
     model, other = MODEL.weak(data), table(factor * data["Y"] + shift)
     seen = np.isfinite(data["Y"]).sum()
@@ -257,8 +254,6 @@ def test_invariants_do_not_depend_on_order_and_signs_but_on_rotations_of_alpha()
 
 
 def test_leading_axes_are_those_of_scikit_learn():
-    from sklearn.decomposition import PCA
-
     axes = steps.leading_axes(MODEL.weak(IRIS).statistics(IRIS), 2)
     assert np.abs(PCA(2).fit(IRIS["Y"]).components_ @ axes) == pytest.approx(np.eye(2), abs=1e-10)
 

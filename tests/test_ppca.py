@@ -17,6 +17,7 @@ from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em
+from bayeszoo.results.assemble import _variables
 from bayeszoo.results.stored import Fit
 
 Ppca = bz.find("ppca")
@@ -40,8 +41,13 @@ def planted(rows, D=6, q=2, noise=0.3, seed=0):
     return W, rng.normal(size=(rows, q)) @ W.T + noise * rng.normal(size=(rows, D)) + rng.normal(size=D)
 
 
-def em_mle(model, data, seed=0):
-    return em.climbs(model, model.statistics(data), np.random.default_rng(seed), flat=True, restarts=3).best
+def climbed(model, data, flat=True):
+    return em.climbs(model, model.statistics(data), np.random.default_rng(0), flat=flat, restarts=3).best
+
+
+def widened(params):
+    """Return the estimate whose covariance has the divisor n - 1."""
+    return {**params, "loadings": params["loadings"] * math.sqrt(150 / 149), "variance": params["variance"] * 150 / 149}
 
 
 # Maximum likelihood
@@ -54,19 +60,14 @@ def test_closed_form_is_scikit_learns_noise_variance_and_score(q):
     params = em.mle(model, model.statistics(IRIS))
     assert params["variance"] == pytest.approx(peer.noise_variance_ * (n - 1) / n, rel=1e-10)  # its divisor is n - 1
     np.testing.assert_allclose(covariance(params), peer.get_covariance() * (n - 1) / n, rtol=1e-10, atol=1e-12)
-    widened = {
-        **params,
-        "loadings": params["loadings"] * math.sqrt(n / (n - 1)),
-        "variance": params["variance"] * n / 149,
-    }
-    assert model.likelihood(widened, IRIS).logpdf(Y).mean() == pytest.approx(peer.score(Y), rel=1e-10)
+    assert model.likelihood(widened(params), IRIS).logpdf(Y).mean() == pytest.approx(peer.score(Y), rel=1e-10)
     assert model.log_likelihood(model.statistics(IRIS), params) >= n * peer.score(Y)
 
 
 @pytest.mark.parametrize("q", [1, 2, 3])
 def test_em_is_the_closed_form(q):
     model = replace(WEAK, q=q)
-    stats, found = model.statistics(IRIS), em_mle(model, IRIS)
+    stats, found = model.statistics(IRIS), climbed(model, IRIS)
     assert np.all(np.diff(found.trace) >= -1e-12 * abs(found.trace[-1]))
     exact, state = em.mle(model, stats), found.state
     np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-5)
@@ -75,21 +76,11 @@ def test_em_is_the_closed_form(q):
     np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-8)
 
 
-def test_plain_em_never_falls():
-    stats = WEAK.statistics(IRIS)
-    state, heights = WEAK.start(stats, np.random.default_rng(3)), []
-    for _ in range(100):
-        expectation = WEAK.e_step(state, stats)
-        heights.append(expectation.value)
-        state = WEAK.m_step(expectation.stats, flat=True)
-    assert np.all(np.diff(heights) >= -1e-10)
-
-
 def test_em_of_rows_with_holes_is_their_direct_maximum():
     Y = (AIR["Y"] - np.nanmean(AIR["Y"], axis=0)) / np.nanstd(AIR["Y"], axis=0)
     model = Ppca(q=2)
     stats = model.statistics(data_of(Y))
-    found = em_mle(model, data_of(Y))
+    found = climbed(model, data_of(Y))
 
     def descend(x):
         here = ppca.from_vector(x, 2)
@@ -116,9 +107,7 @@ def test_fitting_reports_the_closed_form_with_its_certificate():
 
 def test_a_wrong_divisor_fails_the_certificate():
     stats = WEAK.statistics(IRIS)
-    wrong = em.mle(WEAK, stats)
-    wrong = {**wrong, "loadings": wrong["loadings"] * math.sqrt(150 / 149), "variance": wrong["variance"] * 150 / 149}
-    assert not all(check.passed for check in WEAK.mle_certificate(stats, wrong))
+    assert not all(check.passed for check in WEAK.mle_certificate(stats, widened(em.mle(WEAK, stats))))
 
 
 def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
@@ -184,33 +173,26 @@ def test_units_and_the_order_of_the_rows_do_not_matter(data):
 def test_fewer_rows_than_columns_will_do():
     _, Y = planted(6, D=20, q=2)
     model = Ppca(q=2)
-    params = em.mle(model, model.statistics(data_of(Y)))
-    assert params["variance"] == pytest.approx(_rest(Y, 2))
-    assert all(check.passed for check in model.mle_certificate(model.statistics(data_of(Y)), params))
-
-
-def _rest(Y, q):
-    singular = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
-    return np.sum(singular[q:] ** 2) / len(Y) / (Y.shape[1] - q)
+    stats = model.statistics(data_of(Y))
+    params, singular = em.mle(model, stats), np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
+    assert params["variance"] == pytest.approx(np.sum(singular[2:] ** 2) / 6 / 18)
+    assert all(check.passed for check in model.mle_certificate(stats, params))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_rows_that_factors_fit_exactly_have_no_maximum(rows):
-    _, Y = planted(rows, q=2)
-    model = Ppca(q=2)
+    model, data = Ppca(q=2), data_of(planted(rows, q=2)[1])
     with pytest.raises(NumericalError, match=f"no maximum-likelihood estimate: 2 components fit the {rows} row"):
-        em.mle(model, model.statistics(data_of(Y)))
+        em.mle(model, model.statistics(data))
     with pytest.raises(NumericalError, match="2 components fit the rows exactly"):
-        em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=True, restarts=2)
-    found = em.climbs(model, model.statistics(data_of(Y)), np.random.default_rng(0), flat=False, restarts=2)
-    assert np.isfinite(found.best.objective)
+        climbed(model, data)
+    assert np.isfinite(climbed(model, data, flat=False).objective)
 
 
 def test_as_many_factors_as_columns_are_refused():
-    with pytest.raises(InputError, match=r"^5 factors of 3 columns: at most 2$"):
-        bz.fit(Ppca(q=5), data_of(np.ones((4, 3))), "mle")
-    with pytest.raises(InputError, match=r"^1 factor of 1 column: none is possible$"):
-        bz.fit(Ppca(q=1), data_of(np.ones((4, 1))), "mle")
+    for q, columns, message in ((5, 3, "5 factors of 3 columns: at most 2"), (1, 1, "1 factor of 1 column: none is")):
+        with pytest.raises(InputError, match=f"^{message}"):
+            bz.fit(Ppca(q=q), data_of(np.ones((4, columns))), "mle")
     with pytest.raises(InputError, match="at least 1"):
         Ppca(q=0)
 
@@ -325,7 +307,7 @@ def test_simulated_parameters_are_draws_of_the_declared_prior(wrong):
 def test_map_is_the_maximum_of_the_declared_density(data):
     model = off_default(data)
     stats = model.statistics(data)
-    found = em.climbs(model, stats, np.random.default_rng(0), flat=False, restarts=4).best
+    found = climbed(model, data, flat=False)
     density = Density(model.compressed(stats))
     x = density.unconstrain(found.state)
     assert found.objective == pytest.approx(density.constrained_joint(x)[0], rel=1e-12)
@@ -334,13 +316,9 @@ def test_map_is_the_maximum_of_the_declared_density(data):
 
 
 def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):
-    def forgetful(self, stats, flat=False):
-        return ppca.m_step_flat(stats)
-
-    monkeypatch.setattr(Ppca, "m_step", forgetful)
-    strong = replace(WEAK, w0=0.05)
+    monkeypatch.setattr(Ppca, "m_step", lambda self, stats, flat=False: ppca.m_step_flat(stats))
     with pytest.raises(NumericalError, match="the objective fell"):
-        em.climbs(strong, strong.statistics(IRIS), np.random.default_rng(0), flat=False, restarts=2)
+        climbed(replace(WEAK, w0=0.05), IRIS, flat=False)
 
 
 @pytest.mark.parametrize("method", ["laplace", "fullrank_advi"])
@@ -378,14 +356,8 @@ def test_nuts_passes_its_gate_and_agrees_with_importance_sampling(data):
 def test_chains_are_judged_by_the_entries_that_can_move():
     density = Density(WEAK.compressed(WEAK.statistics(IRIS)))
     draws = density.constrain(np.random.default_rng(0).normal(size=(2, 10, density.size)))
-    from bayeszoo.results.assemble import _variables
-
     kept = density.moving(_variables(draws, ("chain", "draw")))
-    assert {name: v.shape for name, v in kept.items()} == {
-        "mean": (2, 10, 4),
-        "variance": (2, 10),
-        "loadings": (2, 10, 7),
-    }
+    assert {name: v.shape[2:] for name, v in kept.items()} == {"mean": (4,), "variance": (), "loadings": (7,)}
 
 
 def test_share_explained_and_eigenvalues_are_those_of_the_covariance():
