@@ -15,7 +15,6 @@ from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm.tables import ProbabilityTable
-from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
@@ -63,21 +62,16 @@ FEW = {
 
 def peer(model, params, data, **options):
     """Return hmmlearn's model at the same point, without priors."""
-    kinds = {
-        CATEGORICAL: lambda: hmmlearn.hmm.CategoricalHMM(model.K, init_params="", **options),
-        GAUSSIAN: lambda: hmmlearn.hmm.GaussianHMM(
-            model.K, "diag", init_params="", covars_prior=0, min_covar=0, **options
-        ),
-        POISSON: lambda: hmmlearn.hmm.PoissonHMM(model.K, init_params="", **options),
-    }
-    made = kinds[type(model)]()
-    made.startprob_, made.transmat_ = params["initial"], params["transition"]
     if type(model) is CATEGORICAL:
+        made = hmmlearn.hmm.CategoricalHMM(model.K, init_params="", **options)
         made.emissionprob_ = params["emission"]
     elif type(model) is GAUSSIAN:
+        made = hmmlearn.hmm.GaussianHMM(model.K, "diag", init_params="", covars_prior=0, min_covar=0, **options)
         made.means_, made.covars_ = params["means"][:, None], params["variances"][:, None]
     else:
+        made = hmmlearn.hmm.PoissonHMM(model.K, init_params="", **options)
         made.lambdas_ = params["rates"][:, None]
+    made.startprob_, made.transmat_ = params["initial"], params["transition"]
     return made, data["y"][:, None], np.bincount(data["sequence"])
 
 
@@ -101,16 +95,6 @@ def test_em_is_hmmlearns_at_every_step(name):
     assert np.allclose(heights, other.monitor_.history, rtol=1e-10)
     assert np.allclose(params["transition"], other.transmat_, atol=1e-8)
     assert np.allclose(params["initial"], other.startprob_, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_maximum_of_the_likelihood_is_hmmlearns(name):
-    model, data, params = start_of(name)
-    other, X, lengths = peer(model, params, data, n_iter=3000, tol=1e-11)
-    climbed = ascent.climb(
-        params, lambda at: ((e := model.e_step(at, data)).value, e), lambda s: model.m_step(s, flat=True)
-    )
-    assert climbed.objective == pytest.approx(other.fit(X, lengths).score(X, lengths), rel=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -384,12 +368,12 @@ def divergence_error(name):
     draws, posterior = model.vb_posterior(q).rvs(1500, np.random.default_rng(1)), model.vb_posterior(q)
     log_q = np.array([posterior.logpdf({key: v[i] for key, v in draws.items()}) for i in range(1500)])
     gaps = log_q - model.log_prior(draws, data)
-    return (gaps.mean() - model.divergence(q)) / (gaps.std() / math.sqrt(1500))
+    return abs(gaps.mean() - model.divergence(q)) / (gaps.std() / math.sqrt(1500))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_divergence_is_that_of_draws(name):
-    assert abs(divergence_error(name)) <= 4.4
+    assert divergence_error(name) <= 4.4
 
 
 @pytest.mark.parametrize("forgotten", ["initial", "transition"])
@@ -398,7 +382,7 @@ def test_a_divergence_without_a_table_is_seen(forgotten, monkeypatch):
     monkeypatch.setattr(
         ProbabilityTable, "divergence", lambda self, q: 0.0 if self.name == forgotten else true(self, q)
     )
-    assert abs(divergence_error("hmm_poisson")) > 4.4
+    assert divergence_error("hmm_poisson") > 4.4
 
 
 def test_concentrations_below_one_have_no_mode():

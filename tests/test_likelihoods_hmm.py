@@ -205,18 +205,14 @@ def test_many_states_and_shapes_not_known():
         np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
-@pytest.mark.parametrize("starts", [[1], [0, 0], [0, 4], []])
-def test_starts_that_are_none_are_refused(starts):
-    with pytest.raises(ValueError, match="starts are the first rows"):
-        evaluated(
-            "categorical", HALF, TRANSITION, [EMISSION], [np.zeros(4, dtype=np.int64)], np.array(starts, dtype=np.int64)
-        )
-
-
-def test_codes_outside_the_table_are_refused():
-    for code in (-2, 6):
-        with pytest.raises(ValueError, match="codes are columns"):
-            evaluated("categorical", HALF, TRANSITION, [EMISSION], [np.array([0, code])], [0])
+@pytest.mark.parametrize(
+    ("codes", "starts", "message"),
+    [([0] * 4, starts, "starts are the first rows") for starts in ([1], [0, 0], [0, 4], [])]
+    + [([0, code], [0], "codes are columns") for code in (-2, 6)],
+)
+def test_starts_and_codes_that_are_none_are_refused(codes, starts, message):
+    with pytest.raises(ValueError, match=message):
+        evaluated("categorical", HALF, TRANSITION, [EMISSION], [np.array(codes)], np.array(starts, dtype=np.int64))
 
 
 def test_second_derivatives_are_refused():

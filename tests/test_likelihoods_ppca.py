@@ -39,54 +39,38 @@ def by_scipy(mean, W, variance, Y):
 
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize(("D", "q", "N"), SHAPES)
-def test_value_is_scipys_row_by_row(D, q, N, missing):
+def test_value_is_scipys_row_by_row_and_gradient_that_of_finite_differences_by_both_routes(D, q, N, missing):
     mean, W, variance, Y = example(D, q, N, missing)
-    expected, given = by_scipy(mean, W, variance, Y), arrays_of(Y)
-    assert ppca_value_and_gradient(mean, W, variance, *given)[0] == pytest.approx(expected, rel=1e-12)
-    assert ppca._by_covariances(mean, W, np.array([variance]), *given)[0] == pytest.approx(expected, rel=1e-12)
+    arrays, x = arrays_of(Y), np.concatenate([mean, W.ravel(), [variance]])
+
+    def evaluated(x):
+        return ppca_value_and_gradient(x[:D], x[D:-1].reshape(D, q), x[-1], *arrays)
+
+    slopes = [(evaluated(x + h)[0] - evaluated(x - h)[0]) / 2e-5 for h in 1e-5 * np.eye(len(x))]
+    by_loops, by_numpy = evaluated(x), ppca._by_covariances(mean, W, np.array([variance]), *arrays)
+    for value, *_ in (by_loops, by_numpy):
+        assert value == pytest.approx(by_scipy(mean, W, variance, Y), rel=1e-12)
+    gradient, other = (np.concatenate([np.ravel(part) for part in parts]) for _, *parts in (by_loops, by_numpy))
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(gradient, other, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize(("D", "q", "N"), SHAPES)
-def test_gradient_is_that_of_finite_differences_and_of_the_other_route(D, q, N, missing):
-    mean, W, variance, Y = example(D, q, N, missing)
-    given = arrays_of(Y)
-    x = np.concatenate([mean, W.ravel(), [variance]])
-
-    def value(x):
-        return ppca_value_and_gradient(x[:D], x[D:-1].reshape(D, q), x[-1], *given)[0]
-
-    found = ppca_value_and_gradient(mean, W, variance, *given)[1:]
-    flat = np.concatenate([np.ravel(one) for one in found])
-    steps = 1e-5 * np.eye(len(x))
-    differences = np.array([(value(x + h) - value(x - h)) / 2e-5 for h in steps])
-    np.testing.assert_allclose(flat, differences, rtol=1e-6, atol=1e-6)
-    other = ppca._by_covariances(mean, W, np.array([variance]), *given)[1:]
-    np.testing.assert_allclose(flat, np.concatenate([np.ravel(one) for one in other]), rtol=1e-10, atol=1e-10)
-
-
-def test_gradient_is_pytensors_of_a_declared_multivariate_normal():
-    mean, W, variance, Y = example(4, 2, 20, missing=False)
+def test_the_operation_is_the_same_by_numba_and_by_numpy_and_pytensors_of_a_multivariate_normal(missing):
+    mean, W, variance, Y = example(4, 2, 20, missing)
     inputs = [pt.vector("mean", shape=(4,)), pt.matrix("W", shape=(4, 2)), pt.scalar("variance")]
-    cov = pt.dot(inputs[1], inputs[1].T) + inputs[2] * np.eye(4)
-    declared = pt.sum(pm.logp(pm.MvNormal.dist(inputs[0], cov), Y))
-    ours = ppca.ppca_log_likelihood(*inputs, *(pytensor.shared(one) for one in arrays_of(Y)))
-    graphs = [[value, *pt.grad(value, inputs)] for value in (declared, ours)]
-    results = [pytensor.function(inputs, graph, mode="FAST_COMPILE")(mean, W, variance) for graph in graphs]
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-10)
-
-
-def test_the_operation_is_the_same_by_numba_and_by_numpy():
-    mean, W, variance, Y = example(4, 2, 20, missing=True)
-    inputs = [pt.vector("mean", shape=(4,)), pt.matrix("W", shape=(4, 2)), pt.scalar("variance")]
-    value = ppca.ppca_log_likelihood(*inputs, *(pytensor.shared(one) for one in arrays_of(Y)))
-    graph = [value, *pt.grad(value, inputs)]
-    one, other = (pytensor.function(inputs, graph, mode=m)(mean, W, variance) for m in ("NUMBA", "FAST_COMPILE"))
-    for first, second in zip(one, other, strict=True):
-        np.testing.assert_allclose(first, second, rtol=1e-11, atol=1e-11)
+    declared = pm.MvNormal.dist(inputs[0], pt.dot(inputs[1], inputs[1].T) + inputs[2] * np.eye(4))
+    ours = ppca.ppca_log_likelihood(*inputs, *(pytensor.shared(array) for array in arrays_of(Y)))
+    ways = [(ours, "NUMBA"), (ours, "FAST_COMPILE")]
+    if not missing:
+        ways += [(pt.sum(pm.logp(declared, Y)), "FAST_COMPILE")]
+    graphs = [([value, *pt.grad(value, inputs)], mode) for value, mode in ways]
+    expected, *others = (pytensor.function(inputs, graph, mode=mode)(mean, W, variance) for graph, mode in graphs)
+    for other in others:
+        for first, second in zip(expected, other, strict=True):
+            np.testing.assert_allclose(first, second, rtol=1e-10, atol=1e-10)
     with pytest.raises(NotImplementedError, match="second derivatives"):
-        pt.grad(graph[1].sum(), inputs)
+        pt.grad(graphs[0][0][1].sum(), inputs)
 
 
 @pytest.mark.parametrize("variance", [0.0, -1.0, np.nan])
