@@ -224,6 +224,11 @@ def test_draws_follow_the_marginals(kind):
             share = np.mean(draws[name] < posterior[name].ppf(q), axis=0)
             assert np.all(np.abs(share - q) < 4.5 * np.sqrt(q * (1 - q) / 4000))
             assert np.allclose(posterior[name].cdf(posterior[name].ppf(q)), q)
+    if kind in ("full", "tied"):  # the entries of a matrix together, too
+        at = () if kind == "tied" else (1,)
+        nu, psi, ours = hyper.nu[at], hyper.psi[at], draws["covariances"][:, *at]
+        theirs = stats.invwishart(nu, psi).rvs(4000, random_state=np.random.default_rng(13))
+        assert stats.ks_2samp(np.linalg.det(ours), np.linalg.det(theirs)).pvalue > 1e-4
     one = {name: value[0] for name, value in draws.items()}
     assert posterior.logpdf(one) == pytest.approx(scipys_log_density_of_parameters(kind, hyper, **one), rel=1e-11)
 

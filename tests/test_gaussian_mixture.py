@@ -285,6 +285,21 @@ def test_the_compiled_pass_is_that_of_numpy(kind):
         assert np.allclose(found.stats.scatter, expected.scatter, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", quick_where(KINDS, lambda kind: kind == "tied"))
+def test_simulated_parameters_and_rows_follow_scipys_prior(kind):
+    model = MIXTURE(alpha=1.5, covariance=kind, nu0=6.0, Psi0=((2.0, 0.5), (0.5, 1.0)), m0=(1.0, -1.0))
+    rng, found = np.random.default_rng(0), []
+    for _ in range(400):
+        params, data = model.simulate(rng, 1)
+        weights, means, variances = params["weights"], params["means"][:, 0], dense(kind, params["covariances"], 2)
+        rank = weights @ stats.norm.cdf(data["Y"][0, 0], means, np.sqrt([each[0, 0] for each in variances]))
+        found.append((variances[0][0, 0], weights[0], means[0], rank))
+    shape, scale = 2.5 if kind in ("full", "tied") else 3.0, 0.75 if kind == "spherical" else 1.0
+    laws = stats.invgamma(shape, scale=scale), stats.beta(1.5, 1.5), stats.t(2 * shape, 1.0, (scale / shape) ** 0.5)
+    for values, law in zip(np.transpose(found), (*laws, stats.uniform), strict=True):
+        assert stats.kstest(values, law.cdf).pvalue > 1e-4
+
+
 def test_simulate_has_as_many_columns_as_the_fields():
     rng = np.random.default_rng(0)
     assert MIXTURE(m0=(0.0,)).simulate(rng, 4)[1]["Y"].shape == (4, 1)
