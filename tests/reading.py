@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
+from bayeszoo.data.inputs import Real
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
+from bayeszoo.model.base import Model
+
+
+@dataclass(frozen=True)
+class Opaque(Model):
+    """A model without closed forms."""
+
+    inputs = Real("y")
+
+    def simulate(self, rng, size=20):
+        return {}, {}
+
+    def declare(self, data):
+        return None
 
 
 def model_of(inputs):

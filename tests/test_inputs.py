@@ -11,19 +11,15 @@ import polars as pl
 import pytest
 
 from bayeszoo.data.inputs import Binary, Real
+from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
-from bayeszoo.errors import InputError
-from tests.reading import by_name
+from tests.reading import by_name, model_of, plain, refusal, refuses, typed
 
 DROP = "; use --missing drop"
 ACCEPTED = "column, count, positive, successes, trials"
 
 
-def refusal(inputs, table, **options):
-    with pytest.raises(InputError) as caught:
-        inputs.parse(read_table(table), **options)
-    return caught.value
-
+Numbers, Coin = model_of(Real("y")), model_of(Binary("y"))
 
 NOT_REAL = {
     "NaN": ([0.1, np.nan], "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
@@ -52,7 +48,7 @@ NOT_REAL = {
 
 @by_name(("values", "message", "rows"), NOT_REAL)
 def test_values_that_are_not_real_numbers(values, message, rows):
-    error = refusal(Real("y"), values)
+    error = refusal(Numbers, values)
     assert str(error) == message
     assert error.rows == rows
     assert error.column == ("y" if "column" in message else None)
@@ -74,18 +70,16 @@ NOT_NUMBERS = {
 
 @by_name(("quoted", "cell"), NOT_NUMBERS)
 def test_text_that_is_not_a_number(written, quoted, cell):
-    error = refusal(Real("a"), read_table(written(f"a\n{cell}\n1\n")))
+    error = refusal(Numbers, written(f"a\n{cell}\n1\n"))
     assert str(error) == f"column 'a', row 1: {quoted} is not a number"
     assert (error.column, error.rows) == ("a", (1,))
 
 
 def test_decimal_comma(written):
     text = 'y\n"1,5"\n"-2"\n'
-    error = refusal(Real(), read_table(written(text)))
-    assert str(error) == "column 'y', row 1: '1,5' is not a number; use --decimal ','"
-    parsed = Real().parse(read_table(written(text), decimal=","))
-    assert parsed.arrays["y"].tolist() == [1.5, -2.0]
-    assert "'1.5' is not a number" in str(refusal(Real(), read_table(written('y\n1.5\n"2,5"\n'), decimal=",")))
+    assert str(refusal(Numbers, written(text))) == "column 'y', row 1: '1,5' is not a number; use --decimal ','"
+    assert plain(read(Numbers, written(text), decimal=",")) == {"y": [1.5, -2.0]}
+    assert "'1.5' is not a number" in str(refusal(Numbers, written('y\n1.5\n"2,5"\n'), decimal=","))
 
 
 REAL = {
@@ -138,7 +132,7 @@ NOT_BINARY = {
 
 @by_name(("values", "message", "rows"), NOT_BINARY)
 def test_values_that_are_not_binary(values, message, rows):
-    error = refusal(Binary("y"), values)
+    error = refusal(Coin, values)
     assert str(error) == message
     assert error.rows == rows
 
@@ -179,24 +173,20 @@ def test_labels(values, positive, outcomes):
 
 
 def test_labels_are_noted_and_an_empty_cell_is_missing(written):
-    table = read_table(written("sex\ngirl\nboy\n\nNA\n"))
     message = "column 'sex' holds 3 labels, not two: 'NA', 'boy', 'girl'"
-    assert str(refusal(Binary(), table, positive="boy")) == message
-    parsed = Binary().parse(read_table(written("sex\ngirl\n\nboy\n")), "drop", positive="boy")
-    assert parsed.notes == ("column 'sex': 'boy' is 1, 'girl' is 0", "1 row with missing values dropped (row 2)")
-    assert parsed.columns == {"y": "sex"}
+    assert str(refusal(Coin, written("sex\ngirl\nboy\n\nNA\n"), positive="boy")) == message
+    data = read(Coin, written("sex\ngirl\n\nboy\n"), missing="drop", positive="boy")
+    assert data.notes == ("column 'sex': 'boy' is 1, 'girl' is 0", "1 row with missing values dropped (row 2)")
+    assert data.columns == {"y": "sex"}
 
 
+A = {"positive": "a"}
 LABEL_ERRORS = {
-    "absent": (["a", "b"], "c", "column 'y' has no 'c'; it holds 'a', 'b'"),
-    "seven": (list("abcdefg"), "a", "column 'y' holds 7 labels, not two: 'a', 'b', 'c', 'd', 'e', ..."),
-    "none": (["", ""], "a", "column 'y' has no values"),
+    "absent": (["c", "b"], A, "column 'y' has no 'a'; it holds 'b', 'c'"),
+    "seven": (list("abcdefg"), A, "column 'y' holds 7 labels, not two: 'a', 'b', 'c', 'd', 'e', ..."),
+    "none": (["", ""], A, "column 'y' has no values"),
 }
-
-
-@by_name(("values", "positive", "message"), LABEL_ERRORS)
-def test_labels_that_are_refused(values, positive, message):
-    assert str(refusal(Binary("y"), values, positive=positive)) == message
+test_labels_that_are_refused = refuses(Coin, LABEL_ERRORS)
 
 
 COUNT_ERRORS = {
@@ -206,6 +196,7 @@ COUNT_ERRORS = {
     "above trials": ([1, 3], [2, 2], "column 'successes', row 2: 3 successes are more than 2 trials"),
     "missing": ([1, np.nan], [2, 2], "column 'successes': 1 missing value (row 2); use --missing drop"),
     "sum": ([0, 0], [2**53, 2], "column 'trials' has a sum above 2**53"),
+    "no trial": ([0, 0], [0, 0], "column 'trials' adds up to 0: there are no observations"),
     "lengths": ([1] * 30, [1] * 29, "successes has 30 rows, trials has 29"),
     "complementary holes": ([1, np.nan], [np.nan, 2], "no row has a value in every column that is used"),
 }
@@ -214,13 +205,7 @@ COUNT_ERRORS = {
 @by_name(("successes", "trials", "message"), COUNT_ERRORS)
 def test_counts_that_are_refused(successes, trials, message):
     missing = "drop" if message.startswith("no row") else "refuse"
-    assert str(refusal(Binary(), {"successes": successes, "trials": trials}, missing=missing)) == message
-
-
-@pytest.mark.parametrize("table", [{"successes": [0, 0], "trials": [0, 0]}])
-def test_a_table_without_an_observation_is_refused(table):
-    with pytest.raises(InputError, match="column 'trials' adds up to 0: there are no observations"):
-        Binary().parse(read_table(table))
+    assert str(refusal(Coin, {"successes": successes, "trials": trials}, missing=missing)) == message
 
 
 def test_rows_in_the_form_of_counts():
@@ -230,11 +215,9 @@ def test_rows_in_the_form_of_counts():
 
 
 def test_counts_by_row():
-    parsed = Binary().parse(read_table({"successes": [1, 0, None], "trials": [2**53, 0, 3]}), missing="drop")
-    assert parsed.arrays["successes"].tolist() == [1, 0]
-    assert parsed.arrays["trials"].tolist() == [2**53, 0]
-    assert parsed.arrays["trials"].dtype == np.int64
-    assert parsed.notes == ("1 row with missing values dropped (row 3)",)
+    data = read(Coin, {"successes": [1, 0, None], "trials": [2**53, 0, 3]}, missing="drop")
+    assert typed(data) == {"successes": ("i", (2,), [1, 0]), "trials": ("i", (2,), [2**53, 0])}
+    assert data.notes == ("1 row with missing values dropped (row 3)",)
 
 
 @pytest.mark.parametrize(
@@ -242,19 +225,15 @@ def test_counts_by_row():
 )
 def test_labels_with_counts(options):
     parsed = Binary().parse(read_table({"s": ["boy", "girl", "boy"], "n": ["3", "4", "1"]}), **options)
-    assert {name: values.tolist() for name, values in parsed.arrays.items()} == {"successes": [4], "trials": [8]}
+    assert plain(parsed.arrays) == {"successes": [4], "trials": [8]}
     assert parsed.columns == {"column": "s", "count": "n"}
     assert parsed.notes == ("column 's': 'boy' is 1, 'girl' is 0",)
 
 
-def test_a_count_column_is_never_the_outcome_too():
-    table = read_table({"y": [3, 4], "sex": ["boy", "girl"]})
-    assert Binary().parse(table, count="y", positive="boy").arrays["successes"].tolist() == [3]
-
-
-def test_zeros_and_ones_with_counts():
-    arrays = Binary().parse(read_table({"y": [0, 1], "n": [5, 6]}), count="n").arrays
-    assert (arrays["successes"].tolist(), arrays["trials"].tolist()) == ([6], [11])
+def test_columns_of_counts():
+    never_the_outcome_too = read(Coin, {"y": [3, 4], "sex": ["boy", "girl"]}, count="y", positive="boy")
+    assert plain(never_the_outcome_too) == {"successes": [3], "trials": [7]}
+    assert plain(read(Coin, {"y": [0, 1], "n": [5, 6]}, count="n")) == {"successes": [6], "trials": [11]}
 
 
 CHOICES = {
@@ -263,13 +242,10 @@ CHOICES = {
     "unknown option": ({"y": [0]}, {"colour": "y"}, "unknown option 'colour'; accepted are " + ACCEPTED),
     "half": ({"s": [0]}, {"successes": "s"}, "successes and trials go together, and with no other option"),
     "same": ({"y": [0]}, {"column": "y", "count": "y"}, "column 'y' cannot hold both the outcomes and their counts"),
+    "list": ({"y": [1]}, {"column": ["y"]}, "column takes one value, got a list"),
     "missing": ({"y": [0]}, {"missing": "impute"}, "missing must be 'refuse' or 'drop', got 'impute'"),
 }
-
-
-@by_name(("table", "options", "message"), CHOICES)
-def test_choices_that_are_refused(table, options, message):
-    assert str(refusal(Binary(), table, **options)) == message
+test_choices_that_are_refused = refuses(Coin, CHOICES)
 
 
 def test_choices():
@@ -279,18 +255,3 @@ def test_choices():
     assert Binary().parse(table, successes="other", trials="y").arrays["successes"].tolist() == [0, 1]
     assert Binary().parse(read_table({"y": [1], "x": [0]})).columns == {"y": "y"}
     assert Binary().parse(read_table({"z": [1]})).columns == {"y": "z"}
-
-
-def test_methods_of_real():
-    inputs = Real("x")
-    arrays = inputs.canonical({"x": [1.5, 2.5]}).arrays
-    values, times = inputs.observations(arrays)
-    assert (values["x"].tolist(), times.tolist()) == ([1.5, 2.5], [1, 1])
-    assert inputs.in_units(arrays, 2, -1)["x"].tolist() == [2.0, 4.0]
-    assert inputs.possible() is None
-    assert inputs.unseen(arrays, 3)["x"].shape == (3,)
-    assert inputs.describe() == "one column of real numbers (x)"
-
-
-def test_an_option_of_one_value_takes_no_list():
-    assert str(refusal(Real(), {"y": [1]}, column=["y"])) == "column takes one value, got a list"

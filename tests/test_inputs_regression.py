@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 
 import numpy as np
@@ -326,9 +327,8 @@ BROKEN = {
 @by_name(("arrays", "message"), BROKEN)
 def test_canonical_arrays_that_are_refused(arrays, message):
     assert str(refusal(Line, arrays)) == message
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         INPUTS.canonical(arrays)
-    assert str(caught.value) == message
 
 
 def test_arrays_of_other_kinds():
@@ -375,9 +375,8 @@ def test_diabetes_is_the_data_of_efron_and_others_in_its_units():
 def test_airquality_has_holes():
     path = DATA / "airquality.csv"
     options = {"target": "Ozone", "features": "Solar.R,Wind,Temp"}
-    assert str(refusal(Line, path, **options)) == (
-        "column 'Ozone': 37 missing values (rows 5, 10, 25, 26, 27, ...); use --missing drop"
-    )
+    refused = "column 'Ozone': 37 missing values (rows 5, 10, 25, 26, 27, ...); use --missing drop"
+    assert str(refusal(Line, path, **options)) == refused
     data = read(Line, path, **options, missing="drop")
     assert data.rows == 111
     assert data.notes == ("42 rows with missing values dropped (rows 5, 6, 10, 11, 25, ...)",)

@@ -38,11 +38,7 @@ def test_one_column_is_one_sequence(model):
     for source in ([3, 1, 2], (3, 1, 2), np.array([3, 1, 2]), np.array([[3], [1], [2]]), [*map(np.array, [3, 1, 2])]):
         data = read(model, source)
         assert data["sequence"].tolist() == [0, 0, 0]
-        assert (data["y"].dtype.kind, data["y"].dtype.itemsize, data["sequence"].dtype) == (
-            "f" if model is REAL else "i",
-            8,
-            np.int64,
-        )
+        assert (data["y"].dtype, data["sequence"].dtype) == (np.float64 if model is REAL else np.int64, np.int64)
         assert list(data) == ["y", "sequence", *model.inputs.coords]
         values = data["symbol"][data["y"]].astype(int) if model is SYMBOLS else data["y"]
         assert values.tolist() == [3, 1, 2]
@@ -225,16 +221,15 @@ def test_a_symbol_that_is_nowhere_known_is_named_when_written():
     arrays = {"y": np.array([1, -1, 0]), "sequence": np.zeros(3, dtype=np.int64), "symbol": ABC}
     assert SymbolSeries().reading(arrays) == {"missing": "mask", "symbols": ["a", "b", "c"]}
     assert plain(SymbolSeries().table(arrays)) == {"y": ["b", "", "a"]}
-    assert plain(CountSeries().table({"y": np.array([5, 6]), "sequence": np.array([0, 1])})) == {
-        "y": [5, 6],
-        "sequence": [1, 2],
-    }
+    counts = {"y": np.array([5, 6]), "sequence": np.array([0, 1])}
+    assert plain(CountSeries().table(counts)) == {"y": [5, 6], "sequence": [1, 2]}
 
 
 def test_a_count_below_zero_is_no_mask():
     for missing in ("refuse", "mask"):
-        message = str(refusal(COUNTS, {"n": [3, -1]}, missing=missing))
-        assert message == "column 'n', row 2: -1 is negative; counts must be >= 0"
+        assert "'n', row 2: -1 is negative; counts must be >= 0" in str(
+            refusal(COUNTS, {"n": [3, -1]}, missing=missing)
+        )
         assert "row 2: -1 is negative" in str(refusal(COUNTS, {"y": [3, -1], "sequence": [0, 0]}, missing=missing))
 
 
@@ -371,11 +366,9 @@ def test_masks_survive_other_codes():
 @EVERY
 def test_a_sequence_is_not_cut_into_chunks(model, written):
     path = written("y,sequence\n1,a\n2,a\n2,b\n")
-    message = "^a sequence of observations cannot be cut into chunks; read the file at once$"
-    with pytest.raises(InputError, match=message):
-        list(read_chunks(model, path, rows=2))
-    with pytest.raises(InputError, match=message):
-        first_chunk(model, path, rows=2)
+    for chunks in (lambda: list(read_chunks(model, path, rows=2)), lambda: first_chunk(model, path, rows=2)):
+        with pytest.raises(InputError, match=r"^a sequence of observations cannot be cut into chunks; read the file"):
+            chunks()
     (whole,) = read_chunks(model, path, rows=3)
     assert whole == read(model, path)
 

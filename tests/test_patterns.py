@@ -12,6 +12,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.patterns import Patterns
+from tests.reading import model_of, refusal
 
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(3.0, 2.0, (40, 3))
@@ -19,14 +20,7 @@ HOLES = np.where(RNG.random((40, 3)) < 0.3, np.nan, WHOLE)
 AIR = ["Ozone", "Solar.R", "Wind", "Temp"]
 
 
-class Masked:
-    inputs = Matrix("Y", maskable=True)
-    examples = ()
-
-
-class Strict:
-    inputs = Matrix("Y")
-    examples = ()
+Masked, Strict = model_of(Matrix("Y", maskable=True)), model_of(Matrix("Y"))
 
 
 def air(missing="mask", model=Masked):
@@ -42,16 +36,14 @@ def same(one, other, tolerance=1e-12):
 def test_each_pattern_has_the_moments_of_its_rows():
     found, has = Patterns.of(HOLES), ~np.isnan(HOLES)
     assert len(found.n) == len(np.unique(has, axis=0))
-    assert found.n.sum() == 40
-    assert found.rows == 40
+    assert found.n.sum() == found.rows == 40
     assert found.n @ found.observed.sum(axis=1) == has.sum()
     for p, seen in enumerate(found.observed):
         rows = HOLES[(has == seen).all(axis=1)][:, seen]
         assert found.n[p] == len(rows)
         np.testing.assert_allclose(found.mean[p][seen], rows.mean(axis=0))
-        np.testing.assert_allclose(
-            found.scatter[p][np.ix_(seen, seen)], (rows - rows.mean(axis=0)).T @ (rows - rows.mean(axis=0)), atol=1e-12
-        )
+        centred = rows - rows.mean(axis=0)
+        np.testing.assert_allclose(found.scatter[p][np.ix_(seen, seen)], centred.T @ centred, atol=1e-12)
         assert not found.mean[p][~seen].any()
         assert not found.scatter[p][~seen].any()
 
@@ -72,16 +64,9 @@ def test_statistics_pool_whatever_the_parts_and_the_order():
     same(Patterns.of(HOLES[RNG.permutation(40)]), whole)
     same(Patterns.of(HOLES[:0]) + whole, whole)
     same(whole - Patterns.of(HOLES[:13]), Patterns.of(HOLES[13:]), 1e-11)
-
-
-def test_rows_that_are_not_there_cannot_be_taken_away():
+    same(whole.discounted(2.0), Patterns.of(np.concatenate([HOLES, HOLES])))
     with pytest.raises(NumericalError, match="cannot be taken away"):
         Patterns.of(WHOLE) - Patterns.of(HOLES[np.isnan(HOLES).any(axis=1)])
-
-
-def test_rows_may_count_for_less():
-    found = Patterns.of(HOLES).discounted(2.0)
-    same(found, Patterns.of(np.concatenate([HOLES, HOLES])))
 
 
 def test_pooling_does_not_cancel_far_from_zero():
@@ -128,10 +113,10 @@ def test_other_models_take_no_masks():
 
 
 def test_holes_are_refused_unless_asked_for_and_the_hint_says_how():
-    with pytest.raises(InputError, match=r"'Ozone': 37 missing values .*use --missing mask") as refused:
-        air("refuse")
-    assert refused.value.column == "Ozone"
-    assert list(refused.value.rows) == [5, 10, 25, 26, 27]
+    hint = "use --missing mask, which integrates them out, or drop"
+    error = refusal(Masked, "models/data/airquality.csv", columns=AIR)
+    assert "'Ozone': 37 missing values" in str(error)
+    assert (error.hint, error.column, list(error.rows)) == (hint, "Ozone", [5, 10, 25, 26, 27])
     assert air("drop")["Y"].shape == (111, 4)
 
 

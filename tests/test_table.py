@@ -1,4 +1,4 @@
-"""Tables are read as they are or refused with a message that says where: VERIFICATION.md, section 3.1."""
+"""Tables are read as they are or refused, at once and in chunks alike, with a message that says where."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bayeszoo.data.table.read import read_table
+import bayeszoo as bz
+from bayeszoo.data.inputs import Inputs
+from bayeszoo.data.inputs.base import Layout, Parsed
+from bayeszoo.data.table.read import read_parts, read_table
 from bayeszoo.errors import InputError
-from tests.reading import by_name
+from tests.reading import by_name, model_of
 
 REFUSED = {
     "trailing comma everywhere": ("a,b,\n1,2,\n", "column 3 has no name and no values", ()),
@@ -40,14 +43,25 @@ REFUSED = {
 }
 
 
-@by_name(("text", "message", "rows"), REFUSED)
-def test_text_that_is_refused(tmp_path, text, message, rows):
-    path = tmp_path / "data.csv"
-    path.write_bytes(text.encode())
+ALL = None
+CASES = {
+    f"{name}, {rows}": (*case, rows)
+    for name, case in REFUSED.items()
+    for rows in ([ALL, 1, 2, 3, 20_000, 10**6] if len(case[0]) < 10**5 else [ALL, 20_000, 10**6])
+}
+
+
+def parts_of(path, rows):
+    """The table at once or in chunks of so many rows."""
+    return [read_table(path)] if rows is ALL else list(read_parts(path, rows))
+
+
+@by_name(("text", "message", "places", "rows"), CASES)
+def test_text_that_is_refused_at_once_and_in_chunks(written, text, message, places, rows):
     with pytest.raises(InputError) as caught:
-        read_table(path)
+        parts_of(written(text), rows)
     assert message in str(caught.value)
-    assert caught.value.rows == rows
+    assert caught.value.rows == places
 
 
 ACCEPTED = {
@@ -63,18 +77,18 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.parametrize("rows", [ALL, 1, 2, 3, 100])
 @by_name(("content", "columns"), ACCEPTED)
-def test_text_that_is_accepted(written, content, columns):
-    path = written(content)
-    table = read_table(path)
-    assert {name: column.values for name, column in table.columns.items()} == columns
-    assert table.name == "data.csv"
+def test_text_that_is_accepted_at_once_and_in_chunks(written, content, columns, rows):
+    parts = parts_of(written(content), rows)
+    assert {name: [cell for part in parts for cell in part[name].values] for name in parts[0].columns} == columns
+    assert {part.rows for part in parts[:-1]} <= {rows}
+    assert all(part.rows and part.name == "data.csv" for part in parts)
 
 
-def test_many_chunks_keep_every_row_in_order(tmp_path):
-    path = tmp_path / "data.csv"
+def test_many_chunks_keep_every_row_in_order(written):
     cells = [str(i) for i in range(50_001)]
-    path.write_text("a\n" + "\n".join(cells[:30_000]) + "\n\n" + "\n".join(cells[30_000:]))
+    path = written("a\n" + "\n".join(cells[:30_000]) + "\n\n" + "\n".join(cells[30_000:]))
     assert read_table(path)["a"].values == [*cells[:30_000], "", *cells[30_000:]]
 
 
@@ -85,25 +99,22 @@ ENCODINGS = {
 
 
 @by_name(("encoding", "message"), ENCODINGS)
-def test_another_encoding_is_refused_until_named(tmp_path, encoding, message):
-    path = tmp_path / "data.csv"
-    path.write_bytes("s\nfé\nno\n".encode(encoding))
+def test_another_encoding_is_refused_until_named(written, encoding, message):
+    path = written("s\nfé\nno\n".encode(encoding))
     with pytest.raises(InputError, match=message):
         read_table(path)
     assert read_table(path, encoding=encoding)["s"].values == ["fé", "no"]
 
 
 def test_the_byte_is_counted_from_the_start_of_the_file(written):
-    path = written(b"s\n" + b"ok\n" * 100_000 + b"\xe9\n")
     with pytest.raises(InputError, match="byte 300003;"):
-        read_table(path)
+        read_table(written(b"s\n" + b"ok\n" * 100_000 + b"\xe9\n"))
 
 
 @pytest.mark.parametrize("encoding", ["nonsense", "hex"])
 def test_unknown_encoding(written, encoding):
-    path = written("y\n1\n")
     with pytest.raises(InputError, match=f"unknown encoding '{encoding}'"):
-        read_table(path, encoding=encoding)
+        read_table(written("y\n1\n"), encoding=encoding)
 
 
 @pytest.mark.parametrize("name", ["nothing.csv", ".", "pipe.csv", "http://example.org/data.csv", "s3://b/data.csv.gz"])
@@ -115,9 +126,8 @@ def test_only_regular_files_are_opened(tmp_path, monkeypatch, name):
 
 
 def test_compressed_file(written):
-    path = written(b"\x1f\x8b", "data.csv.gz")
     with pytest.raises(InputError, match=r"compressed files are not read: data.csv.gz; unpack it first"):
-        read_table(path)
+        read_table(written(b"\x1f\x8b", "data.csv.gz"))
 
 
 def test_a_file_of_unknown_kind_needs_a_delimiter(written):
@@ -128,31 +138,22 @@ def test_a_file_of_unknown_kind_needs_a_delimiter(written):
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("a.tsv", None), ("a.csv", "\t"), ("a.csv", r"\t")])
-def test_tabs(tmp_path, name, delimiter):
-    path = tmp_path / name
-    path.write_text("a\tb\n1\t2\n")
-    assert read_table(path, delimiter=delimiter)["b"].values == ["2"]
+def test_tabs(written, name, delimiter):
+    assert read_table(written("a\tb\n1\t2\n", name), delimiter=delimiter)["b"].values == ["2"]
 
 
 @pytest.mark.parametrize("delimiter", ["", "ab", '"', "\n"])
 def test_delimiters_that_cannot_be(written, delimiter):
-    path = written("y\n1\n")
     with pytest.raises(InputError, match="the delimiter must be one character"):
-        read_table(path, delimiter=delimiter)
+        read_table(written("y\n1\n"), delimiter=delimiter)
 
 
 @pytest.mark.parametrize(("text", "names"), [("1,2\n3,4\n", ["1", "2"]), ("1\n0\n", ["y"])])
 def test_without_a_header(written, text, names):
-    path = written(text)
-    table = read_table(path, header=False)
-    assert list(table.columns) == names
-    assert table.rows == 2
-
-
-def test_without_a_header_the_first_row_sets_the_width(written):
-    path = written("1,2\n3\n")
-    with pytest.raises(InputError, match=r"row 2 has 1 field, row 1 has 2"):
-        read_table(path, header=False)
+    table = read_table(written(text), header=False)
+    assert (list(table.columns), table.rows) == (names, 2)
+    with pytest.raises(InputError, match=r"row 2 has 1 field, row 1 has 2"):  # the first row sets the width
+        read_table(written("1,2\n3\n"), header=False)
 
 
 def test_parquet(tmp_path):
@@ -164,14 +165,10 @@ def test_parquet(tmp_path):
     assert table.name == "data.parquet"
 
 
-def test_parquet_that_is_none(written):
+def test_parquet_that_is_none_and_without_pyarrow(written, monkeypatch):
     path = written(b"PAR1 not really", "data.parquet")
     with pytest.raises(InputError, match=r"data.parquet is not a readable Parquet file"):
         read_table(path)
-
-
-def test_parquet_without_pyarrow(written, monkeypatch):
-    path = written(b"PAR1", "data.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match=r"Parquet files need pyarrow; pip install 'bayeszoo\[parquet\]'"):
         read_table(path)
@@ -230,11 +227,8 @@ def test_sources_that_are_refused(source, message):
 
 def test_integers_with_holes_keep_their_digits():
     large = 2**53 + 1
-    for source in (
-        pd.Series([large, None], dtype="Int64"),
-        pl.Series([large, None]),
-        np.ma.array([large, 0], mask=[0, 1]),
-    ):
+    holes = [large, None]
+    for source in (pd.Series(holes, dtype="Int64"), pl.Series(holes), np.ma.array([large, 0], mask=[0, 1])):
         assert read_table(source)["y"].values.tolist() == [large, None]
 
 
@@ -257,3 +251,155 @@ def test_names_cannot_drive_the_terminal(written):
 def test_decimal_mark():
     with pytest.raises(InputError, match=r"decimal must be '.' or ',', got ';'"):
         read_table([1], decimal=";")
+
+
+# Chunks
+
+
+def refusal(path, rows=7, kind="gaussian_mean", **options):
+    with pytest.raises(InputError) as caught:
+        bz.accumulate(bz.find(kind)(), path, rows, **options)
+    return caught.value
+
+
+LINES = [str(i / 10) for i in range(1, 31)]
+
+
+def with_line(place, text):
+    """Thirty rows of which one (counted from 1) is another."""
+    return "\n".join(["y", *LINES[: place - 1], text, *LINES[place:]]) + "\n"
+
+
+IN_THE_THIRD_CHUNK = {
+    "a word": (with_line(17, "abc"), "column 'y', row 17: 'abc' is not a number"),
+    "a hole": (with_line(17, "NA"), "column 'y': 1 missing value (row 17), of the rows up to 21; use --missing drop"),
+    "too large": (with_line(17, "1e200"), "column 'y', row 17: '1e200' is too large to square"),
+    "two cells": (with_line(17, "1,2"), "data.csv: row 17 has 2 fields, the header has 1"),
+    "an open quote": (with_line(17, '"1'), "data.csv: quote opened in row 17 is never closed"),
+    "text after a quote": (with_line(17, '"1"2'), "data.csv: row 17 has text after a closing quote"),
+    "NUL": (with_line(17, "1\0"), "row 17 contains a NUL byte"),
+    "latin-1": (with_line(17, "é").encode("latin-1"), "not UTF-8 at byte 67; use --encoding latin-1"),
+}
+
+
+@by_name(("text", "message"), IN_THE_THIRD_CHUNK)
+def test_a_bad_row_has_its_number_in_the_file(written, text, message):
+    error = refusal(written(text))
+    assert str(error).startswith(message)
+    assert error.rows == (() if "byte" in message and "row" not in message else (17,))
+
+
+def test_several_bad_rows_are_counted_as_far_as_was_looked(written):
+    text = "y\n" + "\n".join([*LINES[:14], "x", "1", "z", *LINES[:20]]) + "\n"
+    error = refusal(written(text))
+    assert str(error) == "column 'y', row 15: 'x' is not a number (and 1 more: row 17), of the rows up to 21"
+    assert error.rows == (15, 17)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 100])
+def test_names_that_occur_in_different_chunks_are_data(written, rows):
+    path = written("boy,3\n" + "girl,4\n" * 10 + "boy,4\n" + "girl,4\n" * 20)
+    with pytest.raises(InputError, match="row 1 looks like data \\('boy','3'\\)"):
+        list(read_parts(path, rows))
+    path.write_text("sex,at\n" + "girl,at\n" * 10 + "sex,4\n" + "girl,4\n" * 20)
+    with pytest.raises(InputError, match="row 1 looks like data \\('sex','at'\\)"):
+        list(read_parts(path, rows))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_a_quoted_line_end_may_lie_between_chunks(written, rows):
+    path = written('a,b\n1,"x\ny"\n2,"\n\n"\n3,"u,v\n"\n4,z\n')
+    cells = [cell for part in read_parts(path, rows) for cell in part["b"].values]
+    assert cells == read_table(path)["b"].values == ["x\ny", "\n\n", "u,v\n", "z"]
+
+
+def test_missing_values_are_dropped_and_counted(written):
+    path = written("y,a\n" + "\n".join(["1,2", "NA,3", "4,5", ",", "6,NA", "7,9", "NA,1", "NA,2", "3,NA"]) + "\n")
+    Ridge = bz.find("ridge")
+    whole = bz.read(Ridge, path, missing="drop")
+    assert whole.notes[0] == "6 rows with missing values dropped (rows 2, 4, 5, 7, 8, ...)"
+    for rows in (1, 2, 4, 9):
+        found = bz.accumulate(Ridge(), path, rows, missing="drop")
+        assert whole.notes[0] in found.notes
+        assert found.rows == 3
+        assert Ridge().log_evidence(found.stats) == pytest.approx(Ridge().log_evidence(Ridge().statistics(whole)))
+    sizes = [chunk.rows for chunk in bz.read_chunks(Ridge, path, 2, missing="drop")]
+    assert sizes == [1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_file_without_a_value_is_refused(written, rows):
+    error = refusal(written("y\nNA\nNA\nNA\n"), rows, missing="drop")
+    assert "has no values" in str(error) or "there are no observations" in str(error)
+
+
+def test_rows_of_no_trials_are_no_observations(written):
+    path = written("successes,trials\n0,0\n1,2\n0,0\n")
+    Coin = bz.find("beta_bernoulli")
+    found = [bz.accumulate(Coin(), path, rows) for rows in (1, 2, 3)]
+    assert {(one.stats.successes, one.stats.failures, one.rows) for one in found} == {(1, 1, 3)}
+    assert len({one.digest for one in found}) == 1
+    assert "there are no observations" in str(refusal(written("successes,trials\n0,0\n0,0\n"), 1, "beta_bernoulli"))
+
+
+def test_counts_that_add_up_to_too_much_over_the_chunks(written):
+    for rows in (1, 3):
+        assert "has a sum above 2**53" in str(refusal(written("y\n" + f"{2**52}\n" * 3), rows, "gamma_poisson"))
+
+
+NOT_IN_CHUNKS = {
+    "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive needs all rows"),
+    "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count needs all"),
+    "labels": ("dirichlet_multinomial", "v\na\nb\na\n", {}, "the categories must be known .* with --categories"),
+    "labels or counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n5,6\n", {}, "only all rows together show whether"),
+    "columns of counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns needs all"),
+    "symbols": ("markov_chain", "from,to\na,b\nb,a\n", {}, "the symbols must be known before"),
+    "order": ("markov_chain", "from,to\na,b\nb,a\n", {"symbols": "a,b"}, "use --order 1"),
+    "a sequence": ("markov_chain", "s\na\nb\n", {"symbols": "a,b", "order": 1}, "a sequence of symbols cannot be cut"),
+}
+
+
+@by_name(("kind", "text", "options", "message"), NOT_IN_CHUNKS)
+def test_what_only_all_rows_together_tell(written, kind, text, options, message):
+    with pytest.raises(InputError, match=message):
+        list(bz.read_chunks(bz.find(kind), written(text), 1, **options))
+
+
+class Drifting(Inputs):
+    """Labels that are found in each chunk by itself."""
+
+    name, options, layout = "y", frozenset(), Layout(("label",), coded={"y": "label"})
+
+    def _parse(self, table, missing, options, like):
+        labels, codes = np.unique(table["y"].values, return_inverse=True)
+        return Parsed({"y": codes, "label": labels}, {"y": "y"})
+
+
+def test_labels_may_not_change_from_chunk_to_chunk(written):
+    with pytest.raises(InputError, match="rows 3 to 4 have other labels, columns or types than those before them"):
+        list(bz.read_chunks(model_of(Drifting()), written("y\na\nb\na\nc\n"), 2))
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, True, "7"])
+def test_rows_of_a_chunk(written, rows):
+    with pytest.raises(InputError, match="the rows of a chunk must be a whole number >= 1"):
+        bz.read_chunks(bz.find("ridge"), written("y,a\n1,2\n3,4\n"), rows)
+
+
+def test_what_is_no_file(tmp_path, written):
+    Ridge, two = bz.find("ridge"), written("y,a\n1,2\n3,4\n")
+    with pytest.raises(InputError, match=r"chunks are of a file, got DataFrame; bz\.read takes what is in memory"):
+        bz.read_chunks(Ridge, pd.DataFrame({"y": [1, 2]}))
+    with pytest.raises(InputError, match="not a regular file"):
+        bz.read_chunks(Ridge, tmp_path / "none.csv")
+    with pytest.raises(InputError, match="unknown option 'positive'"):
+        next(bz.read_chunks(Ridge, two, 1, positive="yes"))
+    with pytest.raises(InputError, match="a model instance is needed, got ABCMeta"):
+        bz.accumulate(Ridge, two)
+
+
+def test_labels_of_an_updated_model_are_required(written):
+    polls = bz.update(bz.find("dirichlet_multinomial")(), ["b", "c"])
+    path = written("vote\na\nb\na\n", "votes.csv")
+    with pytest.raises(InputError, match="the data have category 'a', 'b', but the prior is for 'b', 'c'"):
+        bz.accumulate(polls, path, 2, categories=["a", "b"])

@@ -11,9 +11,9 @@ from bayeszoo.models.gaussian_mean import GaussianMean
 from bayeszoo.models.normal_gamma import NormalGamma
 
 import bayeszoo as bz
-from bayeszoo.data.inputs import Real
 from bayeszoo.data.read import Data
-from bayeszoo.model.base import Model, Stats, fields_of
+from bayeszoo.model.base import Stats, fields_of
+from tests.reading import Opaque
 
 RNG = np.random.default_rng(0)
 TOSSES, SPEEDS = RNG.binomial(1, 0.3, 40), RNG.normal(1e6, 80, 40)
@@ -153,34 +153,17 @@ def test_columns_keep_their_places():
     assert named.mu0 == bz.update(once, {"height": [3.0, 2.0], "weight": [11.0, 12.0]}).mu0
 
 
-@pytest.mark.parametrize("forget", [0, -0.1, 1.0001, float("nan"), float("inf"), "0.5", None])
-def test_what_cannot_be_a_rate_of_forgetting(forget):
-    with pytest.raises(bz.InputError, match=r"forget must be a number in \(0, 1\], got"):
-        bz.stream(BetaBernoulli(), [[1]], forget=forget)
-
-
-@pytest.mark.parametrize("batches", ["coins.csv", {"y": [1, 0]}, bz.read(BetaBernoulli, [1, 0])])
-def test_one_batch_is_not_several(batches):
-    with pytest.raises(bz.InputError, match="batches must be a sequence"):
-        bz.stream(BetaBernoulli(), batches)
-
-
-def test_a_bad_batch_is_refused_when_its_turn_comes():
+def test_rates_of_forgetting_and_batches_that_are_refused():
+    for forget in (0, -0.1, 1.0001, float("nan"), float("inf"), "0.5", None):
+        with pytest.raises(bz.InputError, match=r"forget must be a number in \(0, 1\], got"):
+            bz.stream(BetaBernoulli(), [[1]], forget=forget)
+    for batches in ("coins.csv", {"y": [1, 0]}, bz.read(BetaBernoulli, [1, 0])):
+        with pytest.raises(bz.InputError, match="batches must be a sequence"):
+            bz.stream(BetaBernoulli(), batches)
     models = bz.stream(BetaBernoulli(), [[1], [2]])
-    next(models)
+    next(models)  # a bad batch is refused when its turn comes
     with pytest.raises(bz.InputError):
         next(models)
-
-
-@dataclass(frozen=True)
-class Opaque(Model):
-    inputs = Real("y")
-
-    def simulate(self, rng, size=20):
-        return {}, {}
-
-    def declare(self, data):
-        return None
 
 
 @pytest.mark.parametrize("call", [bz.update, bz.stream])
