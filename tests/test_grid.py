@@ -280,6 +280,15 @@ def test_places_without_an_evidence_are_counted():
     assert "points without an evidence" in failures(found.checks)
 
 
+@pytest.mark.slow
+def test_a_hard_edge_of_the_prior_is_integrated_or_shows():
+    uniform = {"log_prior": lambda sigma: -math.log(2) if 1 < sigma < 3 else -math.inf}
+    found = bz.full_bayes(GaussianMean(s0=3), Y, bounds={"sigma": (0.5, 6.0)}, **uniform)
+    area = scipy.integrate.quad(lambda sigma: normal(Y, 0, 3, sigma) / 2, 1, 3)[0]
+    assert abs(found.log_evidence - math.log(area)) < max(1e-4, 10 * found.log_evidence_error)
+    assert (found.status == "ok") == (found.log_evidence_error < 1e-4)
+
+
 def test_a_prior_that_is_none_is_seen():
     found = bz.full_bayes(Scaled(m0=M0), Y, "sigma", log_prior=lambda sigma: 1 + log_precision_prior(sigma))
     assert "prior probability within the bounds 2.718" in failures(found.checks)

@@ -399,6 +399,18 @@ def test_probability_of_sign_from_draws():
     assert abs(drawn_share[1] - (1 - right[1])) > 4.4 * error[1]
 
 
+def test_a_mode_at_zero_stands_beside_a_posterior_that_is_not():
+    data = one_predictor(slope=0.0)
+    model = replace(LASSO.weak(data), b=0.1, sigma=1.0)
+    slope = bz.compare(model, data, ["map", "exact"], seed=1).query("parameter == 'w[x]'").set_index("method")
+    assert slope.loc["map", "mean"] == 0.0
+    assert slope.loc["exact", "q025"] < 0 < slope.loc["exact", "q975"]
+    above = 1 - model.posterior(model.statistics(data))["w"].cdf(0.0)[1]
+    assert slope.loc["exact", "p_positive"] == pytest.approx(above, rel=1e-12)
+    assert 0.02 < above < 0.98
+    assert np.isnan(slope.loc["map", "p_positive"])
+
+
 def test_an_exact_fit_predicts_by_its_draws():
     data = orthogonal()
     model = replace(LASSO.weak(data), b=0.5)
