@@ -13,7 +13,7 @@ from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.inference.labels.symmetry import label_free, labelled
 from bayeszoo.inference.methods import nuts, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
-from bayeszoo.inference.methods.nuts import _initial_points, _shared_out
+from bayeszoo.inference.methods.nuts import Settings, _initial_points, _shared_out
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, starts
 from bayeszoo.report.tables import figures
@@ -174,7 +174,7 @@ def test_withheld_components_are_not_summarized(fits):
 @pytest.mark.slow
 def test_sampling_with_pymc_begins_at_the_modes_too():
     problem = Problem(GAUSSIAN.weak(FAITHFUL), FAITHFUL, np.random.default_rng(0))
-    points = _initial_points(problem, 4)["initvals"]
+    points = _initial_points(problem, Settings(100, 100, 4, 0.8))["initvals"]
     assert len(points) == 4
     assert all(np.sort(point["weights"]) == pytest.approx([0.36, 0.64], abs=0.15) for point in points)
     tree = bz.fit(PRIOR, OVERLAPPING, "nuts", seed=1, sampler="pymc", draws=50, tune=50, extend=False)
