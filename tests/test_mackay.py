@@ -117,9 +117,8 @@ def test_it_is_where_the_optimizer_ends(over):
 
 def test_the_optimizer_s_gradient_is_zero_there_and_the_grid_is_highest():
     found = bz.mackay(WEAK, DIABETES).model
-    assert [found.tau * slope(found, DIABETES, "tau"), found.sigma * slope(found, DIABETES, "sigma")] == pytest.approx(
-        [0, 0], abs=1e-7
-    )
+    slopes = found.tau * slope(found, DIABETES, "tau"), found.sigma * slope(found, DIABETES, "sigma")
+    assert slopes == pytest.approx((0, 0), abs=1e-7)
     bounds = {name: (getattr(found, name) / 1.2, getattr(found, name) * 1.2) for name in ("tau", "sigma")}
     grid = bz.evidence_grid(WEAK, DIABETES, bounds, points=21)
     top = grid.log_evidence.argmax(...)
@@ -252,13 +251,12 @@ def test_the_command_prints_it_beside_the_optimizer(run):
         assert json.loads(run("empirical", *arguments, "--json")[1])["mackay"] is None
 
 
-def test_the_command_withholds_it_where_there_is_none(run, tmp_path):
+def test_the_command_withholds_it_where_there_is_none(run, written):
     X, _ = rows()
     y = np.random.default_rng(0).standard_normal(len(X))
     lines = [",".join(map(repr, row)) for row in np.column_stack([y, X]).tolist()]
-    path = tmp_path / "noise.csv"
-    path.write_text("\n".join(["y,a,b,c,d", *lines]))
-    code, out, err = run("empirical", "ridge", path, "--over", "tau,sigma", "--full")
+    noise = written("\n".join(["y,a,b,c,d", *lines]))
+    code, out, err = run("empirical", "ridge", noise, "--over", "tau,sigma", "--full")
     assert (code, out.count("withheld")) == (3, 5)
     assert "MacKay: no fixed point: tau -> 0" in out
     assert "full Bayes is withheld" in err
