@@ -14,7 +14,6 @@ from sklearn.model_selection import PredefinedSplit
 
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
-from bayeszoo.cli.app import main
 from bayeszoo.foundation import writing
 from bayeszoo.plots import select as select_plot
 
@@ -330,20 +329,14 @@ def test_picture_is_made_without_pyplot_s_state(degrees):
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """The command line in a folder with a table: ``run("list")`` -> (exit code, stdout, stderr)."""
+def run(run, monkeypatch, tmp_path):
+    """The command line in a folder with a table."""
     monkeypatch.chdir(tmp_path)
     data = cubic(40)
     z = np.random.default_rng(1).standard_normal(40)
     rows = zip(data["x"], z, data["y"], strict=True)
     Path("cubic.csv").write_text("x,z,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main(list(arguments))
-        return stop.value.code, *capsys.readouterr()
-
-    return call
+    return run
 
 
 def test_command_selects_a_degree_and_draws(run):
