@@ -190,7 +190,7 @@ def toolbox_with(*changes):
     modules = (hmm_loops, passes, paths)
     assert all(any(before in inspect.getsource(module) for module in modules) for before, _ in changes)
     loops, toolbox, of_paths = (without_numba(module, *changes) for module in modules)
-    toolbox.hmm_loops, of_paths.Chain = loops, toolbox.Chain
+    toolbox.hmm_loops, of_paths.CheckedChain = loops, toolbox.CheckedChain
     return types.SimpleNamespace(**vars(toolbox), viterbi=of_paths.viterbi, sample_paths=of_paths.sample_paths)
 
 
