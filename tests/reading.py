@@ -27,7 +27,7 @@ class Opaque(Model):
 
 
 def model_of(inputs):
-    return SimpleNamespace(inputs=inputs, examples=(), name="model")
+    return SimpleNamespace(inputs=inputs, examples=(), labels={}, name="model")
 
 
 def plain(arrays):

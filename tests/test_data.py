@@ -20,7 +20,7 @@ from tests.reading import by_name, model_of, plain
 
 class Coin:
     inputs = Binary("y")
-    examples = ()
+    examples, labels = (), {}
 
 
 def parquet_file(written):
@@ -119,7 +119,7 @@ def zoo(request, tmp_path, monkeypatch):
     model = __import__(f"{name}.coin", fromlist=["Coin"]).Coin
     births = Example("births.csv", "Births.", "Laplace", {"column": "sex", "positive": "boy", "count": "count"})
     model.inputs = Binary("y")
-    model.examples = (births, Example("previa.csv", "Births.", "Gelman"))
+    model.examples, model.labels = (births, Example("previa.csv", "Births.", "Gelman")), {}
     return model
 
 
@@ -152,7 +152,7 @@ def test_reading_data_imports_no_heavy_package():
         f"package.__path__ = [{folder!r}]\n"
         "from bayeszoo.data.read import read\n"
         "from bayeszoo.data.inputs import Binary\n"
-        "class Coin: inputs = Binary('y'); examples = ()\n"
+        "class Coin: inputs = Binary('y'); examples, labels = (), {}\n"
         "read(Coin, [0, 1])\n"
         "print({'pymc', 'arviz', 'matplotlib', 'pandas', 'polars', 'pyarrow', 'narwhals', 'scipy'} & set(sys.modules))"
     )

@@ -37,7 +37,7 @@ FEDERALIST = Example("federalist.csv.gz", "The Federalist papers.", "1787", {"te
 
 class Topics:
     inputs = Corpus()
-    examples = (FEDERALIST,)
+    examples, labels = (FEDERALIST,), {}
 
 
 Unigrams = model_of(Documents())

@@ -41,7 +41,7 @@ class Criteria:
     Where there is none a `NumericalError` says why. All is the same whenever ``seed`` is, whatever was asked before.
     """
 
-    model: Any
+    model: Model
     data: Values
     seed: int
 
@@ -65,15 +65,13 @@ class Criteria:
 
     def elbo(self) -> tuple[float, str]:
         """Return the evidence lower bound of variational Bayes."""
-        if not isinstance(self.model, Variational):
-            raise NumericalError("no variational Bayes")
         return self._climbed.best.objective, _reached("VB", self._climbed)
 
     def evidence(self) -> tuple[float, float, str]:
         """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
         if self._is_enumerable:
             return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
-        if not (isinstance(self.model, Variational) and dual_importance.can_estimate(self.model)):
+        if not dual_importance.can_estimate(self.model):
             raise NumericalError(NO_EVIDENCE)
         starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
         estimate = dual_importance.estimate(self.model, self.data, self._rng("importance"), starts)
@@ -93,6 +91,8 @@ class Criteria:
 
     @cached_property
     def _climbed(self) -> Search:
+        if not isinstance(self.model, Variational):
+            raise NumericalError("no variational Bayes")
         return vb.climbs(self.model, self._sample, self._rng("vb"))
 
     @cached_property

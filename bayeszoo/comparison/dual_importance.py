@@ -13,14 +13,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.foundation.gate import MAX_K_HAT, pareto_k
-from bayeszoo.model.base import Values
+from bayeszoo.model.base import Model, Values
 
 CHAINS = 20
 SWEEPS = 20
@@ -38,6 +38,9 @@ MOST_STATES = 4
 """Of a chain, each pair of whose states has a parameter: the average is over all K! orders."""
 
 
+type Clustering = MixtureModel | HiddenMarkovModel
+
+
 class Estimate(NamedTuple):
     """The log evidence of the ordered rows in nats, with every constant, its Monte Carlo error and Pareto k-hat."""
 
@@ -46,7 +49,7 @@ class Estimate(NamedTuple):
     k_hat: float
 
 
-def estimate(model: Any, data: Values, rng: np.random.Generator, starts: Iterable[Any] = ()) -> Estimate:
+def estimate(model: Clustering, data: Values, rng: np.random.Generator, starts: Iterable[Any] = ()) -> Estimate:
     """Estimate the log evidence of a mixture or of a hidden Markov model of few enough components: see `can_estimate`.
 
     The first Gibbs samplers begin from draws of each q(theta) in ``starts``, at most `CHAINS`; the others at random.
@@ -62,7 +65,7 @@ def estimate(model: Any, data: Values, rng: np.random.Generator, starts: Iterabl
     return weighed
 
 
-def can_estimate(model: Any) -> bool:
+def can_estimate(model: Model) -> TypeGuard[Clustering]:
     """Say whether a model has few enough components for its q(theta) to be averaged over their orders."""
     if isinstance(model, HiddenMarkovModel):
         return model.K <= MOST_STATES or model.exchangeable() is None
@@ -70,7 +73,7 @@ def can_estimate(model: Any) -> bool:
 
 
 def _visited(
-    model: Any, data: Values, q: Any, count: float, rng: np.random.Generator
+    model: Clustering, data: Values, q: Any, count: float, rng: np.random.Generator
 ) -> list[tuple[Any, dict[str, np.ndarray]]]:
     """Return posteriors given the last assignments that a Gibbs sampler visits if a row counts so much, and draws.
 
@@ -89,7 +92,7 @@ def _positive(values: np.ndarray) -> np.ndarray:
     return np.where(values == 0, np.finfo(np.float64).tiny, values)
 
 
-def _weighed(model: Any, data: Values, visited: list[tuple[Any, dict[str, np.ndarray]]]) -> Estimate:
+def _weighed(model: Clustering, data: Values, visited: list[tuple[Any, dict[str, np.ndarray]]]) -> Estimate:
     """Average the weights; draws are as many from each proposal, which makes the error no larger than this."""
     log_likelihood = np.concatenate([model.log_likelihoods(drawn, data) for _, drawn in visited])
     sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -198,6 +198,7 @@ class _OfWords:
     """Stands for a model of words where a corpus is read for several models."""
 
     inputs, examples = Corpus(), ()
+    labels: ClassVar[dict[str, tuple[str, ...]]] = {}
 
 
 def _about(tree: xr.DataTree, score: WordScore) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def off_default(model: type[Model], data: Data | None = None) -> Model:
     """Make a model whose fields all differ from their defaults (of ``data``, the weak ones) and from each other."""
     base = model() if data is None else model.weak(data)
     arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
-    return cast(Model, moved(base, base.sizes(arrays)))
+    return moved(base, base.sizes(arrays))
 
 
 def real_data(model: Model | type[Model]) -> Data | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayeszoo.data.inputs import Inputs, Series
+from bayeszoo.data.inputs import Inputs, Measured, Regression, Series
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
@@ -33,10 +33,6 @@ class Identity(NamedTuple):
     """Whether it needs the closed form, which some data may not have."""
 
 
-def _measured(inputs: Inputs) -> bool:
-    return hasattr(inputs, "in_units")
-
-
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
 LATENT, MIXTURE = ("EM",), ("EM", "Variational", "Enumerable")
 
@@ -50,10 +46,10 @@ IDENTITIES = (
     Identity("jacobian", closed=False),
     Identity("row_order"),
     Identity("label_order", when=lambda inputs: bool(inputs.coords)),
-    Identity("units", when=_measured),
-    Identity("feature_units", when=lambda inputs: hasattr(inputs, "rescaled")),
+    Identity("units", when=lambda inputs: isinstance(inputs, Measured)),
+    Identity("feature_units", when=lambda inputs: isinstance(inputs, Regression)),
     Identity("weak_defaults", (), closed=False),
-    Identity("weak_units", (), when=_measured, closed=False),
+    Identity("weak_units", (), when=lambda inputs: isinstance(inputs, Measured), closed=False),
     Identity("names_of_axes", closed=False),
     Identity("predictive_shape", ("Predictive",)),
     Identity("likelihood_shape", OBSERVABLE),
@@ -78,7 +74,7 @@ IDENTITIES = (
     Identity("one_component", MIXTURE, closed=False),
     Identity("enumerated_candidate", MIXTURE, closed=False),
     Identity("enumerated_row_order", MIXTURE, when=lambda inputs: not isinstance(inputs, Series), closed=False),
-    Identity("enumerated_units", MIXTURE, when=_measured, closed=False),
+    Identity("enumerated_units", MIXTURE, when=lambda inputs: isinstance(inputs, Measured), closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
 )
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 _COMMON = {"dims", "observed", "initval", "total_size", "transform", "default_transform", "shape", "size", "rng"}
 _COMMON |= {"name", "model"}
@@ -36,7 +39,7 @@ def literal_numbers(source: str) -> list[str]:
     return found
 
 
-def narrow_variables(model: Any) -> list[str]:
+def narrow_variables(model: pm.Model) -> list[str]:
     """List what a log density *computes* in less than float64; constants and choices between them may be."""
     from pytensor.graph.traversal import ancestors
     from pytensor.scalar import Switch

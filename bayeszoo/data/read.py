@@ -74,6 +74,10 @@ class HasInputs(Protocol):
     def examples(self) -> tuple[Example, ...]:
         """The data sets that come with the model, the first of them the default; may be empty."""
 
+    @property
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """The labels that the entries of its hyperparameters belong to, by axis; may be empty."""
+
 
 @dataclass(frozen=True, eq=False)
 class Data(Mapping[str, np.ndarray]):
@@ -224,7 +228,7 @@ def read(
     >>> from bayeszoo.data.inputs import Binary
     >>> class Coin:
     ...     inputs = Binary("y")
-    ...     examples = ()
+    ...     examples, labels = (), {}
     >>> data = read(Coin, {"won": ["yes", "no", "yes"]}, positive="yes")
     >>> data["y"]
     array([1, 0, 1])
@@ -233,7 +237,7 @@ def read(
     """
     how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
     data = _read(model, source, missing, how, new, like, options)
-    refuse_other_labels(getattr(model, "labels", {}), data)
+    refuse_other_labels(model.labels, data)
     if like is not None:
         refuse_other_outcomes(outcomes_of(like), source if isinstance(source, Data) else data)
     return data
@@ -376,20 +380,23 @@ def _digest_of_example(kind: HasInputs, name: str) -> str | None:
 
 
 def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]:
-    title = getattr(model, "__name__", type(model).__name__)
     if not model.examples:
-        raise InputError(f"{title} comes with no example", hint="give the data")
+        raise InputError(f"{_class_of(model).__name__} comes with no example", hint="give the data")
     known = {item.name: item for item in model.examples}
     chosen = model.examples[0] if name is None else known.get(name)
     if chosen is None:
-        raise InputError(f"{title} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
+        raise InputError(f"{_class_of(model).__name__} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
     with resources.as_file(_folder(model) / chosen.file) as path, unpacked(path) as plain:
         return read_table(plain), dict(chosen.options)
 
 
+def _class_of(model: HasInputs) -> type:
+    return model if isinstance(model, type) else type(model)
+
+
 def _folder(model: HasInputs) -> Traversable:
     """Find the folder or package ``data`` next to the module of the class that lists the examples."""
-    model_class = model if isinstance(model, type) else type(model)
+    model_class = _class_of(model)
     owner = next((c for c in model_class.__mro__ if "examples" in vars(c)), model_class)
     package = owner.__module__.rpartition(".")[0]
     try:

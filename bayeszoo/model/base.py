@@ -9,7 +9,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -68,11 +68,12 @@ class Model(ABC):
         misspelt. A base of a family, made with ``family=True``, may declare further ones.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
     name: ClassVar[str]
     inputs: ClassVar[Inputs]
     examples: ClassVar[tuple[Example, ...]] = ()
     dims: ClassVar[Axes] = {}
-    labels: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     instead_of_predict: ClassVar[str] = "see `bayeszoo list`"
     own: ClassVar[tuple[str, ...]] = ()
 
@@ -131,7 +132,7 @@ class Model(ABC):
 
     def replaced(self, **values: Any) -> Self:
         """Return the model with some fields changed."""
-        return replace(self, **values)  # type: ignore[type-var]  # subclasses are dataclasses
+        return replace(self, **values)
 
     @classmethod
     def weak(cls, data: Values) -> Self:
@@ -229,14 +230,14 @@ class Stats:
 def label_of(model: type[Model], values: Mapping[str, Any]) -> str:
     """Name a model with its fields, but for those that are no numbers and have their defaults."""
     known = hyperparameters(model)
-    defaults = {f.name: f.default for f in fields(model)}  # type: ignore[arg-type]
+    defaults = {f.name: f.default for f in fields(model)}
     shown = {name: value for name, value in values.items() if name in known or value != defaults.get(name)}
     return f"{model.name}({', '.join(f'{name}={text(value)}' for name, value in shown.items())})"
 
 
 def fields_of(model: Model) -> dict[str, Any]:
     """Return the model's hyperparameters as plain numbers and lists, ready for JSON."""
-    values = {f.name: getattr(model, f.name) for f in fields(model)}  # type: ignore[arg-type]
+    values = {f.name: getattr(model, f.name) for f in fields(model)}
     return {name: np.asarray(v).tolist() if isinstance(v, np.generic | tuple) else v for name, v in values.items()}
 
 

@@ -171,7 +171,7 @@ def _checked(model: HasInputs, tables: Iterator[Table], missing: str, options: M
     like: Data | None = None
     for table in tables:
         chunk = _parsed(inputs, table, missing, options)
-        refuse_other_labels(getattr(model, "labels", {}), chunk.data)
+        refuse_other_labels(model.labels, chunk.data)
         here = none_of(inputs, chunk.data)
         like = like or here
         if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs

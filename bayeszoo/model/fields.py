@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 LARGEST = 1e100  # largest hyperparameter, so that products and squares of several stay finite
 
@@ -112,7 +115,7 @@ def _declared(default: Any, what: Hyperparameter, kw_only: bool = False) -> Any:
     return field(default=default, metadata={"hyperparameter": what}, kw_only=kw_only)
 
 
-def hyperparameters(model: Any) -> dict[str, Hyperparameter]:
+def hyperparameters(model: DataclassInstance | type[DataclassInstance]) -> dict[str, Hyperparameter]:
     """Return what is known of each declared field of a model, or of its class."""
     return {f.name: f.metadata["hyperparameter"] for f in fields(model) if "hyperparameter" in f.metadata}
 
@@ -131,23 +134,23 @@ def text(value: Any, most: int = 6) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _mapped(model: Any, change: Callable[[int, Hyperparameter, Any], Any]) -> Any:
+def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparameter, Any], Any]) -> M:
     """Return the model with its prior's fields changed, by the number of the field, its declaration and its value."""
     known = enumerate(hyperparameters(model).items())
     return replace(model, **{name: change(i, h, getattr(model, name)) for i, (name, h) in known if not h.whole})
 
 
-def in_units(model: Any, factor: float, shift: float) -> Any:
+def in_units[M: DataclassInstance](model: M, factor: float, shift: float) -> M:
     """Return the model for outcomes ``factor * y + shift``: its prior in the new units."""
     return _mapped(model, lambda _, known, value: known.in_units(value, factor, shift))
 
 
-def relabelled(model: Any, axis: str, permutation: np.ndarray) -> Any:
+def relabelled[M: DataclassInstance](model: M, axis: str, permutation: np.ndarray) -> M:
     """Return the model for data whose labels along ``axis`` are in another order."""
     return _mapped(model, lambda _, known, value: known.relabelled(value, axis, permutation))
 
 
-def moved(model: Any, sizes: Mapping[str, int]) -> Any:
+def moved[M: DataclassInstance](model: M, sizes: Mapping[str, int]) -> M:
     """Return the model with every field of its prior moved; ``sizes`` are those of the data's axes."""
     return _mapped(model, lambda i, known, value: known.moved(value, i, sizes))
 

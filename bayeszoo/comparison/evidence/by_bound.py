@@ -127,7 +127,7 @@ def _search(
     return search(begin, evaluate, chosen, rng, reporter or Reporter(), restarts=starts, effort=effort), before[0]
 
 
-def _edges(model: Any, over: Sequence[str]) -> dict[str, str]:
+def _edges(model: Variational, over: Sequence[str]) -> dict[str, str]:
     """Say which fields ended at an edge of the search, where the ELBO has no maximum."""
     edges = {}
     for name in over:

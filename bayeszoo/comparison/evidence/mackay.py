@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -24,9 +24,21 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
 from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters, text
+
+if TYPE_CHECKING:
+
+    class _Ridge(LinearModel):
+        """A model to which the iteration `applies`."""
+
+        tau: float
+        sigma: float
+
+        def standardized_weights(self, stats: FactoredMoments) -> Solution: ...
+
 
 FIELDS = ("tau", "sigma")
 """The fields that the iteration is for."""
@@ -124,13 +136,13 @@ def mackay(
         return _iterated(model, stats, names, max_iterations)
 
 
-def applies(model: Model) -> bool:
+def applies(model: Model) -> TypeGuard[_Ridge]:
     """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
     own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
     return own and set(FIELDS) <= hyperparameters(model).keys()
 
 
-def _iterated(model: Any, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
+def _iterated(model: _Ridge, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
     outcome = float(np.sum(np.square(stats.root[:, -1])))  # squares about the mean, or about 0 without an intercept
     outcome += 0.0 if model.intercept else stats.n * float(stats.mean[-1]) ** 2
     weights = model.standardized_weights(stats)
@@ -150,7 +162,7 @@ def _iterated(model: Any, stats: Any, over: tuple[str, ...], most: int) -> Fixed
     return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
 
 
-def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
+def _next_squares(model: _Ridge, weights: Solution, n: float) -> dict[str, float]:
     """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
     gamma, free = weights.determined(int(model.intercept)), n - weights.effective_parameters
     squares = float(np.sum(np.square(weights.mean[int(model.intercept) :])))
@@ -161,7 +173,7 @@ def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
 
 
 def _without_fixed_point(
-    model: Any, weights: Solution, squares: dict[str, float], over: tuple[str, ...], outcome: float
+    model: _Ridge, weights: Solution, squares: dict[str, float], over: tuple[str, ...], outcome: float
 ) -> str:
     """Say why the iteration ends without a fixed point; nothing where it goes on."""
     if not weights.rounding <= MAX_ROUNDING:

@@ -1,6 +1,6 @@
 """What the table of a model must hold, and the arrays that become of it."""
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
+from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.binary import Binary
 from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.counts import Counts
@@ -20,6 +20,7 @@ __all__ = [
     "Documents",
     "Inputs",
     "Matrix",
+    "Measured",
     "Parsed",
     "Real",
     "RealSeries",
