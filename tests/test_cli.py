@@ -12,7 +12,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli import terminal
-from bayeszoo.cli.verbs import fit as fit_verb
+from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
 from tests.quick import quick_first

@@ -17,7 +17,7 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.cli import app as cli
-from bayeszoo.cli.verbs import fit as fit_verb
+from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
 from bayeszoo.results import files

@@ -196,7 +196,7 @@ def test_one_new_row_is_not_said_to_be_constant(fitted):
 def test_new_rows_without_a_fit():
     data = read(Line, {"a": [1], "b": [2]}, new=True)
     assert plain(data) == {"X": [[1.0, 2.0]], "feature": ["a", "b"]}
-    data = INPUTS.parse_new(read_table({"a": [1], "y": [2]}))
+    data = INPUTS.parse(read_table({"a": [1], "y": [2]}), new=True)
     assert plain(data.arrays) == {"y": [2.0], "X": [[1.0]], "feature": ["a"]}
     message = "there is no feature: column 'y' is the only one; give a table with columns beside it"
     assert str(refusal(Line, {"y": [1]}, new=True)) == message

@@ -130,7 +130,7 @@ def test_stopped_before_the_first_draw(tmp_path, number, seconds):
 STOPPED_IN = """
 import os, signal, sys, time
 from bayeszoo.cli.app import main
-from bayeszoo.cli.verbs import fit as verb
+from bayeszoo.cli.verbs import fits as verb
 from bayeszoo.foundation import signals
 
 class Finalized:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli.verbs.topics import topics_command
+from bayeszoo.cli.verbs.rows import topics_command
 from bayeszoo.errors import InputError, Untrustworthy
 
 TOPICS = np.array([[0.5, 0.3, 0.2, 0, 0, 0], [0, 0, 0, 0.5, 0.3, 0.2]])

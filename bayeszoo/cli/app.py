@@ -17,16 +17,12 @@ from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.verbs.check import check_command
-from bayeszoo.cli.verbs.compare import compare_command
 from bayeszoo.cli.verbs.empirical import empirical_command
-from bayeszoo.cli.verbs.fit import fit_command
-from bayeszoo.cli.verbs.heldout import heldout_command
+from bayeszoo.cli.verbs.fits import compare_command, fit_command, report_command
 from bayeszoo.cli.verbs.models import list_command, show_command, simulate_command
-from bayeszoo.cli.verbs.report import report_command
 from bayeszoo.cli.verbs.residuals import residuals_command
-from bayeszoo.cli.verbs.rows import assign_command, decode_command, predict_command
-from bayeszoo.cli.verbs.select import select_command
-from bayeszoo.cli.verbs.topics import topics_command
+from bayeszoo.cli.verbs.rows import assign_command, decode_command, predict_command, topics_command
+from bayeszoo.cli.verbs.select import heldout_command, select_command
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 

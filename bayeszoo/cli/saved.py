@@ -1,4 +1,4 @@
-"""What the commands share that ask a saved fit about rows: reading these, and writing and printing the answer."""
+"""What commands share: new rows of a saved fit, and tables and pictures that are printed and written."""
 
 from __future__ import annotations
 
@@ -45,21 +45,24 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
     return {name: tree.attrs[name] for name in ("model", "method", "kind", *more)}
 
 
-def write(
-    frame: pd.DataFrame,
-    output: Path | None,
-    draw: Callable[[], Figure] | None = None,
-    plot: Path | None = None,
-    overwrite: bool = False,
-) -> dict[str, str | None]:
-    """Write the table and the picture that were asked for, and return where they are."""
+def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
+    """Write the table, where that was asked for, and return where it is."""
     if output is not None:
         writing.write_text(as_csv(frame), output)
         terminal.note(f"wrote {output}")
-    if plot is not None and draw is not None:
-        terminal.note(f"wrote {writing.write_figure(draw(), plot, overwrite)}")
-    places = {"saved": output} if draw is None else {"saved": output, "plot": plot}
-    return {name: None if path is None else str(path) for name, path in places.items()}
+    return {"saved": None if output is None else str(output)}
+
+
+def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool = False) -> dict[str, str | None]:
+    """Make and write the picture, where that was asked for, and return where it is."""
+    if plot is not None:
+        terminal.note(f"wrote {writing.write_figure(make(), plot, overwrite)}")
+    return {"plot": None if plot is None else str(plot)}
+
+
+def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table, with what indexes them, as plain values."""
+    return frame.reset_index().to_dict("records")
 
 
 def title(whole: dict[str, Any], kind: str | None = None) -> str:

@@ -272,7 +272,7 @@ def _read(
     else:
         table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
-    parsed = _parsed(inputs, table, new, like, missing=missing, **options)
+    parsed = inputs.parse(table, missing, new, like, **options)
     return _data(parsed, table.name or type(source).__name__, inputs, new, reading)
 
 
@@ -315,10 +315,6 @@ def _plain(value: Any) -> Any:
     return value if is_kept else str(value)
 
 
-def _parsed(inputs: Inputs, table: Table, new: bool, like: Arrays | None, **options: Any) -> Parsed:
-    return inputs.parse_new(table, like, **options) if new else inputs.parse(table, **options)
-
-
 def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
     """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
     labels = [name for name in inputs.coords if name != inputs.row_names]
@@ -332,7 +328,7 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
         # as the table they came from: codes mean nothing to another kind of inputs
         made_by = data.checked_for[0] if data.checked_for else inputs
         table = read_table(made_by.table(data.arrays))
-        parsed = _parsed(inputs, table, new, like, missing="mask" if "mask" in inputs.treatments else "refuse")
+        parsed = inputs.parse(table, "mask" if "mask" in inputs.treatments else "refuse", new, like)
     notes = dict.fromkeys((*data.notes, *parsed.notes))
     reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
     made = Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)

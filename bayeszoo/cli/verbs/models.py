@@ -14,7 +14,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import terminal
+from bayeszoo.cli import saved, terminal
 from bayeszoo.data.inputs.base import Arrays, Inputs
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
@@ -48,8 +48,7 @@ def show_command(
 ) -> None:
     """Show a model: its notation, fields, inputs, data and graph."""
     model = zoo.find(name)
-    if plot is not None:
-        writing.probe_figure(plot, overwrite)
+    saved.probe(None, plot, overwrite)
     described = in_full(model)
     if as_json:
         terminal.print_json(described)
@@ -108,8 +107,7 @@ def simulate_command(
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Draw parameters from the prior and data given them, as CSV that `read` takes back."""
-    if output is not None:
-        writing.require_writable(output, overwrite)
+    saved.probe(output, None, overwrite)
     model = zoo.find(name)
     prior = model(**sets.fields(model))
     if size < 1:

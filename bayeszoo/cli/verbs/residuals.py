@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import terminal
-from bayeszoo.foundation import writing
+from bayeszoo.cli import saved, terminal
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
@@ -50,14 +49,12 @@ def residuals_command(
     seed
         Seed of these data sets, and of the randomized PITs of counts.
     """
-    if plot is not None:
-        writing.probe_figure(plot, overwrite)
+    saved.probe(None, plot, overwrite)
     tree = files.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
-    if plot is not None:
-        terminal.note(f"wrote {writing.write_figure(plot_residuals(frame), plot, overwrite)}")
-    described = document(frame, checks, rows) | {"seed": seed, "plot": None if plot is None else str(plot)}
+    drawn = saved.draw(lambda: plot_residuals(frame), plot, overwrite)
+    described = document(frame, checks, rows) | {"seed": seed, **drawn}
     if as_json:
         terminal.print_json(described)
     else:

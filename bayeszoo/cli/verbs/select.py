@@ -1,4 +1,4 @@
-"""The command ``bayeszoo select``."""
+"""Models compared on the same data: ``bayeszoo select`` and ``bayeszoo heldout``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import terminal
+from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.candidates import SelectOptions, components, label, number_of_components
 from bayeszoo.comparison.compare import unique
+from bayeszoo.comparison.held_out import SHARE, held_out
 from bayeszoo.comparison.select import select
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.fit import fit
-from bayeszoo.foundation import writing
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, chosen_by_data
@@ -174,8 +174,7 @@ def select_command(
     """
     options = asdict(criteria)
     SelectOptions(**options)  # refuses before anything is read
-    if plot is not None:
-        writing.probe_figure(plot, overwrite)
+    saved.probe(None, plot, overwrite)
     parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
@@ -186,13 +185,11 @@ def select_command(
         if nuts:
             named = _fitted(named, rows, options["seed"], reporter)
         frame = select(named, rows, **options, reporter=reporter)
-    saved = None if plot is None else str(writing.write_figure(plot_select(frame), plot, overwrite))
+    drawn = saved.draw(lambda: plot_select(frame), plot, overwrite)
     if as_json:
-        terminal.print_json({"prior": prior, **options, "plot": saved, "table": frame.to_dict("records")})
+        terminal.print_json({"prior": prior, **options, **drawn, "table": frame.to_dict("records")})
     else:
         _show(frame)
-    if saved is not None:
-        terminal.note(f"wrote {saved}")
     return 0 if set(frame["status"]) == {"ok"} else Untrustworthy.exit_code
 
 
@@ -303,3 +300,61 @@ def _best(frame: pd.DataFrame) -> list[str]:
             without = f" ({np.isnan(behind).sum()} withheld)" if np.isnan(behind).any() else ""
             lines.append(f"{criterion.title}: {escaped(frame['model'].tolist()[int(np.nanargmin(behind))])}{without}")
     return lines
+
+
+_OF_FITS = ("method", "kind", "status")
+_HELD_OUT = ("model", "log_score", "mcse", "difference", "difference_se", "perplexity", *_OF_FITS, "seconds")
+_HELD_OUT_HEADS = {"log_score": "log score a word", "mcse": "MC error", "difference_se": "se"}
+_ABOUT_HELD_OUT = """
+Mean log predictive probability, in nats, of {} words held out, each given the words of its
+document that were not; perplexity is exp(-score). It judges the draws as they are, converged or not."""
+
+
+def heldout_command(
+    data: str | None = None,
+    /,
+    *,
+    candidates: opt.Candidates,
+    share: float = SHARE,
+    methods: str | None = None,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Compare models of words by words held out of each document of one corpus.
+
+    Parameters
+    ----------
+    data
+        A corpus: a document, word and count a row, or raw text (--text); without it the first model's own.
+    candidates
+        "MODEL [FIELD=JSON ...]", such as "lda K=5", "multinomial_mixture K=5" and dirichlet_multinomial; repeated.
+    share
+        Share of the words of each document that is held out.
+    methods
+        One for each model, with commas between; by default the first of exact, gibbs, vb and nuts that it has.
+    seed
+        Seed of the split and of the fits.
+    """
+    models = []
+    for text in candidates:
+        kind, chosen = parse_candidate(text)
+        if isinstance(kind, Path):
+            hint = "give a model: it is fitted to the words that are not held out"
+            raise InputError(f"--candidate {text!r} is a fit", hint=hint)
+        models.append(kind(**chosen))
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    if data is None and table != opt.TABLE:
+        raise InputError("the options of a table go with DATA")
+    given = {} if data is None else table.of_reading()
+    with closing(terminal.TerminalReporter()) as reporter:
+        frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **given)
+    for line in frame.attrs["notes"]:
+        terminal.note(f"note: {line}")
+    rows = frame.to_dict("records")
+    if as_json:
+        return terminal.print_json({"share": share, "seed": seed, "rows": rows})
+    cells = [[number(row[name], {"log_score": 7, "perplexity": 6}.get(name, 3)) for name in _HELD_OUT] for row in rows]
+    heads = [_HELD_OUT_HEADS.get(name, name) for name in _HELD_OUT]
+    terminal.show(terminal.table(heads, cells, words=_OF_FITS))
+    terminal.out().print(_ABOUT_HELD_OUT.strip().format(rows[0]["words"]))

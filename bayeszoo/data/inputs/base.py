@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -59,7 +59,8 @@ class Inputs(ABC):
     """
 
     name: str
-    """The model's name of the outcome."""
+    """The model's name of the outcome, by default that of the textbook. Kinds with labels have a name for their
+    ``axis``, a regression for its ``features``."""
 
     options: frozenset[str]
     """The names of the options that `parse` accepts."""
@@ -94,28 +95,21 @@ class Inputs(ABC):
         """The coordinate that holds the labels, for the arrays that hold codes."""
         return self.layout.coded
 
-    def parse(self, table: Table, missing: str = "refuse", **options: Any) -> Parsed:
+    def parse(
+        self, table: Table, missing: str = "refuse", new: bool = False, like: Arrays | None = None, **options: Any
+    ) -> Parsed:
         """Check a table and turn it into arrays; None is the same as an option that is not given.
+
+        Of `new` rows, which are to be predicted, labels get the codes that they have in `like`, the arrays that the
+        model was fitted to, and where the model can do without it the outcome may be absent.
 
         Raises
         ------
         InputError
             When the table does not hold what the model needs, or the options do not fit it.
         """
-        return self._checked(self._parse, table, None, missing, options)
-
-    def parse_new(self, table: Table, like: Arrays | None = None, missing: str = "refuse", **options: Any) -> Parsed:
-        """Parse rows to be predicted.
-
-        As `parse`, but labels get the codes that they have in `like`, the arrays that the model was fitted to, and
-        where the model can do without it the outcome may be absent.
-        """
-        return self._checked(self._parse_new, table, like, missing, options)
-
-    def _checked(
-        self, parse: Callable[..., Parsed], table: Table, like: Arrays | None, missing: str, options: Mapping[str, Any]
-    ) -> Parsed:
-        parsed = parse(table, missing, self._given(table, missing, options), like)
+        given = self._given(table, missing, options)
+        parsed = self._parse_new(table, missing, given, like) if new else self._parse(table, missing, given, None)
         used = {name for names in parsed.columns.values() for name in names.split(", ")}
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)

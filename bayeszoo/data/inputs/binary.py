@@ -32,11 +32,6 @@ class Binary(Inputs):
 
     The table holds one column of 0 and 1 (or of two labels, with ``positive``); or columns ``successes`` and
     ``trials``; or a column of labels and a column ``count`` of how often each occurs.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the outcome.
     """
 
     name: str = "y"

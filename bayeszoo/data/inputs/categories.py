@@ -25,13 +25,6 @@ class Categories(Inputs):
     The table holds one column of labels; or a column of labels and a column ``count`` of how often each occurs; or one
     column of counts a category, of which each row is a multinomial observation. The canonical arrays are the codes
     `name`, shape (rows,), or ``counts``, shape (rows, categories), and the coordinate `axis` of labels.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the outcome.
-    axis : str
-        The model's name of the axis of categories.
     """
 
     name: str = "y"

@@ -31,11 +31,6 @@ class Counts(Inputs):
 
     The canonical arrays are the counts and, where there is one, ``exposure``. A column of the table that is called so
     is used when no option is given. A column ``count`` says how many rows each row stands for.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the counts.
     """
 
     name: str = "y"

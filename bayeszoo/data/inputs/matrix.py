@@ -17,13 +17,7 @@ from bayeszoo.errors import InputError
 
 @dataclass(frozen=True)
 class Real(Measured):
-    """One column of real numbers.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the outcome.
-    """
+    """One column of real numbers."""
 
     name: str = "y"
     options = frozenset({"column"})
@@ -39,17 +33,8 @@ class Real(Measured):
 class Matrix(Measured):
     """Columns of real numbers, each row one observation.
 
-    The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the outcome.
-    axis : str
-        The model's name of the axis of columns.
-    maskable : bool
-        Whether the model takes rows of which some numbers are missing: with ``missing="mask"`` they are kept, and what
-        is missing is NaN.
+    The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns. A
+    model that is `maskable` takes rows of which some numbers are missing: with ``missing="mask"`` these are NaN.
     """
 
     name: str = "Y"

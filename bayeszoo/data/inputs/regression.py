@@ -32,15 +32,6 @@ class Regression(Measured):
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
     names of the features. Rows to be predicted may lack the outcome.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the outcome.
-    features : str
-        The model's name of the matrix of features.
-    axis : str
-        The model's name of the axis of features.
     """
 
     name: str = "y"

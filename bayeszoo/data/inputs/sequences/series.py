@@ -130,13 +130,7 @@ class Series(Inputs):
 
 @dataclass(frozen=True)
 class RealSeries(Series, Measured):
-    """Real numbers in order.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the observations.
-    """
+    """Real numbers in order."""
 
     name: str = "y"
     holds = _HOLDS.format("real numbers ({0.name})")
@@ -151,13 +145,7 @@ class RealSeries(Series, Measured):
 
 @dataclass(frozen=True)
 class CountSeries(Series):
-    """Counts of events in order.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the observations.
-    """
+    """Counts of events in order."""
 
     name: str = "y"
     holds = _HOLDS.format("counts ({0.name})")
@@ -183,13 +171,6 @@ class SymbolSeries(Series):
     """Symbols in order: text, or numbers that stand for nothing but themselves.
 
     The canonical arrays of `Series` hold codes; their labels are the coordinate `axis`.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the observations.
-    axis : str
-        The model's name of the axis of symbols.
     """
 
     name: str = "y"

@@ -164,13 +164,6 @@ class Documents(Bags):
 
     The table has a column for each word; or it is anything that a `Corpus` may be, with the same options, of which the
     zeros are then held too, and the names of the documents are not.
-
-    Parameters
-    ----------
-    name : str
-        The model's name of the counts.
-    axis : str
-        The model's name of the axis of words.
     """
 
     name: str = "counts"

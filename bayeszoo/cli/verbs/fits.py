@@ -1,0 +1,231 @@
+"""Models fitted to data: ``bayeszoo fit``, ``compare`` and ``report``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
+from bayeszoo.data.read import example
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.fit import METHODS, check_method, fit, methods_for
+from bayeszoo.model import find as zoo
+from bayeszoo.model.base import Model
+from bayeszoo.plots import fits as pictures
+from bayeszoo.plots import style
+from bayeszoo.report import page
+from bayeszoo.results import files
+from bayeszoo.results.summary import document, failures_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bayeszoo.data.read import Data
+    from bayeszoo.model.accumulated import Accumulated
+
+
+def fit_command(
+    name: opt.ModelName,
+    data: opt.DataFile = None,
+    /,
+    *,
+    method: str = "nuts",
+    seed: opt.DrawnSeed = None,
+    output: opt.Output = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    chunk_rows: opt.AtLeast1 | None = None,
+    prior: opt.PriorOptions = opt.PRIOR,
+    table: opt.TableOptions = opt.TABLE,
+    options: opt.MethodOptions = opt.METHOD,
+) -> int:
+    """Fit a model to a table by one method.
+
+    Parameters
+    ----------
+    method
+        exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc.
+    output
+        Save the fit here (.nc).
+    chunk_rows
+        Read so many rows at a time and keep their statistics only, of a file larger than memory.
+    """
+    model = zoo.find(name)
+    check_method(model, method)
+    if output is not None:
+        files.probe(output, overwrite)
+    with closing(terminal.TerminalReporter()) as reporter:
+        rows: Data | Accumulated
+        if chunk_rows is None:
+            rows = table.read(model, data)
+            prior_model = prior.model(model, rows)
+            if prior.is_scaled(prior_model):
+                rows = replace(rows, notes=(*rows.notes, "priors are scaled to the data"))
+        else:
+            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
+        groups = () if output is None else None  # nobody asks what is not saved
+        tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
+    tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
+    described = {**document(tree), "prior": prior.prior, "saved": None}
+    for line in described["notes"]:
+        if line not in rows.notes:  # those were said when the table was read
+            terminal.note(f"note: {line}")
+    try:
+        described["saved"] = _save(tree, output, overwrite)
+    finally:  # a full disk must not take the printed result with it
+        if as_json:
+            terminal.print_json(described)
+        else:
+            terminal.show_fit(tree, described)
+    return terminal.verdict([tree], described["warnings"])
+
+
+def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:
+    """Save a fit; an interrupted one goes to ``NAME.partial`` and leaves NAME alone."""
+    if output is None:
+        return None
+    interrupted = tree.attrs["status"] == "interrupted"
+    target = output.with_name(f"{output.name}.partial") if interrupted else output
+    files.save(tree, target, overwrite or interrupted)
+    terminal.note(f"wrote {target}")
+    return str(target)
+
+
+def compare_command(
+    name: opt.ModelName,
+    data: opt.DataFile = None,
+    /,
+    *,
+    methods: str | None = None,
+    seed: opt.DrawnSeed = None,
+    report: Path | None = None,
+    plot: Path | None = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    prior: opt.PriorOptions = opt.PRIOR,
+    table: opt.TableOptions = opt.TABLE,
+) -> int:
+    """Fit by several methods and put them side by side.
+
+    Parameters
+    ----------
+    methods
+        Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
+        gibbs, as far as it has them.
+    report
+        Write a page about the fits here (.html).
+    plot
+        Draw the densities of all fits over each other here (.png, .svg or .pdf).
+    """
+    model = zoo.find(name)
+    chosen = named_methods(model, methods)
+    saved.probe(None, plot, overwrite)
+    if report is not None:
+        page.probe(report, overwrite)
+    if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
+        raise InputError("a point estimate has no density to draw", hint="name a method that draws as well")
+    rows = table.read(model, data)
+    prior_model = prior.model(model, rows)
+    results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
+    trees = [fit for fit in results if not isinstance(fit, Withheld)]
+    for tree in trees:
+        tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
+    frame = compare(results)
+    if as_json:
+        withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
+        fits = [document(tree) for tree in trees]
+        terminal.print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
+    else:
+        terminal.show_comparison(frame)
+        if seed is None and trees:
+            terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
+    if report is not None:
+        terminal.note(f"wrote {page.report(results, report, overwrite=overwrite)}")
+    if plot is not None:
+        with style.styled("white"):  # which has a say in how a figure is written, too
+            saved.draw(lambda: _densities(trees), plot, overwrite)
+    code = terminal.verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
+    return code or (NumericalError.exit_code if len(trees) < len(results) else 0)
+
+
+def _densities(trees: Sequence[xr.DataTree]) -> Figure:
+    import matplotlib
+
+    matplotlib.use("agg")  # no window is wanted
+    figure: Figure = pictures.overlay(trees).viz["figure"].item()
+    figure.suptitle(f"{trees[0].attrs['model']}: {trees[0].attrs['data_source']}")
+    return figure
+
+
+def report_command(
+    *fit_files: Path,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    every: Annotated[opt.Every, Parameter(help="Instead of saved fits: fit every model to its own data.")] = False,
+    models: str | None = None,
+    methods: str | None = None,
+    seed: opt.Seed = 1,
+    overwrite: opt.Overwrite = False,
+) -> int:
+    """Write one HTML page about saved fits of the same data; nothing in it is fetched from anywhere.
+
+    Parameters
+    ----------
+    fit_files
+        Fits saved with -o.
+    output
+        The page (.html); with --all a folder, which gets one page a model.
+    models
+        With --all: these only, with commas between.
+    methods
+        With --all: comma-separated, those of them that a model has; by default exact, map, vb, advi and nuts or gibbs.
+    seed
+        With --all: source of all randomness.
+    """
+    if every == bool(fit_files):
+        raise InputError("give saved fits, or --all")
+    if every:
+        return _every(output, models, methods, seed, overwrite)
+    page.probe(output, overwrite)
+    trees = [files.load(path) for path in fit_files]
+    terminal.note(f"wrote {page.report(trees, output, overwrite=overwrite, reporter=terminal.TerminalReporter())}")
+    return 0
+
+
+def _every(folder: Path, models: str | None, methods: str | None, seed: int, overwrite: bool) -> int:
+    """Write a page a model; one that has no answer at all does not stop the others, and makes the code 4."""
+    chosen = zoo.builtin_names() if models is None else [name.strip() for name in models.split(",")]
+    asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {str(folder)!r}", hint="make it first")
+    pages = {model: page.probe(folder / f"{model.name}.html", overwrite) for model in asked}
+    failed = []
+    for model, path in pages.items():
+        try:
+            with closing(terminal.TerminalReporter()) as reporter:
+                rows = example(model)
+                fits = fit_each(model.weak(rows), rows, asked[model], seed, reporter)
+                terminal.note(f"wrote {page.report(fits, path, overwrite=overwrite, reporter=reporter)}")
+        except (InputError, NumericalError) as error:
+            terminal.note(f"error: {model.__name__}: {error}")
+            failed.append(model.name)
+    for name in failed:
+        terminal.note(f"no report of {name}")
+    return NumericalError.exit_code if failed else 0
+
+
+def _methods(model: type[Model], names: str | None) -> list[str]:
+    """Return those of the methods that a model has, by default the usual ones."""
+    if names is None:
+        return [name for name in usual_methods(model) if name != "laplace"]
+    chosen = [method.strip() for method in names.split(",")]
+    if unknown := [name for name in chosen if name not in METHODS]:
+        raise InputError(f"there is no method {unknown[0]!r}", hint=f"use some of {', '.join(METHODS)}")
+    return [name for name in chosen if name in methods_for(model)]
