@@ -25,10 +25,15 @@ class InputError(ValueError):
     def __init__(
         self, message: str, *, column: str | None = None, rows: Sequence[int] = (), hint: str | None = None
     ) -> None:
+        self.message = message
         self.column = column
         self.rows = tuple(int(row) for row in rows[:5])
         self.hint = hint
         super().__init__(f"{message}; {hint}" if hint else message)
+
+    def also(self, more: str) -> InputError:
+        """Return the same error with more to its message, before the hint."""
+        return InputError(self.message + more, column=self.column, rows=self.rows, hint=self.hint)
 
 
 class NumericalError(ArithmeticError):

@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.data.inputs import Corpus, Documents
 from bayeszoo.data.inputs.words.cells import words_of
-from bayeszoo.data.inputs.words.vocabulary import STOP_WORDS
+from bayeszoo.data.inputs.words.corpus import STOP_WORDS
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.data.table import read as sources
 from bayeszoo.errors import InputError

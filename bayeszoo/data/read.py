@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Inputs, Parsed
-from bayeszoo.data.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
+from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
 from bayeszoo.data.table.numbers import Dropped
 from bayeszoo.data.table.read import PACKED, read_table, unpacked
 from bayeszoo.data.table.table import Table, shown

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.labels import refuse_other_labels
+from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Stats, fields_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.data.labels import labels_of
+from bayeszoo.data.inputs.labels import labels_of
 from bayeszoo.errors import InputError
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 
@@ -127,7 +127,9 @@ class Model(ABC):
     def labelled(self, data: Values, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
         """Return the model with the labels of the data that it was updated by, and of those ``before`` them."""
         made = self.replaced()
-        object.__setattr__(made, "labels", labels_of(self.inputs, data, before))
+        object.__setattr__(
+            made, "labels", labels_of(self.inputs.coords, "positive" in self.inputs.options, data, before)
+        )
         return made
 
     def replaced(self, **values: Any) -> Self:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
-from bayeszoo.data.labels import refuse_other_labels
+from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.numbers import LARGEST_COUNT, Dropped
 from bayeszoo.data.table.read import read_parts
@@ -196,18 +196,11 @@ def _parsed(inputs: Inputs, table: Table, missing: str, options: Mapping[str, An
         try:
             parsed = inputs.parse(table, missing=missing, **options)
         except InputError as error:
-            raise _of_part(error, last) from None
+            # how many rows are wrong is of those that were looked at, not of the file
+            raise error.also(f", of the rows up to {last}" * bool(error.rows)) from None
     checked_for = (inputs, False) if inputs.size(parsed.arrays) else None
     data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for)
     return _Chunk(data, first, last, before is None)
-
-
-def _of_part(error: InputError, last: int) -> InputError:
-    """Say up to which row was looked: how many rows are wrong is of these, not of the file."""
-    if not error.rows:
-        return error
-    text = str(error).removesuffix(f"; {error.hint}")
-    return InputError(f"{text}, of the rows up to {last}", column=error.column, rows=error.rows, hint=error.hint)
 
 
 def none_of(inputs: Inputs, data: Data) -> Data:

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.labels import repeated, text_of
+from bayeszoo.data.inputs.labels import Arrays, repeated, text_of
 from bayeszoo.data.table.read import columns_of_matrix, is_frame, read_table
 from bayeszoo.data.table.table import Column, Table, escaped, quoted, shown
 from bayeszoo.errors import InputError
-
-Arrays = Mapping[str, np.ndarray]
 
 _MOST_POSSIBLE = 5000
 

@@ -111,7 +111,11 @@ class Regression(Measured):
         values, dropped = complete(columns, map(to_reals, columns), missing)
         small = [note for column, cells in zip(columns, values, strict=True) for note in subnormal(column, cells)]
         whole = columns[0].before is None  # a column may be constant in a part of the table
-        remarks = _about_outcome(columns[0], values[0]) + _about_features(features, values[1:]) if fit and whole else ()
+        remarks: list[str] = []
+        if fit and whole and _is_constant(values[0]):
+            constant = text_of(values[0][0])
+            remarks = [f"{columns[0]} is constant ({constant}): an intercept alone fits it without error"]
+        remarks += _about_features(features, values[1:]) if fit and whole else []
         known = {self.name: values[0]} if outcome else {}
         labels = label_array([column.name for column in features])
         arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}
@@ -238,12 +242,6 @@ def _is_constant(values: np.ndarray) -> bool:
     return len(values) > 1 and bool((values == values[0]).all())
 
 
-def _about_outcome(column: Column, values: np.ndarray) -> tuple[str, ...]:
-    if not _is_constant(values):
-        return ()
-    return (f"{column} is constant ({text_of(values[0])}): an intercept alone fits it without error",)
-
-
 def _about_features(columns: list[Column], values: list[np.ndarray]) -> tuple[str, ...]:
     """Say which coefficients the data cannot tell apart, as far as a look at single columns shows."""
     constant = [i for i, cells in enumerate(values) if _is_constant(cells)]
@@ -252,24 +250,20 @@ def _about_features(columns: list[Column], values: list[np.ndarray]) -> tuple[st
         for i in constant
     ]
     varying = sorted(set(range(len(columns))) - set(constant)) if len(values[0]) > 1 else []
-    alike = [_about_alike([columns[i].name for i in group], signs) for group, signs in _alike(values, varying)]
-    return (
-        *_few(alone, "constant columns"),
-        *_few(alike, "groups of columns that are identical or opposite"),
-        *_about_width(len(columns), len(values[0])),
-    )
-
-
-def _about_width(features: int, rows: int) -> tuple[str, ...]:
+    alike = [_about_alike([(columns[i].name, sign) for i, sign in group]) for group in _alike(values, varying)]
+    several = _few(alike, "groups of columns that are identical or opposite")
+    features, rows = len(columns), len(values[0])
     if features < rows:
-        return ()
+        return (*_few(alone, "constant columns"), *several)
     sizes = f"{features} feature{'s' * (features > 1)}, {rows} row{'s' * (rows > 1)}"
     unknown = "all coefficients" if features > rows else "all coefficients and an intercept"
-    return (f"{sizes}: the data do not identify {unknown}; the prior does the rest",)
+    wide = f"{sizes}: the data do not identify {unknown}; the prior does the rest"
+    return (*_few(alone, "constant columns"), *several, wide)
 
 
-def _about_alike(names: list[str], signs: list[float]) -> str:
-    opposite = [name for name, sign in zip(names, signs, strict=True) if sign != signs[0]]
+def _about_alike(group: list[tuple[str, float]]) -> str:
+    names, (_, first) = [name for name, _ in group], group[0]
+    opposite = [name for name, sign in group if sign != first]
     if not opposite:
         likeness, known = "identical", "sum of their coefficients"
     elif len(names) == 2:
@@ -286,22 +280,14 @@ def _and(names: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _alike(values: list[np.ndarray], places: list[int]) -> list[tuple[list[int], list[float]]]:
-    """Group the columns that are the same numbers but for their sign; none of them is constant.
+def _alike(values: list[np.ndarray], places: list[int]) -> list[list[tuple[int, float]]]:
+    """Group the columns that are the same numbers but for their sign, each with it; none of them is constant.
 
     Hashes stand for the columns: thousands of them cannot be compared in pairs.
     """
-    signs = {i: _sign(values[i]) for i in places}
     groups = defaultdict(list)
     for i in places:
-        groups[_hash(values[i] * signs[i])].append(i)
-    return [(group, [signs[i] for i in group]) for group in groups.values() if len(group) > 1]
-
-
-def _sign(values: np.ndarray) -> float:
-    """Return the sign of the first number that is not 0."""
-    return float(np.sign(values[np.argmax(values != 0)]))
-
-
-def _hash(values: np.ndarray) -> bytes:
-    return hashlib.sha256(values + 0.0).digest()  # -0 and 0 have other bytes; -0 + 0 is 0
+        sign = float(np.sign(values[i][np.argmax(values[i] != 0)]))  # of the first number that is not 0
+        digest = hashlib.sha256(values[i] * sign + 0.0).digest()  # -0 and 0 have other bytes; -0 + 0 is 0
+        groups[digest].append((i, sign))
+    return [group for group in groups.values() if len(group) > 1]

@@ -90,15 +90,12 @@ class Series(Inputs):
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the observations, unknown ones missing, and where there are several sequences their numbers from 1."""
-        if not self._are_own(arrays):
+        names = {self.name, SEQUENCE}
+        if not {*names, *self.coords} <= arrays.keys() or any(arrays[name].dtype.kind not in "if" for name in names):
             return dict(arrays)  # data made by hand, which are still to be checked
         values, masked, sequence = self._written(arrays), self.masked(arrays), arrays[SEQUENCE]
         column = np.where(masked, "" if values.dtype.kind == "U" else np.nan, values) if masked.any() else values
         return {self.name: column} | ({SEQUENCE: sequence + 1} if sequence.any() else {})
-
-    def _are_own(self, arrays: Arrays) -> bool:
-        names = {self.name, SEQUENCE}
-        return {*names, *self.coords} <= arrays.keys() and all(arrays[name].dtype.kind in "if" for name in names)
 
     def _written(self, arrays: Arrays) -> np.ndarray:
         """Return the observations as a user has them; those that are masked do not matter."""
@@ -197,10 +194,11 @@ class SymbolSeries(Series):
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
         columns = Table("", {name: to_column(name, arrays[name]) for name in (self.name, SEQUENCE)}).columns
-        return self._arrays(columns, missing, lambda column: self._as_codes(unmasked(column), labels))
 
-    def _as_codes(self, column: Column, labels: np.ndarray) -> Converted:
-        return Converted(checked_codes(self.name, column.values, labels)[1], {self.axis: labels}, ())
+        def convert(column: Column) -> Converted:
+            return Converted(checked_codes(self.name, unmasked(column).values, labels)[1], {self.axis: labels}, ())
+
+        return self._arrays(columns, missing, convert)
 
     def _written(self, arrays: Arrays) -> np.ndarray:
         return arrays[self.axis][arrays[self.name]]
@@ -224,13 +222,7 @@ class SymbolSeries(Series):
 
 
 def starts(sequence: np.ndarray) -> np.ndarray:
-    """Return the index of the first row of each sequence, int64.
-
-    Parameters
-    ----------
-    sequence : ndarray of int, shape (rows,)
-        The canonical array: the number of each row's sequence.
-    """
+    """Return the index of the first row of each sequence, int64, from the canonical array of their numbers, (rows,)."""
     changes = np.flatnonzero(sequence[1:] != sequence[:-1]) + 1
     return np.concatenate([np.zeros(min(len(sequence), 1)), changes]).astype(np.int64)
 
@@ -284,9 +276,7 @@ def _placed(error: InputError, names: Column | None, sequence: np.ndarray) -> In
         return error
     row = error.rows[0] - 1
     position = row - int(starts(sequence)[sequence[row]]) + 1
-    text = str(error).removesuffix(f"; {error.hint}")
-    text += f"; row {row + 1} is position {position} of sequence {shown(names.values[row])}"
-    return InputError(text, column=error.column, rows=error.rows, hint=error.hint)
+    return error.also(f"; row {row + 1} is position {position} of sequence {shown(names.values[row])}")
 
 
 def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
