@@ -126,10 +126,8 @@ class Model(ABC):
 
     def labelled(self, data: Values, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
         """Return the model with the labels of the data that it was updated by, and of those ``before`` them."""
-        made = self.replaced()
-        object.__setattr__(
-            made, "labels", labels_of(self.inputs.coords, "positive" in self.inputs.options, data, before)
-        )
+        made, is_binary = self.replaced(), "positive" in self.inputs.options
+        object.__setattr__(made, "labels", labels_of(self.inputs.coords, is_binary, data, before))
         return made
 
     def replaced(self, **values: Any) -> Self:
