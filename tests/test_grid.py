@@ -341,7 +341,7 @@ def test_gregory_s_rule_is_exact_to_fourth_order_and_its_half_too(centre):
     errors = []
     for intervals in (32, 64, 128):
         rule = Rule.between(-1.0, 2.0, centre, 0.5, intervals)
-        sums = (weights @ np.exp(rule.points) for weights in (rule.weights, rule.halved()))
+        sums = (each.weights @ np.exp(each.points) for each in (rule, rule.halved()))
         errors.append([abs(total - (math.e**2 - 1 / math.e)) for total in sums])
     assert errors[1][0] < errors[0][0] / 10
     assert errors[2][1] == pytest.approx(errors[1][0], rel=1e-6)

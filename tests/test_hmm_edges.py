@@ -11,7 +11,7 @@ from hmmlearn import hmm as peers
 from scipy import special
 
 import bayeszoo as bz
-from bayeszoo.comparison import dual_importance
+from bayeszoo.comparison import criteria
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import counts as hmm_counts
 from bayeszoo.families.hmm.counts import PoissonCounts
@@ -139,7 +139,7 @@ def estimates(models, broken=lambda model: model):
     """Errors of the estimates in their own standard errors."""
     z = []
     for model, data, exact in models:
-        found = dual_importance.estimate(broken(model), data, np.random.default_rng(3))
+        found = criteria.estimate(broken(model), data, np.random.default_rng(3))
         z.append((found.log_evidence - exact) / found.mcse)
     return np.abs(z)
 
@@ -157,7 +157,7 @@ def enumerated():
 
 @pytest.mark.slow
 def test_evidence_by_importance_sampling_agrees_with_sums_over_paths(enumerated):
-    assert all(dual_importance.can_estimate(model) for model, _, _ in enumerated)
+    assert all(criteria.can_estimate(model) for model, _, _ in enumerated)
     assert estimates(enumerated).max() < 4.4
 
 
@@ -185,7 +185,7 @@ def test_the_comparison_sees_a_bug(enumerated, bug):
 
 
 def test_many_states_have_no_evidence():
-    assert not dual_importance.can_estimate(SYMBOLS(K=5))
+    assert not criteria.can_estimate(SYMBOLS(K=5))
 
 
 # The next row, and other sequences

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo.comparison import dual_importance
+from bayeszoo.comparison import criteria
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.inference.labels.symmetry import label_free, labelled
@@ -95,7 +95,7 @@ def test_methods_agree_on_old_faithful(fits):
     assert np.max(np.abs(means["map"]["means"] - means["nuts"]["means"]) / sd["means"]) < 0.3
     evidence = {m: json.loads(tree.attrs["facts"]) for m, tree in fits.items()}
     model = GAUSSIAN.weak(FAITHFUL)
-    log_evidence = dual_importance.estimate(model, FAITHFUL, np.random.default_rng(0)).log_evidence
+    log_evidence = criteria.estimate(model, FAITHFUL, np.random.default_rng(0)).log_evidence
     assert max(facts["elbo"] for facts in evidence.values() if "elbo" in facts) < log_evidence
 
 

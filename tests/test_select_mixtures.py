@@ -10,7 +10,7 @@ import pytest
 from sklearn.mixture import GaussianMixture as Reference
 
 import bayeszoo as bz
-from bayeszoo.comparison import dual_importance
+from bayeszoo.comparison import criteria
 from bayeszoo.comparison.compare import Withheld, fit_each
 from bayeszoo.plots import select as select_plot
 
@@ -117,8 +117,7 @@ def enumerated(documents):
 def errors(enumerated, broken=lambda model: model):
     """Return the errors of importance sampling in its own standard errors, where it has any."""
     found = [
-        (dual_importance.estimate(broken(model), data, np.random.default_rng(1)), exact)
-        for model, data, exact in enumerated
+        (criteria.estimate(broken(model), data, np.random.default_rng(1)), exact) for model, data, exact in enumerated
     ]
     return np.array([(one.log_evidence - exact) / one.mcse for one, exact in found if one.k_hat <= 0.7])
 
@@ -153,7 +152,7 @@ def test_importance_sampling_covers_what_the_optima_of_variational_bayes_miss():
     data = bz.read(model, {"x": x, "z": z})
     exact = bz.enumerate_posterior(model, data).log_evidence
     for seed in range(3):
-        found = dual_importance.estimate(model, data, np.random.default_rng(seed))
+        found = criteria.estimate(model, data, np.random.default_rng(seed))
         assert abs(found.log_evidence - exact) < 4.4 * found.mcse < 0.25
         assert found.k_hat <= 0.7
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from bayeszoo.comparison import dual_importance
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures
+from bayeszoo.families.hmm.model import HiddenMarkovModel
+from bayeszoo.families.mixtures.base import MixtureModel
+from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.ascent import Search
 from bayeszoo.inference.methods import em, enumeration, vb
@@ -20,6 +23,20 @@ from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.model.capabilities import EM, ClosedForm, Enumerable, Observable, Sufficient, Variational
 
 NO_EVIDENCE = "no closed form: give a fit by smc"
+CHAINS = 20
+SWEEPS = 20
+KEPT = 10
+"""Sweeps of each Gibbs sampler, and of them the last ones, whose assignments give proposals."""
+COUNTS = (1.0, 0.5)
+"""How much a row counts, in turn."""
+DRAWS = 20
+"""From each proposal."""
+ROUNDS = 2
+"""As many samplers again are run where k-hat is above its limit."""
+MOST_COMPONENTS = 10
+"""Of a mixture: the average over orders is a sum over sets of labels, of which there are 2**K."""
+MOST_STATES = 4
+"""Of a chain, each pair of whose states has a parameter: the average is over all K! orders."""
 
 
 def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
@@ -71,13 +88,13 @@ class Criteria:
         """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
         if self._is_enumerable:
             return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
-        if not dual_importance.can_estimate(self.model):
+        if not can_estimate(self.model):
             raise NumericalError(NO_EVIDENCE)
-        starts = [climb.state for climb in self._climbed.distinct[: dual_importance.CHAINS // 4]]
-        estimate = dual_importance.estimate(self.model, self.data, self._rng("importance"), starts)
-        if wrong := failures([at_most("k-hat", estimate.k_hat, MAX_K_HAT)]):
+        starts = [climb.state for climb in self._climbed.distinct[: CHAINS // 4]]
+        weighed = estimate(self.model, self.data, self._rng("importance"), starts)
+        if wrong := failures([at_most("k-hat", weighed.k_hat, MAX_K_HAT)]):
             raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
-        return estimate.log_evidence, estimate.mcse, "importance sampling"
+        return weighed.log_evidence, weighed.mcse, "importance sampling"
 
     @property
     def _is_enumerable(self) -> bool:
@@ -110,3 +127,74 @@ def _reached(how: str, climbed: Search) -> str:
         raise NumericalError(f"{how}: {wrong}")
     facts = climbed.facts
     return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts"
+
+
+type Clustering = MixtureModel | HiddenMarkovModel
+
+
+class Estimate(NamedTuple):
+    """The log evidence of the ordered rows in nats, with every constant, its Monte Carlo error and Pareto k-hat."""
+
+    log_evidence: float
+    mcse: float
+    k_hat: float
+
+
+def estimate(model: Clustering, data: Values, rng: np.random.Generator, starts: Iterable[Any] = ()) -> Estimate:
+    """Estimate the log evidence of a mixture or hidden Markov model by dual importance sampling: see `can_estimate`.
+
+    Given the component of each row the posterior is known. Gibbs samplers visit assignments; the posteriors given some
+    of them, averaged over the orders of the labels, are a mixture that is near the posterior wherever the samplers have
+    been. Draws from it are weighed by joint density over proposal (Lee and Robert 2016, Statistics and Computing 26).
+    In every other sampler a row counts half: it goes from mode to mode more easily, and its proposals are wide. The
+    optima of variational Bayes alone are too narrow as proposals: on nine rows their weights looked good (k-hat 0.56)
+    where the estimate was 0.15 nats off, eight of its errors.
+
+    The first Gibbs samplers begin from draws of each q(theta) in ``starts``, at most `CHAINS`; the others at random.
+    """
+    begin, visited, weighed = [*starts], [], Estimate(math.nan, math.nan, math.nan)
+    for _ in range(ROUNDS):
+        begin += [model.vb_start(data, rng) for _ in range(CHAINS - len(begin))]
+        pairs = zip(begin, itertools.cycle(COUNTS), strict=False)
+        visited += [pair for start, count in pairs for pair in _visited(model, data, start, count, rng)]
+        weighed, begin = _weighed(model, data, visited), []
+        if weighed.k_hat <= MAX_K_HAT:
+            break
+    return weighed
+
+
+def can_estimate(model: Model) -> TypeGuard[Clustering]:
+    """Say whether a model has few enough components for its q(theta) to be averaged over their orders."""
+    if isinstance(model, HiddenMarkovModel):
+        return model.K <= MOST_STATES or model.exchangeable() is None
+    return isinstance(model, MixtureModel) and model.K <= MOST_COMPONENTS
+
+
+def _visited(
+    model: Clustering, data: Values, q: Any, count: float, rng: np.random.Generator
+) -> list[tuple[Any, dict[str, np.ndarray]]]:
+    """Return posteriors given the last assignments that a Gibbs sampler visits if a row counts so much, and draws.
+
+    The sampler goes on from a draw that is not among these: they are independent given all posteriors.
+    """
+    visited = []
+    for _ in range(SWEEPS + 1):
+        drawn = model.vb_posterior(q).rvs((1 + DRAWS,), rng)
+        # a probability may have underflowed to 0, which has no logarithm
+        drawn = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
+        visited.append((q, {name: values[1:] for name, values in drawn.items()}))
+        q = model.resampled({name: values[0] for name, values in drawn.items()}, data, count, rng)
+    return visited[-KEPT:]
+
+
+def _weighed(model: Clustering, data: Values, visited: list[tuple[Any, dict[str, np.ndarray]]]) -> Estimate:
+    """Average the weights; draws are as many from each proposal, which makes the error no larger than this."""
+    log_likelihood = np.concatenate([model.log_likelihoods(drawn, data) for _, drawn in visited])
+    sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}
+    log_q = np.full(len(log_likelihood), -np.inf)
+    for q, _ in visited:
+        log_q = np.logaddexp(log_q, model.vb_log_density(q, sample))
+    log_weights = log_likelihood + model.log_prior(sample, data) - (log_q - math.log(len(visited)))
+    log_mean = float(np.logaddexp.reduce(log_weights) - math.log(len(log_weights)))
+    mcse = float(np.exp(log_weights - log_mean).std() / math.sqrt(len(log_weights)))
+    return Estimate(log_mean, mcse, pareto_k(log_weights))

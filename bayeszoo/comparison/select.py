@@ -78,7 +78,7 @@ def select(
         ``log_evidence``, ``evidence_se``, ``evidence_from``
             Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"``,
             ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures and hidden Markov models, see
-            `dual_importance`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
+            `comparison.criteria`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
             Log evidence less the highest, and its Monte Carlo error.
         ``probability``

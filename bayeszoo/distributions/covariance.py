@@ -21,7 +21,7 @@ _ERROR = 1e-10
 
 
 class CovarianceMarginals:
-    """Each entry of InvWishart(nu, Psi) by itself: arrays of shape (D, D).
+    """Each entry of InvWishart(nu, Psi) by itself: arrays of shape (..., D, D) for nu (...) and Psi (..., D, D).
 
     A variance is inverse-gamma of shape a = (nu - D + 1) / 2 and scale Psi_jj / 2. Where the variances of the scale
     matrix are 1 and its covariance is r, a covariance is b / (2 g) with independent g ~ Gamma(a, 1) and
@@ -31,29 +31,26 @@ class CovarianceMarginals:
     where nu - D + 1 < 0.004 or the error of the integral is above 1e-10.
     """
 
-    def __init__(self, nu: float, Psi: Any) -> None:
-        self.nu, self.Psi = float(nu), np.asarray(Psi, dtype=np.float64)
-        dim = len(self.Psi)
-        self._free, self._diagonal = self.nu - dim - 1, np.eye(dim, dtype=bool)
+    def __init__(self, nu: Any, Psi: Any) -> None:
+        self.Psi = np.asarray(Psi, dtype=np.float64)
+        dim, variances = self.Psi.shape[-1], np.diagonal(self.Psi, axis1=-2, axis2=-1)
+        self._shape, self._scale = (np.asarray(nu, dtype=np.float64)[..., None] - dim + 1) / 2, variances / 2
+        self._free, self._diagonal = 2 * (self._shape[..., None] - 1), np.eye(dim, dtype=bool)
         self._off = np.nonzero(~self._diagonal)
-        sd = np.sqrt(np.diagonal(self.Psi))
-        self._unit = np.outer(sd, sd)
-        self._shape = (self.nu - dim + 1) / 2
-        self._scale = np.diagonal(self.Psi) / 2
+        self._unit = np.sqrt(variances[..., :, None]) * np.sqrt(variances[..., None, :])
         self._variance = frozen.invgamma(self._shape, scale=self._scale)
-        self._covariance = _Covariance(self._shape, (self.Psi / self._unit)[self._off])
+        self._covariance = _Covariance(self._shape, (self.Psi / self._unit)[..., *self._off])
 
     def mean(self) -> np.ndarray:
         """Psi / (nu - D - 1); where that has no meaning, inf on the diagonal and NaN off it."""
-        return self.Psi / self._free if self._free > 0 else np.where(self._diagonal, np.inf, np.nan)
+        free = np.where(self._free > 0, self._free, np.nan)
+        return np.where(self._diagonal & np.isnan(free), np.inf, self.Psi / free)
 
     def var(self) -> np.ndarray:
         """Return the variance; inf on the diagonal and NaN off it where nu <= D + 3."""
-        free = self._free
-        if free <= 2:
-            return np.where(self._diagonal, np.inf, np.nan)
+        free = np.where(self._free > 2, self._free, np.nan)
         squares = (free + 2) * (self.Psi / free) ** 2 + (self._unit / free) * (self._unit / free) * free
-        return squares / ((free + 1) * (free - 2))
+        return np.where(self._diagonal & np.isnan(free), np.inf, squares / ((free + 1) * (free - 2)))
 
     def std(self) -> np.ndarray:
         """Return the standard deviation; inf on the diagonal and NaN off it where nu <= D + 3."""
@@ -76,15 +73,15 @@ class CovarianceMarginals:
             return np.where(x <= 0, -np.inf, _log_density_of_log_g(self._shape, self._scale / safe) - np.log(safe))
 
         log_density = self._each(x, of_variance, self._covariance.logpdf)
-        log_density[..., *self._off] -= np.log(self._unit[self._off])
+        log_density[..., *self._off] -= np.log(self._unit[..., *self._off])
         return log_density
 
     def ppf(self, q: float) -> np.ndarray:
-        """Quantiles, of shape (D, D); those of variances are inf beyond the largest float."""
+        """Quantiles, of the shape of Psi; those of variances are inf beyond the largest float."""
         quantiles = np.empty(self.Psi.shape)
         with np.errstate(divide="ignore"):
-            quantiles[self._diagonal] = self._variance.ppf(q)
-        quantiles[self._off] = self._covariance.ppf(q) * self._unit[self._off]
+            quantiles[..., self._diagonal] = self._variance.ppf(q)
+        quantiles[..., *self._off] = self._covariance.ppf(q) * self._unit[..., *self._off]
         return quantiles
 
     def _each(self, x: Any, of_variance: Callable[..., Any], of_covariance: Callable[..., Any]) -> np.ndarray:
@@ -92,103 +89,105 @@ class CovarianceMarginals:
         x = np.broadcast_to(x, np.broadcast_shapes(x.shape, self.Psi.shape))
         values = np.empty(x.shape)
         values[..., self._diagonal] = of_variance(x[..., self._diagonal])
-        values[..., *self._off] = of_covariance(x[..., *self._off] / self._unit[self._off])
+        values[..., *self._off] = of_covariance(x[..., *self._off] / self._unit[..., *self._off])
         return values
 
 
-def _gamma_exceeds(shape: float, x: np.ndarray) -> np.ndarray:
+def _gamma_exceeds(shape: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Probability that Gamma(shape, 1) exceeds ``x``.
 
     SciPy's is off by up to 1e-6 at shapes from 1e6 on, more than 4.5 standard deviations below the mean, where it cuts
     its series short; there the first term of the uniform expansion is exact (Temme 1979; DLMF 8.12).
     """
-    above = scipy.special.gammaincc(shape, x)
-    if shape < 1e5:
-        return np.asarray(above)
-    far = (x > 0) & (x < shape - 4 * math.sqrt(shape))
-    x = np.where(far, x, shape / 2)
-    twice = 2 * deviance(shape, x)
-    correction = np.exp(-twice / 2) / math.sqrt(2 * math.pi) * (np.sqrt(1 / twice) - math.sqrt(shape) / (shape - x))
-    return np.where(far, scipy.special.ndtr(np.sqrt(twice)) + correction, above)
+    far = (shape >= 1e5) & (x > 0) & (x < shape - 4 * np.sqrt(shape))
+    below = np.where(far, x, shape / 2)
+    twice = 2 * deviance(shape, below)
+    correction = np.sqrt(1 / twice) - np.sqrt(shape) / (shape - below)
+    expansion = scipy.special.ndtr(np.sqrt(twice)) + np.exp(-twice / 2) / math.sqrt(2 * math.pi) * correction
+    return np.where(far, expansion, scipy.special.gammaincc(shape, x))
 
 
 class _Covariance:
-    """The covariances of 2 x 2 inverse-Wishart matrices whose scale matrices are [[1, r], [r, 1]], r of shape (n,).
+    """The covariances of 2 x 2 inverse-Wishart matrices whose scale matrices are [[1, r], [r, 1]], r of shape (..., n).
 
     ``shape`` is that of the inverse-gamma distribution of a variance: the degrees of freedom are nu = 2 shape + 1.
     """
 
-    def __init__(self, shape: float, r: np.ndarray) -> None:
-        self._shape, self._nu, self._sign = shape, 2 * shape + 1, np.where(r < 0, -1.0, 1.0)
-        self._r = np.abs(r) if shape >= _MIN_SHAPE else np.full_like(r, np.nan)
-        rest = (1 - self._r) * (1 + self._r)
-        self._steepness = np.sqrt(self._nu / np.where(rest > 0, rest, np.nan))
-        a = max(shape, _MIN_SHAPE)
+    def __init__(self, shape: np.ndarray, r: np.ndarray) -> None:
+        known, a = shape >= _MIN_SHAPE, np.maximum(shape, _MIN_SHAPE)
+        size = np.where(known, np.abs(r), np.nan)
+        rest = (1 - size) * (1 + size)
+        steepness = np.sqrt((2 * a + 1) / np.where(rest > 0, rest, np.nan))
         low, high = scipy.special.gammaincinv(a, _NEGLIGIBLE), scipy.special.gammainccinv(a, _NEGLIGIBLE)
         # the lower quantile underflows for small shapes, where P(g < x) = x^a / Gamma(a + 1) gives it
-        log_low = math.log(low) if low > 1e-300 else (math.log(_NEGLIGIBLE) + math.lgamma(a + 1)) / a
-        self._ends = log_low - math.log(a), math.log(high / a)
+        of_power = (math.log(_NEGLIGIBLE) + scipy.special.gammaln(a + 1)) / a
+        log_low = np.where(low > 1e-300, np.log(np.maximum(low, 1e-300)), of_power)
+        ends = log_low - np.log(a), np.log(high / a)
+        self._args = np.broadcast_arrays(np.where(r < 0, -1.0, 1.0), size, steepness, a, *ends)
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """Cumulative probability at ``y`` of shape (..., n)."""
-        return self._cdf(y, self._r, self._steepness, self._sign)
-
-    def _cdf(self, y: Any, r: Any, steepness: Any, sign: Any) -> np.ndarray:
-        def below(t: np.ndarray, g: np.ndarray) -> np.ndarray:
-            return scipy.special.stdtr(self._nu, t)
-
-        below_y, error = self._average(below, sign * y, r, steepness, 1e-13)
-        below_y = np.where(error <= _ERROR, np.clip(below_y, 0.0, 1.0), np.nan)
-        return np.where(sign < 0, 1 - below_y, below_y)
+        return _cdf(y, *self._args)
 
     def logpdf(self, y: np.ndarray) -> np.ndarray:
         """Log density at ``y`` of shape (..., n)."""
-        constant = log_rising(self._nu / 2, 0.5) - 0.5 * math.log(self._nu * math.pi)
 
-        def density(t: np.ndarray, g: np.ndarray) -> np.ndarray:
-            return 2 * g * np.exp(constant - (self._nu + 1) / 2 * np.log1p(t * t / self._nu))
+        def density(t: np.ndarray, g: np.ndarray, nu: np.ndarray) -> np.ndarray:
+            constant = log_rising(nu / 2, 0.5) - 0.5 * np.log(nu * math.pi)
+            return 2 * g * np.exp(constant - (nu + 1) / 2 * np.log1p(t * t / nu))
 
-        value, error = self._average(density, self._sign * y, self._r, self._steepness, 0.0)
+        sign, size, steepness, *rest = self._args
+        value, error = _average(density, 0.0, sign * y, size, steepness, *rest)
         known = (value > 0) & (error <= _ERROR * value)
-        return np.where(known, np.log(np.where(known, value * self._steepness, 1.0)), np.nan)
-
-    def _average(
-        self, function: Callable[..., np.ndarray], y: Any, r: Any, steepness: Any, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Average ``function(standardized 2 y g, g)`` over g; return the average and a bound on its error."""
-        (low, high), a = self._ends, self._shape
-
-        def integrand(z: np.ndarray, y: np.ndarray, r: np.ndarray, steepness: np.ndarray) -> np.ndarray:
-            g = a * np.exp(z)
-            weight = np.exp(_log_density_of_log_g(a, g, -a * np.expm1(z)))
-            return weight * function((2 * y * g - r) * steepness, g)
-
-        with np.errstate(all="ignore"):
-            y, r, steepness = np.broadcast_arrays(y, r, steepness)
-            middle = np.where((y > 0) & (r > 0), np.clip(np.log(r / (2 * y * a)), low, high), (low + high) / 2)
-            limits = {"atol": tolerance, "rtol": 1e-13, "minlevel": 5, "args": (y, r, steepness)}
-            parts = [scipy.integrate.tanhsinh(integrand, *ends, **limits) for ends in ((low, middle), (middle, high))]
-            # what is beyond the ends, which matters to a density far out
-            left_out = np.maximum(*(integrand(np.asarray(end), y, r, steepness) for end in self._ends)) * (high - low)
-        return sum(part.integral for part in parts), sum(part.error for part in parts) + left_out
+        return np.where(known, np.log(np.where(known, value * steepness, 1.0)), np.nan)
 
     def ppf(self, q: float) -> np.ndarray:
-        """Quantiles, of shape (n,), by bracketing; NaN where none was found."""
-        if not 0 < q < 1 or self._shape < _MIN_SHAPE:
-            return np.full(self._r.shape, -np.inf if q == 0 else np.inf if q == 1 else np.nan)
-        args = (self._r, self._steepness, self._sign)
+        """Quantiles, of shape (..., n), by bracketing; NaN where none was found."""
+        shape = self._args[0].shape
+        if not 0 < q < 1:
+            return np.full(shape, -np.inf if q == 0 else np.inf if q == 1 else np.nan)
 
-        def place(s: np.ndarray) -> np.ndarray:  # covers many orders of magnitude where the tails are heavy
-            return np.sinh(s) / (2 * self._shape)
+        def place(s: np.ndarray, a: np.ndarray) -> np.ndarray:  # covers many orders of magnitude where tails are heavy
+            return np.sinh(s) / (2 * a)
 
         def excess(s: np.ndarray, *args: np.ndarray) -> np.ndarray:
-            return self._cdf(place(s), *args) - q
+            return _cdf(place(s, args[3]), *args) - q
 
-        ends = scipy.optimize.elementwise.bracket_root(excess, -np.ones_like(self._r), args=args).bracket
-        root = scipy.optimize.elementwise.find_root(excess, ends, args=args, tolerances={"fatol": 1e-13})
-        return np.where(root.success, place(root.x), np.nan)
+        ends = scipy.optimize.elementwise.bracket_root(excess, -np.ones(shape), args=self._args).bracket
+        root = scipy.optimize.elementwise.find_root(excess, ends, args=self._args, tolerances={"fatol": 1e-13})
+        return np.where(root.success, place(root.x, self._args[3]), np.nan)
 
 
-def _log_density_of_log_g(shape: float, g: np.ndarray, difference: np.ndarray | None = None) -> np.ndarray:
+def _cdf(y: Any, sign: Any, r: Any, *rest: Any) -> np.ndarray:
+    """Distribution function at y of the covariance whose scale is sign r."""
+    below, error = _average(lambda t, g, nu: scipy.special.stdtr(nu, t), 1e-13, sign * y, r, *rest)
+    below = np.where(error <= _ERROR, np.clip(below, 0.0, 1.0), np.nan)
+    return np.where(sign < 0, 1 - below, below)
+
+
+def _average(
+    function: Callable[..., np.ndarray], tolerance: float, y: Any, r: Any, steepness: Any, a: Any, low: Any, high: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Average ``function(standardized 2 y g, g, nu)`` over log(g / a) between ends; return it and a bound on its error.
+
+    The distribution of g is Gamma(a, 1).
+    """
+
+    def integrand(z: np.ndarray, y: np.ndarray, r: np.ndarray, steepness: np.ndarray, a: np.ndarray) -> np.ndarray:
+        g = a * np.exp(z)
+        weight = np.exp(_log_density_of_log_g(a, g, -a * np.expm1(z)))
+        return weight * function((2 * y * g - r) * steepness, g, 2 * a + 1)
+
+    with np.errstate(all="ignore"):
+        y, r, steepness, a, low, high = np.broadcast_arrays(y, r, steepness, a, low, high)
+        middle = np.where((y > 0) & (r > 0), np.clip(np.log(r / (2 * y * a)), low, high), (low + high) / 2)
+        limits = {"atol": tolerance, "rtol": 1e-13, "minlevel": 5, "args": (y, r, steepness, a)}
+        parts = [scipy.integrate.tanhsinh(integrand, *ends, **limits) for ends in ((low, middle), (middle, high))]
+        # what is beyond the ends, which matters to a density far out
+        left_out = np.maximum(*(integrand(end, y, r, steepness, a) for end in (low, high))) * (high - low)
+    return sum(part.integral for part in parts), sum(part.error for part in parts) + left_out
+
+
+def _log_density_of_log_g(shape: Any, g: np.ndarray, difference: np.ndarray | None = None) -> np.ndarray:
     """Log density of log g at ``g`` ~ Gamma(shape, 1); ``difference`` is shape - g, where it is known better."""
-    return log_peak(shape) + math.log(shape) - deviance(shape, g, difference)
+    return log_peak(shape) + np.log(shape) - deviance(shape, g, difference)

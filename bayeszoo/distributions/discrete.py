@@ -63,16 +63,11 @@ def _is_count(k: np.ndarray) -> np.ndarray:
     return (k >= 0) & (k == np.floor(k)) & np.isfinite(k)
 
 
-class BetaBinomial(ByVariance):
-    """The number of successes in new trials: a frozen beta-binomial distribution, elementwise.
+class BetaBinomial(ByMarginals):
+    """The number of successes in new trials, elementwise; its probability ~ Beta(a, b).
 
-    SciPy's loses its digits when a and b are large (with a = b = 5e14 every quantile of 10 trials is 10).
-
-    Parameters
-    ----------
-    trials : array_like of int, shape (rows,) or (rows, 1)
-    a, b : array_like
-        Shape parameters of the Beta distribution of the probability; they broadcast with the trials.
+    Masses and quantiles of SciPy's lose their digits when a and b are large (with a = b = 5e14 every quantile of 10
+    trials is 10). ``trials`` have shape (rows,) or (rows, 1); a and b broadcast with them.
     """
 
     MAX_SUMMED = 100_000
@@ -81,15 +76,7 @@ class BetaBinomial(ByVariance):
     def __init__(self, trials: Any, a: Any, b: Any) -> None:
         a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
         self.trials, self.a, self.b = np.broadcast_arrays(trials, a, b)
-
-    def mean(self) -> np.ndarray:
-        """Trials times the mean probability."""
-        return self.trials * (self.a / (self.a + self.b))
-
-    def var(self) -> np.ndarray:
-        """Return the variance."""
-        total = self.a + self.b
-        return self.trials * ((self.a / total) * (self.b / total)) * ((total + self.trials) / (total + 1))
+        self._marginals = frozen.betabinom(self.trials, self.a, self.b)
 
     def logpmf(self, k: Any) -> np.ndarray:
         """Log mass at ``k`` successes; -inf outside 0..trials."""
@@ -127,15 +114,9 @@ class Poisson(ByMarginals):
 
 
 class NegativeBinomial(ByVariance):
-    """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); one entry a row.
+    """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); ``exposure`` has shape (rows,).
 
     SciPy's takes the probability b / (b + exposure), from which the digits of a small exposure are gone.
-
-    Parameters
-    ----------
-    a, b : float
-        Shape and rate of the Gamma distribution of the rate.
-    exposure : array_like of shape (rows,)
     """
 
     def __init__(self, a: float, b: float, exposure: Any) -> None:
@@ -175,13 +156,7 @@ class NegativeBinomial(ByVariance):
 
 
 class Categorical(ByVariance):
-    """One of K categories a row, as K indicators of which one is 1.
-
-    Parameters
-    ----------
-    p : array_like
-        Shape (..., rows, K), as moments and quantiles: probabilities, which sum to 1 over the last axis.
-    """
+    """One of K categories a row, as K indicators of which one is 1; their probabilities ``p`` are (..., rows, K)."""
 
     def __init__(self, p: Any) -> None:
         self.p = np.asarray(p, dtype=np.float64)
@@ -212,13 +187,9 @@ class Categorical(ByVariance):
 
 
 class Multinomial(ByMarginals):
-    """Rows of counts of K categories.
+    """Rows of counts of K categories with the sums ``trials`` (rows,).
 
-    Parameters
-    ----------
-    trials : array_like of int, shape (rows,)
-        The sum of each row.
-    p : array_like of shape (..., rows, K), or (..., 1, K) where all rows are alike
+    The probabilities ``p`` have shape (..., rows, K), or (..., 1, K) where all rows are alike.
     """
 
     def __init__(self, trials: Any, p: Any) -> None:
@@ -241,14 +212,7 @@ class Multinomial(ByMarginals):
 
 
 class DirichletMultinomial(ByMarginals):
-    """New rows of counts, whose probabilities are drawn anew for each row from a Dirichlet distribution.
-
-    Parameters
-    ----------
-    alpha : array_like of shape (K,)
-    trials : array_like of int, shape (rows,)
-        The sum of each row.
-    """
+    """New rows of counts with sums ``trials`` (rows,), whose probabilities ~ Dirichlet(alpha) anew for each row."""
 
     def __init__(self, alpha: Any, trials: Any) -> None:
         self.alpha, self.trials = np.asarray(alpha, dtype=np.float64), np.asarray(trials)

@@ -221,9 +221,7 @@ class Matrices(Structure):
         return (drawn + drawn.mT) / 2
 
     def marginals(self, nu: np.ndarray, psi: np.ndarray) -> Any:  # noqa: D102
-        if np.ndim(nu) == 0:
-            return CovarianceMarginals(float(nu), psi)
-        return Stacked([CovarianceMarginals(float(each), scale) for each, scale in zip(nu, psi, strict=True)])
+        return CovarianceMarginals(nu, psi)
 
 
 def along(values: Any, like: np.ndarray) -> np.ndarray:
@@ -244,28 +242,3 @@ def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
         known = factor[..., i : i + 1, :i] @ x[..., :i, :]
         x[..., i, :] = (right[..., i, :] - known[..., 0, :]) / factor[..., i, i, None]
     return x
-
-
-class Stacked:
-    """Distributions of arrays of one shape, stacked along a new first axis."""
-
-    def __init__(self, parts: list[Any]) -> None:
-        self.parts = parts
-
-    def mean(self) -> np.ndarray:
-        """Return the mean of each entry."""
-        return np.stack([part.mean() for part in self.parts])
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry."""
-        return np.stack([part.std() for part in self.parts])
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry."""
-        return np.stack([part.ppf(q) for part in self.parts])
-
-    def cdf(self, x: Any) -> np.ndarray:
-        """Cumulative probability of each entry; ``x`` has the shape of the stack, after leading axes."""
-        axis = -1 - np.ndim(self.parts[0].Psi)
-        each = zip(self.parts, np.moveaxis(np.asarray(x), axis, 0), strict=True)
-        return np.stack([part.cdf(value) for part, value in each], axis=axis)

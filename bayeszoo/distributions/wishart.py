@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
-from bayeszoo.distributions.discrete import ByMarginals, ByVariance
+from bayeszoo.distributions.discrete import ByMarginals
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.structures import Matrices, solve_lower
@@ -27,12 +26,7 @@ def is_singular(covariance: np.ndarray) -> bool:
 class NormalInverseWishart:
     """Mean and covariance of vectors: Sigma ~ InvWishart(nu, Psi), mu given Sigma ~ N(m, Sigma / kappa).
 
-    Parameters
-    ----------
-    m, kappa : array_like of shape (D,), float
-        Mean of mu, and how many observations it is worth, > 0.
-    nu, Psi : float, array_like of shape (D, D)
-        Degrees of freedom, > D - 1, and scale matrix: the mean of Sigma times nu - D - 1, as SciPy's.
+    m (D,) is worth ``kappa`` observations; nu > D - 1, and the mean of Sigma is Psi / (nu - D - 1), as SciPy's.
     """
 
     def __init__(self, m: Any, kappa: float, nu: float, Psi: Any) -> None:
@@ -71,16 +65,9 @@ class NormalInverseWishart:
 
 
 class MultivariateT(ByMarginals):
-    """Rows of new vectors, each of the same multivariate Student-t distribution.
+    """So many ``rows`` of new vectors, each of the same multivariate Student-t distribution.
 
-    Parameters
-    ----------
-    df : float
-        Degrees of freedom.
-    loc, shape : array_like of shape (D,), (D, D)
-        Centre, and the covariance times (df - 2) / df.
-    rows : int
-        How many.
+    ``loc`` (D,) is its centre, and ``shape`` (D, D) its covariance times (df - 2) / df.
     """
 
     def __init__(self, df: float, loc: Any, shape: Any, rows: int) -> None:
@@ -102,34 +89,13 @@ class MultivariateT(ByMarginals):
         return constant - log_det - (self.df + d) / 2 * np.log1p(np.sum(z * z, axis=0) / self.df)
 
 
-class GaussianRows(ByVariance):
-    """Rows of vectors given their mean and covariance; leading axes are draws of these.
-
-    Parameters
-    ----------
-    mean, cov : array_like of shape (..., D), (..., D, D)
-    rows : int
-        How many; moments and quantiles have shape (..., rows, D).
-    """
+class GaussianRows(ByMarginals):
+    """So many rows of vectors given their ``mean`` (..., D) and ``cov`` (..., D, D), whose leading axes are draws."""
 
     def __init__(self, mean: Any, cov: Any, rows: int) -> None:
-        self._mean, self._cov = np.asarray(mean, dtype=np.float64), np.asarray(cov, dtype=np.float64)
-        self._rows, self._factor = rows, np.linalg.cholesky(self._cov)
-
-    def _tile(self, values: np.ndarray) -> np.ndarray:
-        return np.repeat(values[..., None, :], self._rows, axis=-2)
-
-    def mean(self) -> np.ndarray:
-        """Return the mean of each entry."""
-        return self._tile(self._mean)
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each entry."""
-        return self._tile(np.diagonal(self._cov, axis1=-2, axis2=-1))
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry."""
-        return self.mean() + self.std() * scipy.special.ndtri(q)
+        self._mean, self._factor = np.asarray(mean, dtype=np.float64), np.linalg.cholesky(cov)
+        sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
+        self._marginals = frozen.norm(*(np.repeat(values[..., None, :], rows, axis=-2) for values in (self._mean, sd)))
 
     def logpdf(self, Y: Any) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -48,16 +48,15 @@ class Rule:
         step = (last - first) / intervals
         return cls(t, points, _gregory(len(t)) * step * scale * np.cosh(t), float(centre), float(scale))
 
-    def halved(self) -> np.ndarray:
-        """Return the weights of the same integral by every other point, 0 at the points left out."""
-        weights = np.zeros_like(self.weights)
-        weights[::2] = 2 * (self.weights / _gregory(len(self.t)))[::2] * _gregory(len(self.t[::2]))
-        return weights
+    def halved(self) -> Rule:
+        """Return the rule for the same integral by every other point."""
+        weights = 2 * (self.weights / _gregory(len(self.t)))[::2] * _gregory(len(self.t[::2]))
+        return replace(self, t=self.t[::2], points=self.points[::2], weights=weights)
 
-    def distribution(self, log_density: np.ndarray, every: int = 1) -> Distribution:
+    def distribution(self, log_density: np.ndarray) -> Distribution:
         """Return the distribution whose log density in the coordinate is given at the points, but for a constant."""
-        heights = (log_density + np.log(np.cosh(self.t)))[::every]
-        spline = scipy.interpolate.CubicSpline(self.t[::every], np.maximum(heights - np.max(heights), -DEEPEST))
+        heights = log_density + np.log(np.cosh(self.t))
+        spline = scipy.interpolate.CubicSpline(self.t, np.maximum(heights - np.max(heights), -DEEPEST))
         t = np.linspace(self.t[0], self.t[-1], FINER * (len(self.t) - 1) + 1)
         below = scipy.integrate.cumulative_simpson(np.exp(spline(t)), x=t, initial=0.0)
         return Distribution(self.centre + self.scale * np.sinh(t), below / below[-1])

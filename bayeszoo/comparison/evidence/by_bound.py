@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
+from bayeszoo.comparison.evidence.surface import EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
-from bayeszoo.comparison.evidence.surface import FieldCoordinates
+from bayeszoo.comparison.evidence.surface import EmpiricalBayes, FieldCoordinates, differences
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import diagnostics
@@ -50,8 +49,6 @@ MAX_ERROR = 0.1
 """Largest Monte Carlo error of the logarithm of a chosen field."""
 SAME = 4.0
 """Two climbs ended at one maximum when they differ by no more than so many of their errors."""
-STEP = 2.0**-10
-"""Step of the finite differences of the log prior density, in the logarithm of a field."""
 WITHHELD = "the log evidence itself is withheld: it has no closed form for these data, and draws tell its changes only"
 
 
@@ -65,10 +62,8 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
         Monte Carlo standard error of the logarithm of each chosen field, or entry of one.
     gain, gain_error : float
         Log evidence at the chosen fields less that at the fields given, and its Monte Carlo standard error.
-    fits : int
-        How many times NUTS ran.
-    failed : tuple of str
-        Which runs of NUTS did not pass their gate, and why; and climbs that ended elsewhere.
+    fits, failed : int, tuple of str
+        How many times NUTS ran; which runs did not pass their gate, and why, and climbs that ended elsewhere.
     """
 
     error: dict[str, float] = field(default_factory=dict)
@@ -108,14 +103,8 @@ def by_draws(
 
     Two climbs: from the model's own fields, and from those of ``model.weak(data)``, or ten times the own where these
     are near. They must end at the same maximum, within their Monte Carlo errors. A climb that ends where the evidence
-    is level is left, and one more begins further out. ``why`` says why there is no closed form, for messages.
-
-    Raises
-    ------
-    InputError
-        When a field is not one that the prior alone depends on; nothing was compiled.
-    Interrupted
-        When a run was stopped.
+    is level is left, and one more begins further out. ``why`` says why there is no closed form, for messages. Raises
+    `InputError`, with nothing compiled, unless the prior alone depends on each field, and `Interrupted`.
     """
     require_prior_fields(model, data, over, why)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
@@ -123,20 +112,14 @@ def by_draws(
     return _result(search, search.run())
 
 
-# Which fields
-
-
 def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str], why: str = "") -> None:
     """Refuse a field unless the prior depends on it, and neither the likelihood nor the statistics do."""
-    because = f" ({why})" if why else ""
+    reason = f"the evidence has no closed form{f' ({why})' if why else ''}"
     objections = {name: _objection(model, data, name) for name in hyperparameters(model)}
     known = [name for name, objection in objections.items() if not objection]
-    for name in names:
-        if objections[name]:
-            hint = f"by draws {', '.join(known) or 'no field'} can be chosen"
-            raise InputError(
-                f"over {name}: the evidence has no closed form{because}, and {objections[name]}", hint=hint
-            )
+    for name in filter(objections.get, names):
+        hint = f"by draws {', '.join(known) or 'no field'} can be chosen"
+        raise InputError(f"over {name}: {reason}, and {objections[name]}", hint=hint)
 
 
 def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
@@ -162,14 +145,9 @@ def _same(first: Any, second: Any) -> bool:
     return bool(np.array_equal(first, second, equal_nan=True))
 
 
-# The climb
-
-
 def mcse(values: np.ndarray) -> float:
     """Return the Monte Carlo standard error of the mean of draws, shape (chain, draw); 0 when they are all equal."""
-    if np.ptp(values) <= 1e-12 * float(np.max(np.abs(values))):
-        return 0.0
-    return float(diagnostics.mcse(values))
+    return 0.0 if np.ptp(values) <= 1e-12 * np.max(np.abs(values)) else float(diagnostics.mcse(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +168,7 @@ class Place:
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """Return the derivative of the log prior density of each draw at x, shape (chain, draw, D)."""
-        ends = [(self.log_prior(x + h), self.log_prior(x - h)) for h in STEP * np.eye(len(x))]
-        return np.stack([(above - below) / (2 * STEP) for above, below in ends], axis=-1)
+        return differences(self.log_prior, x)
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -206,10 +183,8 @@ class Place:
     @cached_property
     def curvature(self) -> np.ndarray:
         """The Hessian of the log evidence, shape (D, D), by Louis's identity."""
-        size = len(self.x)
-        sides = [(self.score(self.x + h), self.score(self.x - h)) for h in STEP * np.eye(size)]
-        bend = np.array([(above - below).mean(axis=(0, 1)) / (2 * STEP) for above, below in sides])
-        return np.asarray((bend + bend.T) / 2 + np.cov(self.scores.reshape(-1, size).T).reshape(size, size))
+        bend = differences(lambda x: self.score(x).mean(axis=(0, 1)), self.x)
+        return (bend + bend.T) / 2 + np.cov(self.scores.reshape(-1, len(self.x)).T).reshape(bend.shape)
 
     @property
     def is_concave(self) -> bool:
@@ -283,10 +258,7 @@ def gain(places: list[Place]) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class MonteCarloSearch:
-    """Runs NUTS with the fields at one place after another.
-
-    ``fits`` are where NUTS ran; ``failed`` are the runs that did not pass their gate, with the reason.
-    """
+    """Runs NUTS with the fields at one place after another: at ``fits``; some runs ``failed`` their gate, and why."""
 
     coordinates: FieldCoordinates
     data: Data
@@ -309,13 +281,12 @@ class MonteCarloSearch:
         rng = np.random.default_rng(int(self.rng.integers(2**31 - 1)))
         try:
             outcome = nuts.run(Problem(model, self.data, rng, self.reporter))
+            if outcome.interrupted:
+                raise Interrupted("stopped before the fields were chosen; nothing was kept")
+            if not passed(outcome.checks):
+                raise NumericalError(failures(outcome.checks))
         except NumericalError as error:
             self.failed.append(f"NUTS at {self.at(x)}: {error}")
-            return None
-        if outcome.interrupted:
-            raise Interrupted("stopped before the fields were chosen; nothing was kept")
-        if not passed(outcome.checks):
-            self.failed.append(f"NUTS at {self.at(x)}: {failures(outcome.checks)}")
             return None
         return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
 
@@ -346,9 +317,6 @@ class MonteCarloSearch:
         return [place for place in places if place is not None]
 
 
-# The result
-
-
 def _result(search: MonteCarloSearch, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
     coordinates, first = search.coordinates, climbs[0]
     at_maximum = [climb for climb in climbs if climb and climb[-1].is_at_maximum]
@@ -362,22 +330,23 @@ def _result(search: MonteCarloSearch, climbs: list[list[Place]]) -> EmpiricalBay
     rise, rise_error = gain(path) if path else (math.nan, math.nan)
     boundary = {} if search.failed or at_maximum else _boundary(coordinates, x, error)
     reached = len(at_maximum) - len(others)
+    checks = [
+        at_most("runs of NUTS that did not pass their gate", len(search.failed), 0),
+        at_most("fields at the boundary", len(boundary), 0),
+        at_most("score at the chosen fields in Monte Carlo errors", z, SETTLED),
+        at_most("Monte Carlo error of the logarithm of a field", float(np.max(error)), MAX_ERROR),
+        at_least("climbs that reached the maximum", reached, 2),
+    ]
     return EmpiricalBayesByDraws(
-        model=coordinates.model_at(x),
-        before=coordinates.model,
+        coordinates.model_at(x),
+        coordinates.model,
         log_evidence=math.nan,
         log_evidence_before=math.nan,
         over=coordinates.names,
         boundary=boundary,
         reached=reached,
         starts=len(climbs),
-        checks=[
-            at_most("runs of NUTS that did not pass their gate", len(search.failed), 0),
-            at_most("fields at the boundary", len(boundary), 0),
-            at_most("score at the chosen fields in Monte Carlo errors", z, SETTLED),
-            at_most("Monte Carlo error of the logarithm of a field", float(np.max(error)), MAX_ERROR),
-            at_least("climbs that reached the maximum", reached, 2),
-        ],
+        checks=checks,
         error=dict(zip(coordinates.labels, error.tolist(), strict=True)),
         gain=rise,
         gain_error=rise_error,

@@ -5,6 +5,7 @@ Also called evidence maximization, or maximum likelihood of type II (Good 1965; 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,14 @@ import numpy as np
 
 from bayeszoo.comparison.evidence.by_bound import by_vb
 from bayeszoo.comparison.evidence.by_draws import by_draws
-from bayeszoo.comparison.evidence.chosen import SAME, EmpiricalBayes
-from bayeszoo.comparison.evidence.surface import FieldCoordinates, Peak, Surface, require_same_statistics
+from bayeszoo.comparison.evidence.surface import (
+    SAME,
+    EmpiricalBayes,
+    FieldCoordinates,
+    Peak,
+    Surface,
+    require_same_statistics,
+)
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import at_least, at_most
@@ -44,16 +51,15 @@ def empirical_bayes(
     largest for a prior concentrated on the observed share of successes, at the boundary.
 
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
-    of NUTS: see `by_draws`. A model without closed form may choose them by variational Bayes,
+    of NUTS, with Monte Carlo errors: see `by_draws`. A model without closed form may choose them by variational Bayes,
     so that the lower bound of the evidence is largest: see `by_vb`.
 
     Parameters
     ----------
     model : Model
-        Must be `ClosedForm`. It may have a method ``log_evidence_gradient(stats)`` that returns the derivative of
-        ``log_evidence(stats)`` with respect to each field by name, each of its field's own shape; it is compared with
-        finite differences where the climb begins and where it ends. Without it the differences are used, which takes
-        long when a vector has dozens of entries.
+        Must be `ClosedForm`. Its ``log_evidence_gradient(stats)``, if it has one, is compared with finite differences
+        where the climb begins and ends; without it they take its place, which takes long when a vector has dozens of
+        entries.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
@@ -70,14 +76,13 @@ def empirical_bayes(
     Returns
     -------
     EmpiricalBayes
-        Its status is not ``"ok"`` when the evidence has no maximum, or none was found for certain. By draws it is an
-        `EmpiricalBayesByDraws`, with Monte Carlo errors.
+        Its status is not ``"ok"`` when the evidence has no maximum, or none was found for certain.
 
     Raises
     ------
     InputError
-        When the model is not conjugate, has no such fields, reads the data through one of them, or the data do not
-        suit it; or there is no closed form for these data, and not the prior alone depends on a field.
+        When the model has no such fields or no evidence to choose them by, reads the data through one of them, or the
+        data do not suit it.
     NumericalError
         When the evidence of the model as given is not finite, or the model's gradient is wrong.
 
@@ -167,34 +172,29 @@ def no_closed_form(model: Model, data: Any) -> str:
 
 def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
     """Look far out on every side; return the best place after that, and what is wrong with it as a maximum."""
-    far = _far(surface, best)
-    for _ in range(3):
-        highest = max(far.values(), key=surface.value)
-        if not surface.value(highest) > best.value + SAME:
+    ways = list(itertools.product(range(len(best.x)), (-1, 1)))
+    for climbs_left in (3, 2, 1, 0):
+        far = {way: surface.further(best, *way) for way in ways}
+        higher = max(far.values(), key=surface.value)
+        if not (climbs_left and surface.value(higher) > best.value + SAME):
             break
-        higher = surface.peak(surface.climb(highest))
-        if not higher.value > best.value + SAME:
+        peak = surface.peak(surface.climb(higher))
+        if not peak.value > best.value + SAME:
             break  # only beyond the edge of the search
-        best, far = higher, _far(surface, higher)
-    ways = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
-    said = [_said(surface.coordinates, entry, ways, best) for entry in range(len(best.x))]
+        best = peak
+    level = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
+    said = [_said(surface.coordinates, entry, level, best) for entry in range(len(best.x))]
     return best, {label: line for label, line in zip(surface.coordinates.labels, said, strict=True) if line}
 
 
-def _far(surface: Surface, best: Peak) -> dict[tuple[int, int], np.ndarray]:
-    """Return the highest place found far out in each entry, to either side."""
-    return {(entry, side): surface.further(best, entry, side) for entry in range(len(best.x)) for side in (-1, 1)}
-
-
-def _said(coordinates: FieldCoordinates, entry: int, ways: set[tuple[int, int]], best: Peak) -> str:
+def _said(coordinates: FieldCoordinates, entry: int, level: set[tuple[int, int]], best: Peak) -> str:
     """Say what the evidence does in an entry without a maximum; nothing where there is one."""
     label, (low, high) = coordinates.labels[entry], coordinates.bounds()
-    sides = [side for side in (-1, 1) if (entry, side) in ways]
+    sides = [side for side in (-1, 1) if (entry, side) in level]
     if len(sides) == 2:
         return f"the evidence does not depend on {label}"
     if sides:
-        lowest = "0" if coordinates.logarithmic[entry] else "-infinity"
-        limit = "infinity" if sides[0] > 0 else lowest
+        limit = "infinity" if sides[0] > 0 else "0" if coordinates.logarithmic[entry] else "-infinity"
         return f"no maximum in {label}: the evidence does not fall as {label} -> {limit}"
     if best.x[entry] in (low[entry], high[entry]):
         value = coordinates.values(best.x)[entry]

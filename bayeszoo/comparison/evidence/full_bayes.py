@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.chosen import EmpiricalBayes
 from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.grid import (
     MAX_ERROR,
@@ -29,7 +28,7 @@ from bayeszoo.comparison.evidence.grid import (
     refined,
     require_fields,
 )
-from bayeszoo.comparison.evidence.surface import FieldCoordinates, Surface, require_same_statistics
+from bayeszoo.comparison.evidence.surface import EmpiricalBayes, FieldCoordinates, Surface, require_same_statistics
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
@@ -221,7 +220,7 @@ def _result(
     integral: Integral, best: EmpiricalBayes, grid: Grid, bounds: dict[str, tuple[float, float]], laid: Sequence[str]
 ) -> FullBayes:
     coordinates = integral.surface.coordinates
-    fields, coarse_fields = (of_fields(integral, grid, every) for every in (1, 2))
+    fields, coarse_fields = (of_fields(integral, each) for each in (grid, grid.halved))
     points, mass, half = _points(grid)
     conditional = _conditional(integral.surface, points)
     parameters, coarse = ({name: total(m, *pair) for name, pair in conditional.items()} for m in (mass, half))
@@ -231,7 +230,7 @@ def _result(
     certain = {name: (v, 0 * v) for name, v in zip(coordinates.names, coordinates.values(points).T, strict=True)}
     near = {name: _share_near(mass, outer, *pair) for name, pair in {**certain, **conditional}.items()}
     edges = {name: _edges(integral, grid, i) for i, name in enumerate(coordinates.names)}
-    prior_mass = float(np.sum(np.exp(grid.prior) * grid.weights()))
+    prior_mass = float(np.sum(np.exp(grid.prior) * grid.weights))
     plugged = _plugged_in(best, integral.surface.stats)
     return FullBayes(
         model=coordinates.model,
@@ -239,7 +238,7 @@ def _result(
         bounds=bounds,
         prior=_described(integral, bounds, prior_mass, laid),
         prior_mass=prior_mass if integral.log_prior else 1.0,
-        log_evidence=grid.log_integral(),
+        log_evidence=grid.log_integral,
         log_evidence_error=grid.error,
         fields={name: _kept(figures, near[name], float) for name, figures in fields.items()},
         parameters={name: {**_kept(figures, near[name]), **plugged[name]} for name, figures in parameters.items()},
@@ -296,21 +295,19 @@ def _checks(
 
 def _edges(integral: Integral, grid: Grid, i: int) -> tuple[float, float]:
     """Return the posterior probabilities near the two bounds of a field."""
-    distribution = grid.rules[i].distribution(grid.marginal(i))
-    low, high = integral.low[i], integral.high[i]
-    margin = EDGE * (high - low)
-    return distribution.cdf(low + margin), 1 - distribution.cdf(high - margin)
+    distribution, margin = grid.distribution(i), EDGE * (integral.high[i] - integral.low[i])
+    return distribution.cdf(integral.low[i] + margin), 1 - distribution.cdf(integral.high[i] - margin)
 
 
 def _points(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the points where there is posterior probability, (P, D), and it by the whole grid and by half of it."""
-    mass, half = np.ravel(grid.mass()), np.ravel(grid.mass(2))
-    corners = np.zeros(grid.evidence.shape, dtype=bool)
-    corners[np.ix_(*[[0, -1]] * corners.ndim)] = True  # infinite moments need not be where the probability is
-    kept = (mass > NOTHING) | (half > NOTHING) | np.ravel(corners)
+    mass, half, corners = grid.mass, *np.zeros((2, *grid.evidence.shape))
+    half[grid.kept] = grid.halved.mass
+    corners[np.ix_(*[[0, -1]] * corners.ndim)] = 1.0  # infinite moments need not be where the probability is
+    kept = np.ravel(np.maximum.reduce([mass, half, corners])) > NOTHING
     points = combinations([rule.points for rule in grid.rules])[kept]
     # none of the weights is 0, so that an infinite moment of any part is seen
-    mass, half = (np.maximum(each[kept] / np.sum(each[kept]), 1e-300) for each in (mass, half))
+    mass, half = (np.maximum(each.ravel()[kept] / np.sum(each.ravel()[kept]), 1e-300) for each in (mass, half))
     return points, mass, half
 
 
@@ -346,11 +343,8 @@ def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, np.
 def _plugged_in(best: EmpiricalBayes, stats: Any) -> dict[str, dict[str, Any]]:
     """Return mean and sd of each parameter at the maximum of the evidence, None where it has none."""
     assert isinstance(best.model, ClosedForm)
-    ok = best.status == "ok"
-    return {
-        name: {
-            "plug_in_mean": np.asarray(marginal.mean()) if ok else None,
-            "plug_in_sd": np.asarray(marginal.std()) if ok else None,
-        }
+    figures = {
+        name: (np.asarray(marginal.mean()), np.asarray(marginal.std())) if best.status == "ok" else (None, None)
         for name, marginal in best.model.posterior(stats).items()
     }
+    return {name: {"plug_in_mean": mean, "plug_in_sd": sd} for name, (mean, sd) in figures.items()}

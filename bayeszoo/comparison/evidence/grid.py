@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -15,7 +16,7 @@ from bayeszoo.comparison.evidence.surface import FieldCoordinates, Surface, requ
 from bayeszoo.data.read import read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.quadrature import Rule, peak
+from bayeszoo.foundation.quadrature import Distribution, Rule, peak
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
@@ -162,23 +163,18 @@ class Integral:
         shape, points = [len(column) for column in places], combinations(places)
         if self.log_prior is None:
             return np.full(shape, -math.fsum(np.log(self.high - self.low)))
-        coordinates = self.surface.coordinates
-        density = np.array([self._prior_at(self.log_prior, values) for values in coordinates.values(points)])
-        return (density + np.log(coordinates.slopes(points)).sum(axis=1)).reshape(shape)
-
-    def _prior_at(self, log_prior: LogPrior, values: np.ndarray) -> float:
-        fields = dict(zip(self.surface.coordinates.names, values, strict=True))
-        log_density = float(log_prior(**fields))
-        if not log_density < math.inf:
-            place = ", ".join(f"{name}={value:g}" for name, value in fields.items())
-            raise InputError(f"log_prior must be a number below infinity, got {log_density} at {place}")
-        return log_density
+        coordinates, density = self.surface.coordinates, []
+        for values in coordinates.values(points):
+            fields = dict(zip(coordinates.names, values, strict=True))
+            density.append(float(self.log_prior(**fields)))
+            if not density[-1] < math.inf:
+                place = ", ".join(f"{name}={value:g}" for name, value in fields.items())
+                raise InputError(f"log_prior must be a number below infinity, got {density[-1]} at {place}")
+        return (np.array(density) + np.log(coordinates.slopes(points)).sum(axis=1)).reshape(shape)
 
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the values of the i-th field at its coordinates, of shape (P,)."""
-        x = np.zeros((len(places), len(self.low)))
-        x[:, i] = places
-        return self.surface.coordinates.values(x)[:, i]
+        return self.surface.coordinates.values(np.outer(places, np.eye(len(self.low))[i]))[:, i]
 
     def log_density(self, places: Columns) -> np.ndarray:
         """Return the log of evidence times prior at every combination of coordinates."""
@@ -205,56 +201,61 @@ def _without_nan(log_density: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Log evidence and log prior on a grid, and their integral by all points and by every other one."""
+    """Log evidence and log prior on a grid, and the integral of their product."""
 
     rules: list[Rule]
     evidence: np.ndarray
     prior: np.ndarray
+
+    @cached_property
+    def halved(self) -> Grid:
+        """The grid of every other point of each field."""
+        return Grid([rule.halved() for rule in self.rules], self.evidence[self.kept], self.prior[self.kept])
+
+    @property
+    def kept(self) -> tuple[slice, ...]:
+        """Where the points of the halved grid are."""
+        return (slice(None, None, 2),) * len(self.rules)
 
     @property
     def log_density(self) -> np.ndarray:
         """The log of evidence times prior at every point, minus infinity where there is no evidence."""
         return _without_nan(self.evidence + self.prior)
 
-    def weights(self, every: int = 1, besides: int | None = None) -> np.ndarray:
-        """Return what the integrand is multiplied by at every point, to integrate over all fields ``besides`` one."""
-        columns = [rule.weights if every == 1 else rule.halved() for rule in self.rules]
-        if besides is not None:
-            columns[besides] = np.ones_like(columns[besides])
-        return np.asarray(np.prod(np.meshgrid(*columns, indexing="ij"), axis=0))
+    @property
+    def weights(self) -> np.ndarray:
+        """What the integrand is multiplied by at every point."""
+        return np.asarray(np.prod(np.meshgrid(*(rule.weights for rule in self.rules), indexing="ij"), axis=0))
 
-    def log_integral(self, every: int = 1) -> float:
-        """Return the log of the integral."""
-        return float(scipy.special.logsumexp(self.log_density, b=self.weights(every)))
+    @property
+    def log_integral(self) -> float:
+        """The log of the integral."""
+        return float(scipy.special.logsumexp(self.log_density, b=self.weights))
 
     @property
     def error(self) -> float:
         """What leaving out every other point changes it by."""
-        return abs(self.log_integral() - self.log_integral(2))
+        return abs(self.log_integral - self.halved.log_integral)
 
-    def mass(self, every: int = 1) -> np.ndarray:
-        """Return the posterior probability that every point stands for."""
-        log_density = self.log_density
-        mass = np.exp(log_density - np.max(log_density)) * self.weights(every)
-        return np.asarray(mass / np.sum(mass))
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """The posterior probability that every point stands for."""
+        return np.asarray(scipy.special.softmax(self.log_density + np.log(self.weights)))
 
-    def others(self, i: int) -> tuple[int, ...]:
-        """Return the axes of all fields but one."""
-        return tuple(j for j in range(len(self.rules)) if j != i)
+    def share(self, i: int) -> np.ndarray:
+        """Return the posterior probability that each point of the i-th field stands for."""
+        return np.asarray(self.mass.sum(axis=tuple(j for j in range(len(self.rules)) if j != i)))
 
-    def marginal(self, i: int, every: int = 1) -> np.ndarray:
-        """Return the log posterior density of one coordinate at its points, but for a constant."""
-        weights = self.weights(every, besides=i)
-        return np.asarray(scipy.special.logsumexp(self.log_density, b=weights, axis=self.others(i)))
+    def distribution(self, i: int) -> Distribution:
+        """Return the posterior distribution of the i-th coordinate."""
+        with np.errstate(divide="ignore"):
+            return self.rules[i].distribution(np.log(self.share(i) / self.rules[i].weights))
 
 
 def refined(integral: Integral, known: Model | None) -> Grid:
     """Return a grid that is fine enough, or the finest; ``known`` is a model at a place to look for the peak from.
 
-    Raises
-    ------
-    NumericalError
-        When there is no evidence anywhere between the bounds.
+    Raises `NumericalError` when there is no evidence anywhere between the bounds.
     """
     centre, scale = integral.highest(known)
     intervals, most = INTERVALS[len(integral.low)]
@@ -265,23 +266,18 @@ def refined(integral: Integral, known: Model | None) -> Grid:
         grid = Grid(rules, heights(integral.surface, places), integral.prior(places))
         if not np.max(grid.log_density) > -math.inf:
             raise NumericalError(f"{integral.surface.coordinates.model.name} has no evidence between the bounds")
-        if intervals >= most or (grid.error <= MAX_ERROR and _moved(integral, grid) <= MAX_MOMENT_ERROR):
+        moved = differences(of_fields(integral, grid), of_fields(integral, grid.halved))
+        if intervals >= most or (grid.error <= MAX_ERROR and moved <= MAX_MOMENT_ERROR):
             return grid
         intervals *= 2
 
 
-def _moved(integral: Integral, grid: Grid) -> float:
-    """Return the most that leaving out every other point moves a figure of a field by, in standard deviations."""
-    return differences(of_fields(integral, grid, 1), of_fields(integral, grid, 2))
-
-
-def of_fields(integral: Integral, grid: Grid, every: int) -> dict[str, dict[str, float]]:
+def of_fields(integral: Integral, grid: Grid) -> dict[str, dict[str, float]]:
     """Return mean, standard deviation and quantiles of each field."""
-    mass, figures = grid.mass(every), {}
+    figures = {}
     for i, (name, rule) in enumerate(zip(integral.surface.coordinates.names, grid.rules, strict=True)):
-        values, share = integral.values(i, rule.points), mass.sum(axis=grid.others(i))
+        values, share, distribution = integral.values(i, rule.points), grid.share(i), grid.distribution(i)
         mean = float(share @ values)
-        distribution = rule.distribution(grid.marginal(i, every), every)
         quantiles = integral.values(i, [distribution.quantile(q) for q in QUANTILES.values()]).tolist()
         sd = math.sqrt(float(share @ np.square(values - mean)))
         figures[name] = {"mean": mean, "sd": sd, **dict(zip(QUANTILES, quantiles, strict=True))}
@@ -290,10 +286,11 @@ def of_fields(integral: Integral, grid: Grid, every: int) -> dict[str, dict[str,
 
 def differences(fine: Mapping[str, Mapping[str, Any]], coarse: Mapping[str, Mapping[str, Any]]) -> float:
     """Return the largest difference of any two figures in standard deviations; what is not finite is left out."""
-    largest = 0.0
-    for name, figures in fine.items():
-        for key, figure in figures.items():
-            with np.errstate(invalid="ignore", divide="ignore"):
-                moved = np.abs(np.asarray(figure) - np.asarray(coarse[name][key])) / np.asarray(figures["sd"])
-            largest = max(largest, float(np.max(moved[np.isfinite(moved)], initial=0.0)))
-    return largest
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = [
+            np.ravel(np.abs(np.subtract(figure, coarse[name][key])) / figures["sd"])
+            for name, figures in fine.items()
+            for key, figure in figures.items()
+        ]
+    each = np.concatenate(moved)
+    return float(np.max(each[np.isfinite(each)], initial=0.0))

@@ -89,6 +89,9 @@ def mackay(
 ) -> FixedPoint:
     """Iterate tau and sigma of ridge regression, or one of them, to a stationary point of the evidence.
 
+    It converges linearly, the more slowly the less the data say, and does not look for the highest of several
+    stationary points; `bayeszoo.empirical_bayes` does.
+
     Parameters
     ----------
     model : Ridge
@@ -110,11 +113,6 @@ def mackay(
     ------
     InputError
         When the model is not ridge regression, the fields are others, or the data do not suit the model.
-
-    Notes
-    -----
-    The iteration converges linearly, the more slowly the less the data say. It does not look for the highest of
-    several stationary points; `bayeszoo.empirical_bayes` does.
 
     Examples
     --------
@@ -145,19 +143,17 @@ def applies(model: Model) -> TypeGuard[_Ridge]:
 def _iterated(model: _Ridge, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
     outcome = float(np.sum(np.square(stats.root[:, -1])))  # squares about the mean, or about 0 without an intercept
     outcome += 0.0 if model.intercept else stats.n * float(stats.mean[-1]) ** 2
-    weights = model.standardized_weights(stats)
-    trace, reason = [[float(getattr(model, name)) for name in over]], f"not converged after {most} iterations"
-    while len(trace) <= most:
+    weights, reason = model.standardized_weights(stats), ""
+    trace = [[float(getattr(model, name)) for name in over]]
+    while not reason and not _is_close(trace):
         squares = _next_squares(model, weights, stats.n)
-        if why := _without_fixed_point(model, weights, squares, over, outcome):
-            reason = why
-            break
-        model = model.replaced(**{name: math.sqrt(squares[name]) for name in over})
-        weights = model.standardized_weights(stats)
-        trace.append([float(getattr(model, name)) for name in over])
-        if _is_close(trace):
-            reason = ""
-            break
+        reason = _without_fixed_point(model, weights, squares, over, outcome)
+        if len(trace) > most:
+            reason = f"not converged after {most} iterations"
+        if not reason:
+            model = model.replaced(**{name: math.sqrt(squares[name]) for name in over})
+            weights = model.standardized_weights(stats)
+            trace.append([float(getattr(model, name)) for name in over])
     gamma, total = weights.determined(int(model.intercept)), weights.effective_parameters
     return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
 

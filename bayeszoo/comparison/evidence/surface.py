@@ -1,10 +1,10 @@
-"""The log evidence as a function of chosen fields of a model: flat coordinates, slope, curvature, climbs."""
+"""The log evidence as a function of chosen fields of a model, how it is climbed, and what empirical Bayes returns."""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,11 +12,15 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import Check, passed
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.fields import hyperparameters, plain
+from bayeszoo.model.fields import hyperparameters, plain, text
 
+SAME = 1e-6
+"""Two climbs reached the same maximum when their log evidences differ by less, in nats."""
+ENVELOPE = "the fields were chosen by these data, so this is an upper envelope and not the evidence of a model"
 REACH = 1e6
 """How far beyond the model's own fields and the weak ones to look."""
 FURTHER = 1e3
@@ -35,22 +39,84 @@ WORST = 1e250
 """Stands for the depth of a place without an evidence; the line search cannot reckon with infinity."""
 
 
+@dataclass(frozen=True, repr=False)
+class EmpiricalBayes:
+    """A model whose fields maximize the evidence, or why there is none.
+
+    Attributes
+    ----------
+    model : Model
+        The model at the largest evidence found; where ``boundary`` is not empty, only where the search ended.
+    before : Model
+        The model that was given.
+    log_evidence, log_evidence_before : float
+        max over the fields of log p(data), and log p(data) at the fields given. The first is an upper envelope: it
+        may not be compared with the evidence of a model whose fields were not chosen by the same data.
+    over : tuple of str
+        The fields that were chosen.
+    boundary : dict of str to str
+        What the evidence does, for each field, or entry of one, in which it has no maximum.
+    reached, starts : int
+        How many climbs ended within `SAME` nats of the best, and how many there were.
+    checks : list of Check
+        All of them must pass.
+    """
+
+    model: Model
+    before: Model
+    log_evidence: float
+    log_evidence_before: float
+    over: tuple[str, ...]
+    boundary: dict[str, str]
+    reached: int
+    starts: int
+    checks: list[Check]
+
+    @property
+    def status(self) -> str:
+        """``"ok"``, ``"at the boundary"`` or ``"not converged"``."""
+        if self.boundary:
+            return "at the boundary"
+        return "ok" if passed(self.checks) else "not converged"
+
+    def __repr__(self) -> str:
+        """Show the fields before and after, the evidence and the status."""
+        ended = "" if self.status == "ok" else "  (where the search ended)"
+        changes = [f"{name} {text(getattr(self.before, name))} -> {self._after(name)}" for name in self.over]
+        lines = [
+            f"{self.model.name}: {', '.join(changes)}{ended}",
+            *self._about_evidence(),
+            ENVELOPE,
+            f"{self.reached} of {self.starts} climbs reached the best",
+            f"status {self.status}",
+        ]
+        return "\n".join([*lines, *self.reasons])
+
+    def _after(self, name: str) -> str:
+        return text(getattr(self.model, name))
+
+    def _about_evidence(self) -> list[str]:
+        return [f"log evidence {self.log_evidence_before:.10g} -> {self.log_evidence:.10g}"]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the status is not ``"ok"``, a line each."""
+        failed = [str(check) for check in self.checks if not check.passed]
+        return list(self.boundary.values()) or failed
+
+
+def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = STEP) -> np.ndarray:
+    """Return central differences of a function along each of the D entries of x, as a new last axis."""
+    return np.stack([(function(x + h) - function(x - h)) / (2 * step) for h in step * np.eye(len(x))], axis=-1)
+
+
 @dataclass(frozen=True, eq=False)
 class FieldCoordinates:
     """Flat coordinates of chosen fields: logarithms of positive entries, real entries in units; 0 is the model's own.
 
-    Attributes
-    ----------
-    labels : tuple of str
-        The D entries: ``sigma``, ``alpha[2]``.
-    logarithmic : ndarray of bool, shape (D,)
-        Which entries are positive.
-    low : ndarray of shape (D,)
-        What a positive entry must exceed: 0, unless the model's ``lower_bounds`` say more.
-    origin, unit : ndarray of shape (D,)
-        The model's own entries, and by how much a real entry grows with its coordinate.
-    weak : ndarray of shape (D,)
-        FieldCoordinates of the weakly informative fields.
+    ``labels`` name the D entries: ``sigma``, ``alpha[2]``. The ``logarithmic`` ones are positive, and exceed ``low``,
+    which is 0 unless the model's ``lower_bounds`` say more. ``origin`` are the model's own entries, ``unit`` by how
+    much a real entry grows with its coordinate, and ``weak`` the coordinates of the weakly informative fields.
     """
 
     model: ClosedForm[Any]
@@ -76,10 +142,8 @@ class FieldCoordinates:
 
     def places(self, values: np.ndarray) -> np.ndarray:
         """Return the coordinates of entries of shape (..., D)."""
-        shares = np.where(self.logarithmic, values - self.low, 1.0) / np.where(
-            self.logarithmic, self.origin - self.low, 1.0
-        )
-        return np.where(self.logarithmic, np.log(shares), (values - self.origin) / self.unit)
+        above, own = (np.where(self.logarithmic, each - self.low, 1.0) for each in (values, self.origin))
+        return np.where(self.logarithmic, np.log(above / own), (values - self.origin) / self.unit)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """Return the entries at x, shape (..., D)."""
@@ -150,10 +214,7 @@ def log_evidence(model: ClosedForm[Any], stats: Any) -> float:
 def require_same_statistics(model: ClosedForm[Any], data: Any, others: Mapping[str, float]) -> None:
     """Refuse a field that the statistics depend on: they are computed once, and serve all values of the fields.
 
-    Raises
-    ------
-    InputError
-        When at the other value of a field the evidence is another with statistics computed there.
+    At the ``others``, a value for each field, the evidence must be the same with statistics computed there.
     """
     own = model.statistics(data)
     for name, value in others.items():
@@ -223,12 +284,8 @@ class Surface:
         return _flat(gradient[name] for name in self.coordinates.names) * self.coordinates.slopes(x)
 
     def _differences(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
-        """Return central differences, of fourth order or roughly of second."""
-
-        def across(step: float) -> np.ndarray:
-            return np.array([self.value(x + h) - self.value(x - h) for h in step * np.eye(len(x))]) / (2 * step)
-
-        return across(STEP) if rough else (4 * across(STEP) - across(2 * STEP)) / 3
+        near = differences(self.value, x)
+        return near if rough else (4 * near - differences(self.value, x, 2 * STEP)) / 3
 
     def require_gradient(self, x: np.ndarray) -> None:
         """Raise `NumericalError` where the model's own gradient, if it has one, disagrees with differences at x."""
@@ -281,9 +338,8 @@ class Surface:
     def _described(self, x: np.ndarray) -> Peak:
         slope = self.slope(x)
         with np.errstate(all="ignore"):
-            ends = [(self.slope(x - h, rough=True), self.slope(x + h, rough=True)) for h in STEP * np.eye(len(x))]
-            rows = [(before - after) / (2 * STEP) for before, after in ends]
-        precision, distance = (np.array(rows) + np.transpose(rows)) / 2, math.inf
+            bend = differences(lambda x: self.slope(x, rough=True), x)
+        precision, distance = -(bend + bend.T) / 2, math.inf
         if np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0:
             distance = math.sqrt(np.maximum(slope @ np.linalg.solve(precision, slope), 0.0))
         return Peak(x, self.value(x), slope, precision, distance)
