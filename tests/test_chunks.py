@@ -3,7 +3,6 @@
 import json
 import sys
 import tracemalloc
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,11 +12,11 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.data.inputs import Counts, Real
+from bayeszoo.data.inputs import Counts
 from bayeszoo.model.accumulated import arrays_of
-from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import Digest
 from bayeszoo.results.stored import Fit
+from tests.reading import Opaque
 
 RNG = np.random.default_rng(0)
 ROWS = 1000
@@ -244,17 +243,6 @@ def test_statistics_of_another_design_are_refused(files, fields):
         bz.fit(Ridge(**fields), total(files, Ridge(), 300), "exact")
     with pytest.raises(bz.InputError, match=r"the statistics are those of ridge.*, not of normal_gamma"):
         bz.fit(bz.find("normal_gamma")(), total(files, Ridge(), 300), "exact")
-
-
-@dataclass(frozen=True)
-class Opaque(Model):
-    inputs = Real("y")
-
-    def simulate(self, rng, size=20):
-        return {}, {}
-
-    def declare(self, data):
-        return None
 
 
 def test_a_model_without_statistics(files):

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from bayeszoo.data.inputs import Binary, Real
@@ -25,8 +24,6 @@ NOT_REAL = {
     "NaN": ([0.1, np.nan], "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
     "None": ([0.1, None], "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
     "pandas NA": (pd.Series([1, None], dtype="Int64"), "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
-    "polars null": (pl.Series([1.5, None]), "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
-    "masked": (np.ma.array([1.0, 2.0], mask=[0, 1]), "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
     "many": ([np.nan] * 7 + [1.0], "column 'y': 7 missing values (rows 1, 2, 3, 4, 5, ...)" + DROP, (1, 2, 3, 4, 5)),
     "all NaN": ([np.nan, np.nan], "column 'y' has no values", ()),
     "inf": ([0.0, np.inf], "column 'y', row 2: inf is too large", (2,)),
@@ -40,6 +37,7 @@ NOT_REAL = {
     "complex": ([1j, 2], "column 'y' is complex", ()),
     "datetime64": (np.array(["2020-01-01"], dtype="datetime64[D]"), "column 'y' holds dates", ()),
     "dates": ([datetime.date(2020, 1, 1), None], "column 'y' holds dates", ()),
+    "times": (pd.to_timedelta([1, 2], unit="s"), "column 'y' holds dates", ()),
     "empty": ([], "no data rows", ()),
     "long": (np.array([np.longdouble("1e4000")]), "column 'y', row 1: np.longdouble('1e+4000') is too large", (1,)),
     "bytes": (np.array([b"1"]), "column 'y', row 1: b'1' is not a number", (1,)),
@@ -56,13 +54,10 @@ def test_values_that_are_not_real_numbers(values, message, rows):
 
 NOT_NUMBERS = {
     "thousands": ("'1,000'", '"1,000"'),
-    "percent": ("'10%'", "10%"),
-    "hexadecimal": ("'0x1F'", "0x1F"),
     "date": ("'2020-01-01'", "2020-01-01"),
     "underscore": ("'1_000'", "1_000"),
     "infinity": ("'inf'", "inf"),
     "other digits": ("'\u0661'", "\u0661"),
-    "sum": ("'1-2'", "1-2"),
     "control character": (r"'1\x1b'", "1\x1b"),
     "long": ("'" + "x" * 37 + "...'", "x" * 100),
 }
@@ -88,7 +83,6 @@ REAL = {
     "spaces": [" 1", "-2e0 "],
     "decimals": [Decimal(1), Decimal(-2)],
     "big endian": np.array([1, -2], dtype=">f8"),
-    "pandas": pd.Series([1, -2], dtype="Int64"),
 }
 
 
@@ -100,10 +94,6 @@ def test_real_numbers(values):
     assert parsed.notes == ()
 
 
-def test_subnormal_numbers_are_noted():
-    assert Real().parse(read_table([1e-320, 2e-320])).notes == ("column 'y' spans 1e-320..2e-320",)
-
-
 @pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null", "None", " ", ""])
 def test_words_for_missing_in_a_numeric_column(word):
     parsed = Real().parse(read_table(["1", word, "2"]), missing="drop")
@@ -113,18 +103,15 @@ def test_words_for_missing_in_a_numeric_column(word):
 
 NOT_BINARY = {
     "0.7": ([0, 1, 0.7], "column 'y', row 3: 0.7 is neither 0 nor 1", (3,)),
-    "text 0.7": (["0", "0.7"], "column 'y', row 2: 0.7 is neither 0 nor 1", (2,)),
     "five": (
         [0, 1, 0.7, 1, 0.7, 1, 1, 2, 3, 0, 4],
         "column 'y', row 3: 0.7 is neither 0 nor 1 (and 4 more: rows 5, 8, 9, 11)",
         (3, 5, 8, 9, 11),
     ),
-    "ten": ([2] * 10, "column 'y', row 1: 2 is neither 0 nor 1 (and 9 more: rows 2, 3, 4, 5, ...)", (1, 2, 3, 4, 5)),
     "bool with a hole": ([True, None], "column 'y': 1 missing value (row 2); use --missing drop", (2,)),
     "true/false": (["false", "true"], "column 'y' holds true/false: use --positive true", ()),
     "YES/NO": (["NO", "YES", "NA"], "column 'y' holds YES/NO: use --positive YES", ()),
     "two labels": (["girl", "boy"], "column 'y' holds boy/girl: use --positive boy or --positive girl", ()),
-    "spaces": (["a b", "c"], "column 'y' holds a b/c: use --positive 'a b' or --positive c", ()),
     "labels and numbers": (["1", "b", "0"], "column 'y', row 2: 'b' is neither 0 nor 1", (2,)),
     "three labels": (["a", "b", "c"], "column 'y', row 1: 'a' is neither 0 nor 1 (and 2 more: rows 2, 3)", (1, 2, 3)),
 }
@@ -142,8 +129,6 @@ BINARY = {
     "bool": [False, True, True],
     "text": ["0", "1", "1.0"],
     "objects": np.array([False, True, np.True_], dtype=object),
-    "pandas boolean": pd.Series([False, True, True], dtype="boolean"),
-    "polars": pl.Series([0, 1, 1], dtype=pl.UInt8),
 }
 
 
@@ -190,14 +175,11 @@ test_labels_that_are_refused = refuses(Coin, LABEL_ERRORS)
 
 
 COUNT_ERRORS = {
-    "negative": ([-1], [2], "column 'successes', row 1: -1 is negative; counts must be >= 0"),
     "2**53 + 1": ([1], [2**53 + 1], "column 'trials', row 1: 9007199254740993 is too large; counts must be <= 2**53"),
     "text": (["1"], [f"{2**53 + 1}"], f"column 'trials', row 1: '{2**53 + 1}' is too large; counts must be <= 2**53"),
     "above trials": ([1, 3], [2, 2], "column 'successes', row 2: 3 successes are more than 2 trials"),
-    "missing": ([1, np.nan], [2, 2], "column 'successes': 1 missing value (row 2); use --missing drop"),
     "sum": ([0, 0], [2**53, 2], "column 'trials' has a sum above 2**53"),
     "no trial": ([0, 0], [0, 0], "column 'trials' adds up to 0: there are no observations"),
-    "lengths": ([1] * 30, [1] * 29, "successes has 30 rows, trials has 29"),
     "complementary holes": ([1, np.nan], [np.nan, 2], "no row has a value in every column that is used"),
 }
 
@@ -237,12 +219,12 @@ def test_columns_of_counts():
 
 
 CHOICES = {
+    "list": ({"y": [1]}, {"column": ["y"]}, "column takes one value, got a list"),
+    "decimal": ({"y": [1]}, {"decimal": ";"}, "decimal must be '.' or ',', got ';'"),
     "none fits": ({"a": [0], "b": [1]}, {}, "the table has columns 'a', 'b'; say which with --column"),
-    "absent": ({"a": [0]}, {"column": "z"}, "the table has no column 'z'; its columns are 'a'"),
     "unknown option": ({"y": [0]}, {"colour": "y"}, "unknown option 'colour'; accepted are " + ACCEPTED),
     "half": ({"s": [0]}, {"successes": "s"}, "successes and trials go together, and with no other option"),
     "same": ({"y": [0]}, {"column": "y", "count": "y"}, "column 'y' cannot hold both the outcomes and their counts"),
-    "list": ({"y": [1]}, {"column": ["y"]}, "column takes one value, got a list"),
     "missing": ({"y": [0]}, {"missing": "impute"}, "missing must be 'refuse' or 'drop', got 'impute'"),
 }
 test_choices_that_are_refused = refuses(Coin, CHOICES)

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 from bayeszoo.data.inputs import Categories, Documents, Matrix, Real
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.model.chunks import read_chunks
-from tests.reading import by_name, model_of, plain, refusal, refuses
-
-NO_ROW = "no row has a value in every column that is used"
+from tests.reading import model_of, plain, refusal, refuses
 
 Vectors = model_of(Matrix("Y"))
 
 
-TABLES = {
-    "mapping": {"a": [1, 2], "b": ["3", "4.0"]},
-    "pandas": pd.DataFrame({"a": [1, 2], "b": [3.0, 4.0]}, index=[7, 5]),
-    "polars": pl.DataFrame({"a": [1, 2], "b": [3.0, 4.0]}),
-}
-
-
-@by_name("table", TABLES)
-def test_columns(table):
+def test_columns():
+    table = {"a": [1, 2], "b": ["3", "4.0"]}
     data = read(Vectors, table)
     assert plain(data) == {"Y": [[1.0, 3.0], [2.0, 4.0]], "column": ["a", "b"]}
     assert (data["Y"].dtype, data["Y"].flags.c_contiguous, data.rows) == (np.float64, True, 2)
@@ -40,11 +29,6 @@ def test_rows_without_names(rows):
     assert plain(read(Vectors, rows)) == {"Y": [[1.0, 2.0], [3.0, 4.0]], "column": ["1", "2"]}
 
 
-def test_one_column_and_one_row_and_equal_rows():
-    assert plain(read(Vectors, [5])) == {"Y": [[5.0]], "column": ["y"]}
-    assert read(Vectors, np.array([[5], [5]]))["Y"].tolist() == [[5.0], [5.0]]
-
-
 def test_rows_with_holes():
     table = {"a": [1, None, 3], "b": [1, 2, np.nan], "c": [1, 2, 3]}
     data = read(Vectors, table, missing="drop")
@@ -56,12 +40,7 @@ def test_rows_with_holes():
 CHOOSE = "; choose columns of numbers: --columns a"
 REFUSED = {
     "text": ({"a": [1, 2], "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE),
-    "comma": ({"a": ["1"], "b": ["1,5"]}, {}, "column 'b', row 1: '1,5' is not a number; use --decimal ','"),
     "chosen text": ({"a": [1], "b": ["x"]}, {"columns": "b"}, "column 'b', row 1: 'x' is not a number"),
-    "large": ({"a": [1], "b": [1e300]}, {}, "column 'b', row 1: 1e+300 is too large to square; rescale the column"),
-    "complementary": ({"a": [1, None], "b": [None, 1]}, {"missing": "drop"}, NO_ROW),
-    "option": ({"a": [1]}, {"column": "a"}, "unknown option 'column'; accepted are columns"),
-    "no rows": (np.zeros((0, 2)), {}, "no data rows"),
 }
 test_tables_that_are_refused = refuses(Vectors, REFUSED)
 
@@ -107,19 +86,13 @@ WORDS = np.array(["b", "a", "c"])
 ARRAYS = {"counts": np.array([[1, 0, 2], [0, 4, 1]]), "word": WORDS}
 
 
-WORD_TABLES = {
-    "mapping": {"b": [1, 0], "a": ["0", "4.0"], "c": [2.0, 1.0]},
-    "pandas": pd.DataFrame({"b": [1, 0], "a": [0, 4], "c": [2, 1]}, index=[7, 5]),
-    "polars": pl.DataFrame({"b": [1, 0], "a": [0, 4], "c": [2, 1]}),
-}
-
-
-@by_name("table", WORD_TABLES)
-def test_columns_are_words(table):
+def test_columns_are_words():
+    table = {"b": [1, 0], "a": ["0", "4.0"], "c": [2.0, 1.0]}
     data = read(Topics, table)
     assert plain(data) == plain(ARRAYS)
     assert (data["counts"].dtype, data["counts"].flags.c_contiguous, data.rows) == (np.int64, True, 2)
     assert (data.columns, data.notes) == ({"counts": "b, a, c"}, ("every column is a word: b, a, c",))
+    assert read(Topics, {"a": [2**53 - 3], "b": [3]})["counts"].tolist() == [[2**53 - 3, 3]]  # the largest sum
     chosen = read(Topics, table, columns="c,b")
     assert plain(chosen) == {"counts": [[2, 1], [1, 0]], "word": ["c", "b"]}
     assert chosen.notes == ()
@@ -150,36 +123,13 @@ def test_rows_are_numbered_as_in_the_table_though_others_were_dropped():
 
 TEXT = "; of raw text, --text b"
 ALL = "; give a column a word"
-ACCEPTED = "columns, count, document, max_share, min_documents, stop_words, text, vocabulary, word"
-LARGE = "is too large; counts must be <= 2**53"
 REFUSED_DOCUMENTS = {
     "text": ({"a": [1, 2], "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + TEXT),
-    "no text": ({"b": ["I"]}, {}, "the counts add up to 0: there are no words in the documents"),
-    "large": ({"a": [1], "b": [2**53 + 1]}, {}, f"column 'b', row 1: {2**53 + 1} {LARGE}"),
-    "sum": ({"a": [2**53], "b": [1]}, {}, "the counts have a sum above 2**53"),
     "long sum": ({"a": [2**53] * 2000, "b": [0] * 2000}, {}, "the counts have a sum above 2**53"),
     "nothing": ({"a": [0, 0], "b": [0, 0]}, {}, "the counts add up to 0: there are no words in the documents"),
     "one word": ([5, 6], {}, "only the word 'y', at least two are needed" + ALL),
-    "option": ({"a": [1]}, {"column": "a"}, "unknown option 'column'; accepted are " + ACCEPTED),
 }
 test_tables_of_words_that_are_refused = refuses(Topics, REFUSED_DOCUMENTS)
-
-
-def test_the_largest_sum_is_kept_exactly():
-    data = read(Topics, {"a": [2**53 - 3], "b": [3]})
-    assert data["counts"].tolist() == [[2**53 - 3, 3]]
-
-
-BROKEN = {
-    "width": ([[1, 2]], WORDS, "counts has 2 columns, but there are 3 labels"),
-    "hole": ([[1, 2, np.nan]], WORDS, "column 'c' has no values"),
-    "zeros": ([[0, 0, 0]], WORDS, "the counts add up to 0: there are no words in the documents"),
-}
-
-
-@by_name(("counts", "words", "message"), BROKEN)
-def test_canonical_arrays_that_are_refused(counts, words, message):
-    assert str(refusal(Topics, {"counts": counts, "word": words})) == message
 
 
 def test_counts_read_for_another_model_are_the_same_documents():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from bayeszoo.data.inputs import Transitions
@@ -48,7 +47,6 @@ SEQUENCES = {
     "lists": [["a", "b", "a"], ["b", "b"]],
     "one column": {"symbol": list("ababb"), "sequence": [1, 1, 1, 2, 2]},
     "interleaved": {"symbol": list("abbba"), "sequence": ["x", "y", "x", "y", "x"]},
-    "pandas": pd.DataFrame({"symbol": list("ababb"), "sequence": [2, 2, 2, 1, 1]}),
 }
 
 
@@ -152,10 +150,8 @@ def test_when_contexts_are_of_their_own():
 MIXED = "a column of symbols and a table of transitions do not mix; leave out column"
 REFUSED = {
     "outside": (list("abx"), {"symbols": "a,b"}, "column 'y', row 3: symbol 'x'" + OUTSIDE),
-    "source outside": ({"from": ["x"], "to": ["a"]}, {"symbols": "a,b"}, "column 'from', row 1: symbol 'x'" + OUTSIDE),
     "one symbol": (["a"], {"symbols": "a,b"}, "column 'y' holds no transition" + TWO_SYMBOLS),
     "short": (list("ab"), {"order": 2}, "column 'y' holds no transition; a sequence of more than 2 symbols is needed"),
-    "all short": ([["a"], ["b"]], {}, "column 'symbol' holds no transition" + TWO_SYMBOLS),
     "always the same": (["a", "a"], {}, "column 'y' has only the symbol 'a', at least two are needed" + ALL_SYMBOLS),
     "no name": (
         {"symbol": list("abc"), "sequence": ["x", "", "x"]},
@@ -171,7 +167,6 @@ REFUSED = {
     "twice": ({"a": ["x"]}, {"source": "a", "target": "a"}, "source, target and count must be different columns"),
     "which": ({name: ["x"] for name in FOUR}, {}, "the table has columns from, to, source and target" + WITH),
     "same": ({"sequence": ["x"], "b": ["y"]}, {"column": "b", "sequence": "b"}, "column 'b'" + NOT_BOTH),
-    "nested": ([[["a"], "b"]], {}, "column 'symbol', row 1: ['a'] is neither text nor a number"),
 }
 test_tables_that_are_refused = refuses(Chain, REFUSED)
 
