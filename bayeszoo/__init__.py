@@ -41,10 +41,9 @@ from bayeszoo.model.find import find, names
 from bayeszoo.model.update import stream, update
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
-from bayeszoo.plots.states import plot_states
-from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.page import report
 from bayeszoo.results.files import load, save
 from bayeszoo.results.groups import extend

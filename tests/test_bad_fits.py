@@ -136,12 +136,15 @@ def estimates_of(tree):
     return {text for x in numbers for text in (number(x), repr(x))}
 
 
-def test_the_table_withholds(caught):
+def test_the_table_withholds_and_stderr_names_the_checks(caught):
     parameters = caught.json.document["parameters"]
     elements = sum(int(np.prod(np.shape(found["ess_bulk"]))) for found in parameters.values())
     assert caught.table.out.count("withheld") == 2 * elements
     assert "status not converged: " in caught.table.out
     assert not estimates_of(bz.load(caught.file)) & set(caught.table.out.split())
+    assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err
+    for name in caught.bad.sees:
+        assert f"\nwarning: {name}: " in caught.table.err
 
 
 def test_the_json_withholds(caught):
@@ -155,12 +158,6 @@ def test_the_json_withholds(caught):
     assert [document[name] for name in FIGURES] == [None] * len(FIGURES)
     assert not any(text in caught.json.out for text in estimates_of(bz.load(caught.file)) if len(text) > 8)
     assert document["warnings"][0] == "estimates are withheld: the gate did not pass"
-
-
-def test_stderr_names_the_checks(caught):
-    assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err
-    for name in caught.bad.sees:
-        assert f"\nwarning: {name}: " in caught.table.err
 
 
 def test_the_attempts_are_said_and_recorded(caught):
@@ -226,23 +223,28 @@ def test_comparison_says_why(compared):
 # Attempts
 
 
-def sampler_that_fails(times, edit=diverge):
-    """Return a sampler whose first runs are corrupted, and the list of settings that it was called with."""
-    settings_seen = []
+@pytest.fixture
+def fails(monkeypatch):
+    """Corrupt the first runs of the sampler; return the list of settings that it is called with."""
 
-    def sample(problem, settings):
-        settings_seen.append(settings)
-        run = nuts._with_nutpie(problem, settings)
-        if len(settings_seen) <= times:
-            edit(run.tree)
-        return run
+    def corrupt(times, edit=diverge):
+        settings_seen = []
 
-    return sample, settings_seen
+        def sample(problem, settings):
+            settings_seen.append(settings)
+            run = nuts._with_nutpie(problem, settings)
+            if len(settings_seen) <= times:
+                edit(run.tree)
+            return run
+
+        monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
+        return settings_seen
+
+    return corrupt
 
 
-def test_a_fit_that_needs_a_second_attempt_passes(monkeypatch):
-    sample, seen = sampler_that_fails(times=1)
-    monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
+def test_a_fit_that_needs_a_second_attempt_passes(fails):
+    seen = fails(times=1)
     said = bayeszoo_command("fit", *PLACENTA, "--seed", 1, "--json")
     assert said.code == 0
     assert said.document["status"] == "ok"
@@ -252,9 +254,8 @@ def test_a_fit_that_needs_a_second_attempt_passes(monkeypatch):
     assert [(s.draws, s.tune, s.chains, s.target_accept) for s in seen] == [(1000, 1000, 4, 0.8), (2000, 2000, 4, 0.95)]
 
 
-def test_the_third_attempt_is_the_last(monkeypatch):
-    sample, seen = sampler_that_fails(times=9)
-    monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
+def test_the_third_attempt_is_the_last(fails):
+    seen = fails(times=9)
     arguments = ("--seed", 1, "--draws", 400, "--tune", 200, "--target-accept", 0.97, "--json")
     said = bayeszoo_command("fit", *PLACENTA, *arguments)
     assert said.code == 3
@@ -263,10 +264,8 @@ def test_the_third_attempt_is_the_last(monkeypatch):
 
 
 @pytest.mark.parametrize(("edit", "options"), [(stick, {}), (diverge, {"extend": False})], ids=["structural", "off"])
-def test_one_attempt_when_more_would_not_help_or_are_not_wanted(monkeypatch, edit, options):
-    sample, seen = sampler_that_fails(times=9, edit=edit)
-    monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
-    model = bz.find("beta_bernoulli")
+def test_one_attempt_when_more_would_not_help_or_are_not_wanted(fails, edit, options):
+    seen, model = fails(times=9, edit=edit), bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, **options)
     assert (tree.attrs["status"], Fit(tree).facts["attempts"], len(seen)) == ("not converged", 1, 1)
 

@@ -60,34 +60,35 @@ def named(value):
     return getattr(value, "function", value)
 
 
-@pytest.mark.parametrize(("name", "identity"), IDENTITIES, ids=named)
-def test_identity(name, identity, cases_for):
-    first, *others = cases_for(name)
-    for case in [first] if identity.data_free or identity.function in QUICK else [first, *others]:
+def require(identity, cases):
+    for case in cases:
         found = run_identity(identity, case)
         assert found.passed, f"{found!s} on {list(case.data)}"
+
+
+@pytest.mark.parametrize(("name", "identity"), IDENTITIES, ids=named)
+def test_identity(name, identity, cases_for):
+    cases = cases_for(name)
+    require(identity, cases[:1] if identity.data_free or identity.function in QUICK else cases)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "identity"), COSTLY, ids=named)
 def test_costly_identity_on_other_forms_of_the_table(name, identity, cases_for):
-    for case in cases_for(name)[1:]:
-        found = run_identity(identity, case)
-        assert found.passed, f"{found!s} on {list(case.data)}"
+    require(identity, cases_for(name)[1:])
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_source(name, cases_for):
-    for found in source_checks(zoo.find(name)(), cases_for(name)[0]):
-        assert found.passed, str(found)
+    checks = source_checks(zoo.find(name)(), cases_for(name)[0])
+    assert [str(check) for check in checks if not check.passed] == []
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=slow_if_costly(name, "NUTS")) for name in EXACT])
 def test_sampler_against_exact(name):
     checks = sampler_checks(zoo.find(name), None, seed=1)
     assert checks
-    for found in checks:
-        assert found.passed, str(found)
+    assert [str(check) for check in checks if not check.passed] == []
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -124,8 +125,7 @@ def test_identities_on_real_data(name, dataset):
     for identity in applicable(model, case.is_closed):
         # differences of a sum over 20,000 rows are slow, and it is the sum that was differentiated above
         if not identity.data_free and identity.function != "gradient":
-            found = run_identity(identity, case)
-            assert found.passed, f"{identity.function}: {found}"
+            require(identity, [case])
 
 
 def test_the_contract_names_every_identity():

@@ -16,7 +16,7 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.hmm import passes
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.plots.states import plot_states
+from bayeszoo.plots.latent import plot_states
 from bayeszoo.results.assemble import assemble
 from tests.quick import quick_first
 
@@ -300,7 +300,7 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     lanes = [[p.get_extents() for p in lane.get_paths()] for lane in path.collections]
     found = [next(k + 1 for k, lane in enumerate(lanes) if any(e.x0 <= t <= e.x1 for e in lane)) for t in frame.index]
     assert found == frame["viterbi"].tolist()
-    monkeypatch.setattr("bayeszoo.plots.states._HELD", 60)  # of more probabilities, an even selection of the draws
+    monkeypatch.setattr("bayeszoo.plots.latent._HELD", 60)  # of more probabilities, an even selection of the draws
     assert len(plot_states(tree).axes) == 2
 
 

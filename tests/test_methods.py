@@ -7,7 +7,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-import scipy
 from scipy import optimize, stats
 
 import bayeszoo as bz
@@ -40,10 +39,8 @@ def placenta():
 @pytest.mark.parametrize("method", ALL)
 def test_provenance(placenta, method):
     tree = placenta[method]
-    assert tree.attrs["status"] == "ok"
-    assert tree.attrs["method"] == method
-    assert tree.attrs["seed"] == 1
-    assert tree.attrs["data_digest"] == bz.read(M, PLACENTA).digest
+    about = {"status": "ok", "method": method, "seed": 1, "data_digest": bz.read(M, PLACENTA).digest}
+    assert about.items() <= tree.attrs.items()
     assert Fit(tree).fields == {"a": 2.0, "b": 5.0}
     assert set(Fit(tree).seconds) == {"build", "compile", "run"}
     assert {"bayeszoo", "pymc", "nutpie", "numpy", "python"} <= set(Fit(tree).versions)
@@ -118,34 +115,24 @@ def test_map_without_a_mode_is_withheld():
 
 
 def test_a_wrong_closed_form_estimate_does_not_pass():
-    class Wrong(M):
-        def map(self, stats):
-            return self.mle(stats)
-
-    assert bz.fit(Wrong(20, 1), rows(3, 10), "map").attrs["status"] == "not converged"
+    wrong = type("Wrong", (M,), {"map": M.mle})
+    assert bz.fit(wrong(20, 1), rows(3, 10), "map").attrs["status"] == "not converged"
 
 
 def test_optimizer_agrees_with_scipy():
     """The route of models without closed forms: on PyMC's density, against SciPy on a density written by hand."""
     density = Density(M(2, 5).declare(rows(30, 100)))
     mode = maximize(density.constrained_joint, density.start)
-    by_hand = optimize.minimize_scalar(
-        lambda t: -(stats.beta(2, 5).logpdf(t) + 30 * math.log(t) + 70 * math.log1p(-t)),
-        bounds=(1e-9, 1 - 1e-9),
-        method="bounded",
-        options={"xatol": 1e-12},
-    )
+    negative = lambda t: -(stats.beta(2, 5).logpdf(t) + 30 * math.log(t) + 70 * math.log1p(-t))  # noqa: E731
+    options = {"bounds": (1e-9, 1 - 1e-9), "method": "bounded", "options": {"xatol": 1e-12}}
+    by_hand = optimize.minimize_scalar(negative, **options)
     assert float(density.constrain(mode.x)["theta"]) == pytest.approx(by_hand.x, abs=1e-6)
     assert mode.value == pytest.approx(-by_hand.fun, rel=1e-12)
     assert mode.distance < 1e-5
 
 
-def quadratic(curvature):
-    """Return a log density with its gradient."""
-    return lambda x: (float(-x @ curvature @ x / 2), -curvature @ x)
-
-
 def test_distance_is_the_newton_decrement_and_a_saddle_is_not_a_maximum():
+    quadratic = lambda curvature: lambda x: (float(-x @ curvature @ x / 2), -curvature @ x)  # noqa: E731
     precision, x = np.linalg.inv(np.array([[1.0, 0.999], [0.999, 1.0]])), np.array([0.01, -0.01])
     assert describe(quadratic(precision), x).distance == pytest.approx(math.sqrt(x @ precision @ x), rel=1e-6)
     saddle = np.array([[1.0, 2.0], [2.0, 1.0]])  # of curvatures 3 and -1
@@ -167,11 +154,7 @@ def test_advi_does_not_depend_on_a_constant(constant):
 
 
 def test_data_of_another_model_are_checked_again():
-    class Measured(M):
-        inputs = Real("y")
-        examples = ()
-
-    real = bz.read(Measured, [0.7, 1.9, -3.0])
+    real = bz.read(type("Measured", (M,), {"inputs": Real("y"), "examples": ()}), [0.7, 1.9, -3.0])
     for data in (real, bz.Data({"y": np.array([0.6, 0.9, 1.9])})):
         with pytest.raises(bz.InputError, match="is neither 0 nor 1"):
             bz.fit(M(), data, "exact")
@@ -184,22 +167,18 @@ def test_fits_under_different_priors_are_told_apart():
 
 
 def test_infinite_moments_are_not_a_failure():
-    class Heavy(M):
-        def posterior(self, stats):
-            return Posterior({"theta": scipy.stats.t(2)})
-
-    tree = bz.fit(Heavy(), PLACENTA, "exact")
+    heavy = type("Heavy", (M,), {"posterior": lambda *_: Posterior({"theta": stats.t(2)})})
+    tree = bz.fit(heavy(), PLACENTA, "exact")
     assert tree.attrs["status"] == "ok"
     assert bz.summarize(tree)["theta"]["sd"] == math.inf
 
 
 def test_leave_one_out_of_a_row_that_says_nothing():
-    class Constant(M):
-        def likelihood(self, params, data):
-            return scipy.stats.binom(1, np.full((*np.shape(params["theta"]), len(data["y"])), 0.25))
+    def likelihood(self, params, data):
+        return stats.binom(1, np.full((*np.shape(params["theta"]), len(data["y"])), 0.25))
 
-    data = bz.read(M, PLACENTA)
-    found = score.psis(Constant(), data, Fit(bz.fit(M(), data, "exact")).draws())
+    data, constant = bz.read(M, PLACENTA), type("Constant", (M,), {"likelihood": likelihood})
+    found = score.psis(constant(), data, Fit(bz.fit(M(), data, "exact")).draws())
     assert found.mean == pytest.approx((437 * math.log(0.25) + 543 * math.log(0.75)) / 980)
 
 

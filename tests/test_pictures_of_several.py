@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import warnings
 
 import arviz_stats
 import matplotlib.colors
@@ -17,7 +16,6 @@ from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
-from bayeszoo.plots import style as pictures
 from bayeszoo.report import checks, one_by_one
 from bayeszoo.report.blocks import Choice, Grid, Picture, Skipped
 from bayeszoo.results import matched as matched_module
@@ -154,9 +152,7 @@ def test_fits_of_one_method_have_names_and_colours_of_their_own(flat, sharp):
 
 
 def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, sharp):
-    with pytest.raises(
-        bz.InputError, match=r"advi .*a=50.* and|and advi .*a=50, b=5\) are fits of different models or priors"
-    ):
+    with pytest.raises(bz.InputError, match=r"and advi .*a=50, b=5\) are fits of different models or priors"):
         plots.shrinkage(called(sharp, "advi"), called(flat, "nuts"))
     words = captions(one_by_one.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]).blocks)
     assert "what is shorter is too sure" in words[f"advi {FLAT} against nuts {FLAT}"]
@@ -271,15 +267,6 @@ def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
     assert (kept[0], kept[-1], set(np.diff(kept))) == (0, 4999, {2, 3})
     assert all("; 2000 of its 5000 draws, evenly spaced" in words[f"{what} of theta"] for what in ("trace", "ranks"))
     assert "2000" not in words["effective sample size of theta"]
-
-
-def test_a_character_that_no_font_has_is_no_warning():
-    model = bz.find("normal_inverse_wishart")
-    table = {"\N{CARROT}": [1.0, 2.0, 0.5, 1.5, 2.2], "b": [0.1, 0.4, 0.9, 0.2, 0.3]}
-    tree = bz.fit(model.weak(bz.read(model, table)), table, "exact", seed=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert pictures.svg(lambda: plots.posterior(tree, [labels(tree)[0]])).startswith(b"<?xml")
 
 
 @pytest.fixture(scope="module")

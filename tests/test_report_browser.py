@@ -1,6 +1,8 @@
 """The report in a real browser: Chromium without a screen, driven by Selenium; `make test-browser`."""
 
+import json
 import shutil
+from contextlib import contextmanager
 
 import pandas as pd
 import pytest
@@ -9,18 +11,8 @@ import bayeszoo as bz
 
 pytestmark = pytest.mark.browser
 EVIL = "<script>alert(1)</script>"
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-dev-shm-usage",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,900",
-]
+FLAGS = "headless=new no-sandbox disable-dev-shm-usage disable-gpu disable-quic no-first-run "
+FLAGS += "disable-background-networking disable-component-update disable-sync window-size=1280,900"
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +22,8 @@ def browser():
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or pytest.fail("chromium is not installed")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    for flag in FLAGS:
-        options.add_argument(flag)
+    for flag in FLAGS.split():
+        options.add_argument(f"--{flag}")
     driver = shutil.which("chromedriver") or pytest.fail("chromedriver is not installed")
     made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield made
@@ -51,16 +43,23 @@ def path(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, path):
-    import json
-
     browser.get_log("performance")
     browser.get_log("browser")
     browser.get(path.as_uri())
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    browser.requests = [
-        one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"
-    ]
+    sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    browser.requests = [params["request"]["url"] for params in sent]
     return browser
+
+
+@contextmanager
+def emulated(browser, name, settings, after):
+    """Let the browser emulate something, and then no longer."""
+    browser.execute_cdp_cmd(f"Emulation.{name}", settings)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd(f"Emulation.{after[0]}", after[1])
 
 
 def find(browser, selector):
@@ -146,35 +145,26 @@ def test_a_quantity_is_chosen(opened):
 
 
 def test_without_script_everything_is_shown(browser, path):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
+    name = "setScriptExecutionDisabled"
+    with emulated(browser, name, {"value": True}, (name, {"value": False})):
         browser.get(path.as_uri())
         assert find(browser, "select") == []
         options = find(browser, ".option")
         assert len(options) > 4
         assert all(one.is_displayed() for one in options)
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_on_paper_everything_is_shown_and_no_control(opened):
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
+    with emulated(opened, "setEmulatedMedia", {"media": "print"}, ("setEmulatedMedia", {"media": ""})):
         assert all(one.is_displayed() for one in find(opened, ".option"))
         assert not any(one.is_displayed() for one in find(opened, ".chooser, nav"))
-    finally:
-        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_fits_its_window(opened, width):
-    opened.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    )
-    try:
+    window = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    with emulated(opened, "setDeviceMetricsOverride", window, ("clearDeviceMetricsOverride", {})):
         assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-    finally:
-        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

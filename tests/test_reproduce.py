@@ -12,7 +12,7 @@ import bayeszoo as bz
 from bayeszoo.cli.app import main
 from bayeszoo.comparison.compare import fit_each
 from bayeszoo.data.read import own_example
-from bayeszoo.report import asked, provenance
+from bayeszoo.report import asked
 from bayeszoo.results.stored import Fit
 
 RNG = np.random.default_rng(1)
@@ -70,7 +70,7 @@ def typed(monkeypatch, capsys):
 
 def by_python(*trees, arrays=None):
     """Run the Python that is printed for fits; return what it makes. ``arrays`` stand for the dots."""
-    lines, last = provenance.python(trees).rsplit("\n", 1)
+    lines, last = asked.python(trees).rsplit("\n", 1)
     assert last == 'bz.report(fits, "report.html")'
     assert ("(M, ..." in lines) == (arrays is not None)
     scope = {"arrays": arrays}
@@ -119,7 +119,7 @@ def test_a_fit_made_in_python_is_made_again_from_its_file(name, file, options, m
 def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_given(words, typed, tmp_path):
     typed("fit", *shlex.split(words), "-o", tmp_path / "fit.nc")
     tree = bz.load(tmp_path / "fit.nc")
-    command = provenance.command(tree)
+    command = asked.command(tree)
     assert command == f"bayeszoo fit {words} -o fit.nc --seed {tree.attrs['seed']}"
     typed(*shlex.split(command)[1:], "--overwrite")
     assert_same(bz.load(tmp_path / "fit.nc"), tree)
@@ -130,7 +130,7 @@ def test_statistics_are_added_up_again(tmp_path):
     model = bz.find("ridge")(tau=2.0, features=("a", "t"))
     total = bz.accumulate(model, tmp_path / "reg.csv", 5, target="z", features=["a", "t"])
     tree = bz.load(bz.save(bz.fit(model, total, "exact", seed=3), "fit.nc"))
-    assert "bz.accumulate(model, 'reg.csv', rows=5, target='z', features=['a', 't'])" in provenance.python([tree])
+    assert "bz.accumulate(model, 'reg.csv', rows=5, target='z', features=['a', 't'])" in asked.python([tree])
     assert_remade(tree)
 
 
@@ -143,7 +143,7 @@ def test_data_out_of_a_fit_are_read_as_the_fit_was():
 
 def test_what_was_read_is_in_the_table_of_provenance():
     tree = fit_of("linear_regression", "reg.csv", "map", target="z", features="a,b")
-    (rows,) = [block.rows for block in provenance.section({"map": tree}).blocks if block.columns[0] == "data"]
+    (rows,) = [block.rows for block in asked.provenance({"map": tree}).blocks if block.columns[0] == "data"]
     assert ["read with", "target='z', features='a,b'"] in [list(row) for row in rows]
 
 
@@ -157,7 +157,7 @@ def test_what_was_read_is_in_the_table_of_provenance():
 )
 def test_arrays_stand_as_dots_with_their_digest(name, arrays, options):
     tree = fit_of(name, arrays, "map", **options)
-    assert f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in provenance.python([tree])
+    assert f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in asked.python([tree])
     assert_remade(tree, arrays=arrays)
 
 
@@ -185,20 +185,20 @@ def test_of_an_older_file_it_is_said_what_was_not_kept():
     tree = fit_of("linear_regression", "reg.csv", "map", target="z")
     del tree.attrs["reading"]
     assert Fit(tree).given == bz.read(bz.find("linear_regression"), "reg.csv", target="z")
-    assert "bz.read(M, 'reg.csv')  # read with options that were not kept\n" in provenance.python([tree])
+    assert "bz.read(M, 'reg.csv')  # read with options that were not kept\n" in asked.python([tree])
 
 
 def test_an_interrupted_fit_is_said_to_be_made_whole():
     tree = bz.fit(bz.find("normal_gamma")(), "newcomb.csv", "exact")
-    assert "interrupted" not in text_of(provenance.reproduce([tree]))
+    assert "interrupted" not in text_of(asked.reproduce([tree]))
     tree.attrs["status"] = "interrupted"
-    assert "interrupted is made whole" in text_of(provenance.reproduce([tree]))
+    assert "interrupted is made whole" in text_of(asked.reproduce([tree]))
 
 
 def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
     kind = bz.find("normal_gamma")
     mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
-    assert ["bz.example(M, 'newcomb')" in provenance.python([tree]) for tree in (mine, own)] == [False, True]
+    assert ["bz.example(M, 'newcomb')" in asked.python([tree]) for tree in (mine, own)] == [False, True]
     assert ["come with the model" in text_of(asked.section(tree)) for tree in (mine, own)] == [False, True]
 
 
@@ -213,7 +213,7 @@ def test_one_seed_is_drawn_for_all_methods_and_one_command_is_printed(typed, tmp
     words = "compare linear_regression reg.csv --target z --methods exact,map --report page.html --plot densities.svg"
     typed(*words.split())
     (seed,) = {tree.attrs["seed"] for tree in fits[0]}
-    assert provenance.reproduce(fits[0]).blocks[1].text == f"bayeszoo {words} --seed {seed}"
+    assert asked.reproduce(fits[0]).blocks[1].text == f"bayeszoo {words} --seed {seed}"
     assert_remade(*fits[0])
 
 
@@ -228,5 +228,5 @@ def test_every_call_draws_another_seed():
 def test_model_and_data_are_said_again_only_where_they_change():
     asked_for = [("linear_regression", "map"), ("linear_regression", "exact"), ("ridge", "exact")]
     trees = [fit_of(name, "reg.csv", method, target="z") for name, method in asked_for]
-    assert provenance.python(trees).count("bz.find(") == provenance.python(trees).count("bz.read(") == 2
+    assert asked.python(trees).count("bz.find(") == asked.python(trees).count("bz.read(") == 2
     assert_remade(*trees)

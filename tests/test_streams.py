@@ -26,10 +26,13 @@ for name in sys.argv[2:]:
 GROUPS = {"A": [1] * 40 + [0] * 60, "B": [1] * 54 + [0] * 46}
 
 
-def two_groups(method="exact", **options):
-    """Draws of the rates of two groups, one fit each, with one seed."""
+def two_fits(method="exact", **options):
+    """Fits of two groups with one seed."""
     model = bz.find("beta_bernoulli")(a=1, b=1)
-    fits = [bz.fit(model, group, method=method, seed=1, **options) for group in GROUPS.values()]
+    return [bz.fit(model, group, method=method, seed=1, **options) for group in GROUPS.values()]
+
+
+def rates(fits):
     return [np.ravel(fit["posterior"]["theta"].to_numpy()) for fit in fits]
 
 
@@ -42,26 +45,22 @@ def require_independent(a, b):
 
 
 def test_two_groups_fitted_with_one_seed_are_independent():
-    require_independent(*two_groups(draws=5000))
+    fits = two_fits(draws=5000)
+    require_independent(*rates(fits))
+    drawn = [stream_of_fit(fit.attrs, 0, "predict").normal(size=10_000) for fit in fits]  # nor do their answers
+    assert abs(np.corrcoef(*drawn)[0, 1]) < 5 / np.sqrt(10_000)
 
 
 def test_one_stream_for_all_data_is_caught(monkeypatch):
     monkeypatch.setattr(sys.modules["bayeszoo.fit"], "stream", lambda seed, *_: np.random.default_rng(seed))
     with pytest.raises(AssertionError):
-        require_independent(*two_groups(draws=5000))
+        require_independent(*rates(two_fits(draws=5000)))
 
 
 def test_streams_differ_by_seed_model_fields_data_and_purpose():
-    identities = [
-        (1, "m", {"a": 1.0}, "data", "exact"),
-        (2, "m", {"a": 1.0}, "data", "exact"),
-        (1, "n", {"a": 1.0}, "data", "exact"),
-        (1, "m", {"a": 1.5}, "data", "exact"),
-        (1, "m", {"b": 1.0}, "data", "exact"),
-        (1, "m", {"a": (1.0, 1.0)}, "data", "exact"),
-        (1, "m", {"a": 1.0}, "other", "exact"),
-        (1, "m", {"a": 1.0}, "data", "nuts"),
-    ]
+    first = (1, "m", {"a": 1.0}, "data", "exact")
+    others = [(2,), ("n",), ({"a": 1.5}, {"b": 1.0}, {"a": (1.0, 1.0)}), ("other",), ("nuts",)]
+    identities = [first, *((*first[:i], value, *first[i + 1 :]) for i, values in enumerate(others) for value in values)]
     firsts = [stream(*identity).integers(2**63) for identity in identities]
     assert len(set(firsts)) == len(firsts)
     assert stream(*identities[0]).integers(2**63) == firsts[0]
@@ -73,13 +72,6 @@ def test_a_generator_is_its_own_stream():
     rng = np.random.default_rng(1)
     assert stream(rng, "anything") is rng
     assert stream_of_fit({}, rng, "anything") is rng
-
-
-def test_answers_of_two_fits_do_not_share_random_numbers():
-    model = bz.find("beta_bernoulli")(a=1, b=1)
-    fits = [bz.fit(model, group, method="exact", seed=1) for group in GROUPS.values()]
-    drawn = [stream_of_fit(fit.attrs, 0, "predict").normal(size=10_000) for fit in fits]
-    assert abs(np.corrcoef(*drawn)[0, 1]) < 5 / np.sqrt(10_000)
 
 
 def test_a_fit_gives_the_same_draws_after_another():
@@ -115,7 +107,7 @@ def test_a_fresh_process_gives_the_same_draws_whatever_was_fitted_or_compiled_be
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["nuts", "exact", "smc"])
 def test_two_groups_sampled_with_one_seed_are_independent(method):
-    a, b = two_groups(method)
+    a, b = rates(two_fits(method))
     # draws of a chain are less than independent ones: thinned, they are as good
     require_independent(a[::10], b[::10])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Latent, Symmetric
+from bayeszoo.model.capabilities import Latent, exchangeable_axis
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -179,26 +179,30 @@ def _batches(chains: int, draws: int, cells: int) -> int:
 
 
 def _frame(model: Latent, data: Data, assigned: Assignments | Latents) -> pd.DataFrame:
-    import pandas as pd
-
-    index = pd.Index(data.numbers, name="row")
     if isinstance(assigned, Latents):
-        columns = {"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}
-        return pd.DataFrame(columns, index=index)
-    labels, impossible = _labels(model, data, assigned.probability.shape[1]), assigned.impossible
+        return by_row({"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}, data)
+    axis, numbered = exchangeable_axis(model) or "", np.arange(1, assigned.probability.shape[1] + 1)
+    labels, impossible = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
     component = labels[assigned.label]
     columns = {"component": np.where(impossible, np.nan, component) if impossible.any() else component}
     columns |= {"expected_loss": assigned.expected_loss}
-    columns |= {f"p[{label}]": p for label, p in zip(labels, assigned.probability.T, strict=True)}
-    columns |= {f"mcse[{label}]": error for label, error in zip(labels, assigned.mcse.T, strict=True)}
-    frame = pd.DataFrame(columns, index=index)
+    columns |= labelled("p", labels, assigned.probability) | labelled("mcse", labels, assigned.mcse)
+    frame = by_row(columns, data)
     frame.attrs["expected_errors"] = assigned.expected_errors
     if impossible.any():
         frame.attrs["impossible"] = data.numbers[impossible].tolist()
     return frame
 
 
-def _labels(model: Latent, data: Values, K: int) -> np.ndarray:
-    """Return what the components are called: by default 1..K."""
-    axis = model.exchangeable() if isinstance(model, Symmetric) else None
-    return np.asarray(model.coords(data).get(axis or "", np.arange(1, K + 1)))
+def by_row(columns: Mapping[str, Any], data: Data, axis: str | None = None, labels: Any = None) -> pd.DataFrame:
+    """Make a table of columns of shape (rows,), or of shape (rows, labels) along an axis; its index names both."""
+    import pandas as pd
+
+    rows = pd.Index(data.numbers, name="row")
+    index = rows if axis is None else pd.MultiIndex.from_product([rows, labels], names=["row", axis])
+    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
+
+
+def labelled(name: str, labels: Iterable[Any], values: np.ndarray) -> dict[str, np.ndarray]:
+    """Call the first columns of ``values``, shape (rows, columns), by the labels: ``p[1]``, ``p[2]``, ..."""
+    return {f"{name}[{label}]": column for label, column in zip(labels, values.T, strict=False)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.assign import Assignments, assignments, rows_asked, trusted
+from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked, trusted
 from bayeszoo.answers.predict import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
@@ -49,11 +49,6 @@ class Decodable:
         """What the states are called."""
         return list(self.model.coords(self.data)["state"])
 
-    @property
-    def points(self) -> list[dict[str, np.ndarray]]:
-        """The draws one by one."""
-        return _each(flat(self.draws))
-
     def average(self, function: Callable[[Values, Values], np.ndarray] | None = None) -> Assignments:
         """Average a function of the parameters, (draws, rows, columns), over the draws; by default ``assign``."""
         averaged = assignments(self.model, self.draws, self.data, function)
@@ -62,7 +57,7 @@ class Decodable:
 
     def best(self) -> dict[str, np.ndarray]:
         """Return the draw at which the log joint density of parameters and fitted rows is highest."""
-        points, fitted = self.points, self.fitted
+        points, fitted = _each(flat(self.draws)), self.fitted
         if fitted is None or len(points) == 1:
             return points[0]
         rows = [passes.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
@@ -78,8 +73,7 @@ class Decodable:
 
 
 def _each(params: Values) -> list[dict[str, np.ndarray]]:
-    size = len(next(iter(params.values())))
-    return [{name: values[i] for name, values in params.items()} for i in range(size)]
+    return [dict(zip(params, point, strict=True)) for point in zip(*params.values(), strict=True)]
 
 
 def chain_at(model: HiddenMarkovModel, point: Values, data: Values) -> tuple[np.ndarray, ...]:
@@ -183,11 +177,12 @@ def decode(
     chain = chain_at(model, whole.best(), whole.data)
     path, value = state_paths.viterbi(*chain)
     columns = _sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
-    drawn = _drawn(whole, paths, stream(seed, model.name, fields_of(model), whole.data.digest, "paths"))
-    columns |= {f"path[{i}]": states[each] for i, each in enumerate(drawn, start=1)}
-    columns |= _by_state(smoothed, states, "smoothed", "mcse") | _by_state(
-        filtered, states, "filtered", "mcse_filtered"
-    )
+    rng, points = stream(seed, model.name, fields_of(model), whole.data.digest, "paths"), _each(flat(whole.draws))
+    for i, at in enumerate(rng.integers(0, len(points), paths), start=1):
+        (drawn,) = state_paths.sample_paths(*chain_at(model, points[at], whole.data), rng=rng)
+        columns[f"path[{i}]"] = states[drawn]
+    columns |= _by_state(smoothed, states, "smoothed", "mcse")
+    columns |= _by_state(filtered, states, "filtered", "mcse_filtered")
     about = {"viterbi_log_joint": value, "log_likelihood": passes.log_likelihood(*chain), **whole.score()}
     return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
@@ -199,12 +194,6 @@ def _filter(model: HiddenMarkovModel) -> Callable[[Values, Values], np.ndarray]:
         return np.array([passes.forward(*chain_at(model, at, data)).filtered for at in _each(params)])
 
     return filtered
-
-
-def _drawn(whole: Decodable, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    points = whole.points
-    chains = (chain_at(whole.model, points[i], whole.data) for i in rng.integers(0, len(points), size))
-    return [state_paths.sample_paths(*chain, rng=rng)[0] for chain in chains]
 
 
 def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, **options: Any) -> pd.DataFrame:
@@ -286,8 +275,7 @@ def _of_states(model: HiddenMarkovModel, params: Values, data: Values, center: f
 
 def _by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
     """Name the first columns by the labels."""
-    columns = {f"{name}[{label}]": p for label, p in zip(labels, averaged.probability.T, strict=False)}
-    return columns | {f"{error}[{label}]": e for label, e in zip(labels, averaged.mcse.T, strict=False)}
+    return labelled(name, labels, averaged.probability) | labelled(error, labels, averaged.mcse)
 
 
 def _sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:

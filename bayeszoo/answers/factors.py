@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from bayeszoo.answers.assign import trusted
-from bayeszoo.data.read import Data, read
+from bayeszoo.answers.assign import by_row, rows_asked, trusted
+from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
@@ -72,9 +72,9 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
         covariance = turned.mT[..., None, :, :] @ latent.covariance @ turned[..., None, :, :]
         return latent.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
-    data = _rows(fit, new_data, options)
+    data = rows_asked(fit, new_data, options, "factors")
     seen = _averaged(fit, scores, {**params, "rotation": rotations}, data["Y"], seed)
-    return _frame(seen, data, "factor", np.arange(1, reference.shape[1] + 1))
+    return by_row(seen, data, "factor", np.arange(1, reference.shape[1] + 1))
 
 
 def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options: Any) -> pd.DataFrame:
@@ -103,8 +103,8 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
     take it for an observation.
     """
     fit, params = _factors(tree)
-    data = _rows(fit, new_data, options)
-    frame = _frame(_averaged(fit, reconstruction, params, data["Y"], seed), data, "column", data["column"])
+    data = rows_asked(fit, new_data, options, "factors")
+    frame = by_row(_averaged(fit, reconstruction, params, data["Y"], seed), data, "column", data["column"])
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
     frame.insert(1, "what", np.where(np.isnan(observed), "predicted", "without noise"))
@@ -118,10 +118,6 @@ def _factors(tree: xr.DataTree) -> tuple[Fit, Params]:
     if not set(names) <= set(draws):
         raise InputError(f"{tree.attrs['model']} has no factors to project rows on", hint="fit ppca")
     return fit, {name: draws[name] for name in names}
-
-
-def _rows(fit: Fit, new_data: Any, options: dict[str, Any]) -> Data:
-    return fit.data if new_data is None else read(fit.model, new_data, new=True, like=fit.like, **options)
 
 
 def _averaged(fit: Fit, moments: Moments, params: Params, Y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -143,10 +139,3 @@ def _of_some(each: np.ndarray, sd: np.ndarray, rng: np.random.Generator | None) 
         quantiles = np.quantile(rng.normal(each, sd), levels, axis=(0, 1))
     mcse = np.full(mean.shape, np.nan) if rng is None else diagnostics.mcse(each)
     return {"mean": mean, "sd": whole, **dict(zip(QUANTILES, quantiles, strict=True)), "mcse_mean": mcse}
-
-
-def _frame(seen: dict[str, np.ndarray], data: Data, axis: str, labels: Any) -> pd.DataFrame:
-    import pandas as pd
-
-    index = pd.MultiIndex.from_product([data.numbers, labels], names=["row", axis])
-    return pd.DataFrame({name: np.ravel(values) for name, values in seen.items()}, index=index)

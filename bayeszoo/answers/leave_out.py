@@ -91,9 +91,14 @@ def _leave_one_out(
     model: Sufficient[Any], data: Values | Accumulated, predictive: Callable[[Any, Values], Any]
 ) -> Score:
     rows, weights = _observations(model, data)
-    terms = np.zeros(len(weights))
+    terms, nothing = np.zeros(len(weights)), model.inputs.split(rows, 0)[0]
+    if np.all(weights == 1):
+        rests = all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], model.statistics(nothing))
+    else:
+        whole = model.statistics(cast(Values, data))
+        rests = ((int(i), whole - _statistics(model, rows, np.array([i]))) for i in np.flatnonzero(weights))
     with one_thread():
-        for i, rest in _each_left_out(model, data, rows, weights):
+        for i, rest in rests:
             row = model.inputs.reordered(rows, np.array([i]))
             try:
                 distribution = predictive(rest, row)
@@ -101,19 +106,6 @@ def _leave_one_out(
                 raise NoScore(str(error)) from error
             terms[i] = log_density(distribution, model.inputs.outcome(row)).item()
     return _weighted(terms, weights)
-
-
-def _each_left_out(
-    model: Sufficient[Any], data: Values | Accumulated, rows: Values, weights: np.ndarray
-) -> Iterator[tuple[int, Any]]:
-    """Go through the observations that occur: index, and statistics of all others."""
-    if np.all(weights == 1):
-        nothing = model.statistics(model.inputs.split(rows, 0)[0])
-        yield from all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], nothing)
-        return
-    everything = model.statistics(cast(Values, data))
-    for i in np.flatnonzero(weights):
-        yield int(i), everything - model.statistics(model.inputs.reordered(rows, np.array([i])))
 
 
 def all_but_one(model: Sufficient[Any], data: Values, groups: list[np.ndarray], rest: Any) -> Iterator[tuple[int, Any]]:
@@ -148,12 +140,10 @@ def k_fold(
     NoScore
         When the model has no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
     """
-    if not isinstance(model, Sufficient):
-        raise NoScore("no closed form")
-    if predictive is None:
-        if not isinstance(model, Predictive):
-            raise NoScore("no closed form")
+    if predictive is None and isinstance(model, Predictive):
         predictive = model.predictive
+    if predictive is None or not isinstance(model, Sufficient):
+        raise NoScore("no closed form")
     rows, weights = model.inputs.observations(_kept(data))
     weights = weights.astype(np.int64)
     held = dealt(weights, folds, seed)

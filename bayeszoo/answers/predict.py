@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.assign import assign, trusted
+from bayeszoo.answers.assign import assign, by_row, trusted
 from bayeszoo.answers.topics import proportions
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
@@ -26,23 +26,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-
 _TINY = -1e300
 """In place of log 0, which the fit of a tail cannot take."""
 
 
-class Predictions(NamedTuple):
-    """What a predictive distribution says of each row, of shape (rows,), or of several numbers (rows, K).
-
-    The quantiles come first in their array; the scores always have shape (rows,).
-    """
-
-    mean: np.ndarray
-    sd: np.ndarray
-    quantiles: np.ndarray
-    mcse_mean: np.ndarray
-    log_score: np.ndarray
-    mcse_log_score: np.ndarray
+Columns = dict[str, np.ndarray]
+"""Columns of a table, of shape (rows,), or of several numbers a row (rows, K)."""
 
 
 def predict(
@@ -87,8 +76,6 @@ def predict(
     InputError
         When the model cannot predict, or the new data do not suit it.
     """
-    import pandas as pd
-
     fit = trusted(tree, "predictions from it")
     model = fit.model
     if isinstance(model, FoldIn):
@@ -97,25 +84,20 @@ def predict(
         return proportions(tree, new_data, seed=seed, **options)
     data, observed = _new_rows(model, fit.like, new_data, options)
     if fit.kind == "exact" and isinstance(model, Predictive):
-        predicted = _closed_form(model, fit.stats, data, observed)
+        columns, scores = _closed_form(model, fit.stats, data, observed)
     else:
-        predicted = _averaged(fit, data, observed, seed)
-    shape, axis = predicted.mean.shape, _axis(model, data)
-    rows = pd.Index(data.numbers, name="row")
-    index = rows if axis is None else pd.MultiIndex.from_product([rows, data[axis]], names=["row", axis])
+        columns, scores = _averaged(fit, data, observed, seed)
+    shape, axis = columns["mean"].shape, _axis(model, data)
     if observed is not None and axis is not None and observed.ndim == 1:  # of a category: which one it was
         observed = observed[:, None] == np.arange(shape[1])
-    columns = {"mean": predicted.mean, "sd": predicted.sd, **dict(zip(QUANTILES, predicted.quantiles, strict=True))}
-    columns["mcse_mean"] = predicted.mcse_mean
     columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
-    of_rows = {"log_score": predicted.log_score, "mcse_log_score": predicted.mcse_log_score}
-    of_rows |= {} if observed is None else _components(model, tree, data)
+    of_rows = scores if observed is None else scores | _components(model, tree, data)
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
-    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
+    return by_row(columns, data, axis, None if axis is None else data[axis])
 
 
-def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> Columns:
     """Return the most probable component of each row and its probability; nothing where there are no components."""
     if not isinstance(model, Latent):
         return {}
@@ -151,14 +133,24 @@ def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, A
     return data, model.inputs.outcome(data) if known else None
 
 
-def _closed_form(model: Predictive[Any], stats: Any, data: Data, observed: np.ndarray | None) -> Predictions:
+def _columns(mean: Any, sd: Any, quantiles: Any, mcse: Any, score: Any, mcse_score: Any) -> tuple[Columns, Columns]:
+    """Name what a predictive distribution says: moments and quantiles, and scores, always of shape (rows,)."""
+    columns = {"mean": mean, "sd": sd, **dict(zip(QUANTILES, quantiles, strict=True)), "mcse_mean": mcse}
+    return columns, {"log_score": score, "mcse_log_score": mcse_score}
+
+
+def _closed_form(
+    model: Predictive[Any], stats: Any, data: Data, observed: np.ndarray | None
+) -> tuple[Columns, Columns]:
     distribution = model.predictive(stats, data)
-    quantiles, mean = np.array([distribution.ppf(q) for q in QUANTILES.values()]), distribution.mean()
+    quantiles, mean = [distribution.ppf(q) for q in QUANTILES.values()], distribution.mean()
     scores = np.full(len(mean), np.nan) if observed is None else log_density(distribution, observed)
-    return Predictions(mean, distribution.std(), quantiles, np.full(mean.shape, np.nan), scores, np.abs(0 * scores))
+    return _columns(mean, distribution.std(), quantiles, np.full(mean.shape, np.nan), scores, np.abs(0 * scores))
 
 
-def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predictions:
+def _averaged(
+    fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
+) -> tuple[Columns, Columns]:
     """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
     if not isinstance(model := fit.model, Observable):
         line = f"{model.name} does not say how its observations are distributed"
@@ -176,7 +168,7 @@ def _averaged(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
     unknown = np.full(len(mean), np.nan)
     scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
-    return Predictions(mean, sd, quantiles, mcse, *scores)
+    return _columns(mean, sd, quantiles, mcse, *scores)
 
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

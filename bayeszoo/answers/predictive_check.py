@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.leave_out import MOST_CELLS
@@ -24,17 +23,13 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model, Values
-from bayeszoo.results.groups import prior_draws
+from bayeszoo.results.groups import extend
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-else:
-    xr = lazy_loader.load("xarray")
 
-_CHAINS = 4
-"""Of draws of the prior."""
 KEPT = 40
 """Replicated data sets that are kept for a picture."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
@@ -281,8 +276,7 @@ def _usual(model: Model, data: Values) -> tuple[str, ...]:
 
 def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]:
     """Return the quantities that are asked for, by name."""
-    if statistics is None:
-        return {name: STATISTICS[name] for name in _usual(model, data)}
+    statistics = _usual(model, data) if statistics is None else statistics
     if isinstance(statistics, Mapping):
         return {str(name): _own(str(name), function) for name, function in statistics.items()}
     several = isinstance(statistics, Iterable) and not isinstance(statistics, str)
@@ -340,21 +334,12 @@ def _values(statistic: Statistic, sets: Sets) -> np.ndarray:
 # The prior in the place of a fit
 
 
-def prior_tree(tree: xr.DataTree, draws: int = 1000, seed: int = 0) -> xr.DataTree:
-    """Return a fit with its draws, by any method, replaced by independent draws of the prior, a multiple of four.
+def prior_tree(tree: xr.DataTree) -> xr.DataTree:
+    """Return a fit with its draws, by any method, replaced by the independent draws of the group ``prior``.
 
-    Raises `InputError` where only statistics of the rows were kept, or the prior gives other parameters than the fit.
+    Raises `InputError` where only statistics of the rows were kept, or the prior cannot be drawn.
     """
-    model, fitted = Fit(tree).model, tree["posterior"].to_dataset()
-    drawn = prior_draws(model, Fit(tree).data, draws, stream_of_fit(tree.attrs, seed, "prior"))
-    if missing := [str(name) for name in fitted.data_vars if name not in drawn]:
-        raise InputError(f"the prior of {missing[0]} cannot be drawn: {model.name} simulates other parameters")
-    variables = {
-        name: (variable.dims, drawn[str(name)].reshape(_CHAINS, -1, *variable.shape[2:]))
-        for name, variable in fitted.data_vars.items()
-    }
-    coords = {name: values for name, values in fitted.coords.items() if name not in ("chain", "draw")}
-    groups = {name: tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in tree.children}
-    of_prior = xr.DataTree.from_dict({"posterior": xr.Dataset(variables, coords=coords), **groups})
-    of_prior.attrs |= {**tree.attrs, "method": "prior", "kind": "exact", "status": "ok"}
+    of_prior = extend(tree.drop_nodes("prior", errors="ignore"), ["prior"])
+    of_prior["posterior"] = of_prior["prior"].copy()
+    of_prior.attrs |= {"method": "prior", "kind": "exact", "status": "ok"}
     return of_prior

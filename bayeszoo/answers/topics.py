@@ -63,18 +63,24 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
         When the model has no topics, or there are not so many words.
     """
     caveat = _caveat(tree, untrusted)
-    variable = _variable(tree, TOPICS)
+    fit, variable = Fit(tree), _variable(tree, TOPICS)
     words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
     if not 1 <= top <= len(words):
         raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}")
-    draws = variable.to_numpy()
-    best = np.argsort(-draws.mean(axis=(0, 1)), axis=1, kind="stable")[:, :top]
-    moments = _moments(np.take_along_axis(draws, best[None, None], axis=3), tree.attrs["kind"])
+    draws, mean = variable.to_numpy(), variable.to_numpy().mean(axis=(0, 1))
+    best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
+    moments = _moments(np.take_along_axis(draws, best[None, None], axis=3), fit.kind)
     index = pd.MultiIndex.from_product([labels, range(1, top + 1)], names=["topic", "rank"])
     columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in moments.items()}}
     frame = pd.DataFrame(columns, index=index)
-    stability, mean = Fit(tree).facts.get("label_stability"), draws.mean(axis=(0, 1))
-    frame.attrs |= {"shares": _shares(tree), "stability": stability, "coherence": _coherence(tree, mean, top), **caveat}
+    shares = _variable(tree, PROPORTIONS).to_numpy() if PROPORTIONS in tree["posterior"] else None
+    has_documents = isinstance(fit.model.inputs, Corpus) and top >= 2
+    frame.attrs |= {
+        "shares": None if shares is None else shares.mean(axis=(0, 1, 2)).tolist(),  # each document counts alike
+        "stability": fit.facts.get("label_stability"),
+        "coherence": coherence(mean, fit.data, top).tolist() if has_documents else None,
+        **caveat,
+    }
     return frame
 
 
@@ -117,8 +123,12 @@ def proportions(
     variable, notes = _variable(tree, PROPORTIONS), list[str]()
     draws, documents = variable.to_numpy(), variable[variable.dims[2]].to_numpy()
     if new_data is not None:
-        data = new_documents(tree, new_data, options)
-        draws, documents, notes = _folded_in(tree, data, seed), data["document"], list(data.notes)
+        model, data = _new_documents(tree, new_data, options)
+        rng = stream_of_fit(tree.attrs, seed, "fold in", data.digest)
+        draws = np.asarray(model.fold_in(_some_draws(tree, MOST_DRAWS), data, rng))
+        if not np.isfinite(draws).all():
+            raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")
+        documents, notes = data["document"], list(data.notes)
     moments = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
     index = pd.MultiIndex.from_product(
         [documents, variable[variable.dims[3]].to_numpy()], names=[str(dim) for dim in variable.dims[2:]]
@@ -171,8 +181,8 @@ def document_scores(
     """
     if how not in HOW:
         raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}")
-    data, model = new_documents(tree, new_data, options), Fit(tree).model
-    topics = some_draws(tree, SCORED_DRAWS[how])[TOPICS]
+    model, data = _new_documents(tree, new_data, options)
+    topics = _some_draws(tree, SCORED_DRAWS[how])[TOPICS]
     rng = stream_of_fit(tree.attrs, seed, how, data.digest)
     scores = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
     columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse}
@@ -201,20 +211,6 @@ def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:
     return posterior[name].transpose("chain", "draw", ...)
 
 
-def _shares(tree: xr.DataTree) -> list[float] | None:
-    """Return the mean share of each topic of all documents, every document counting as much as any other."""
-    if PROPORTIONS not in tree["posterior"]:
-        return None
-    return [float(v) for v in _variable(tree, PROPORTIONS).to_numpy().mean(axis=(0, 1, 2))]
-
-
-def _coherence(tree: xr.DataTree, mean: np.ndarray, top: int) -> list[float] | None:
-    """Return how far the words of each topic occur in the same documents; None where there are no documents."""
-    if not isinstance(Fit(tree).model.inputs, Corpus) or top < 2:
-        return None
-    return [float(value) for value in coherence(mean, Fit(tree).data, top)]
-
-
 def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     """Return summaries over chain and draw of an array of shape (chain, draw, ...)."""
     names, mean = ("sd", *QUANTILES, "mcse_mean"), draws.mean(axis=(0, 1))
@@ -225,25 +221,15 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     return {"mean": mean, **dict(zip(names, figures, strict=True))}
 
 
-def new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> Data:
-    """Read documents that a fit of a topic model has not seen, with its words."""
+def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> tuple[FoldIn, Data]:
+    """Return the topic model, and documents that its fit has not seen, read with its words."""
     model = Fit(tree).model
     if not isinstance(model, FoldIn):
         raise InputError(f"{model.name} cannot infer the topics of other documents", hint="see `bayeszoo list`")
-    return read(model, new_data, new=True, like=Fit(tree).like, **options)
+    return model, read(model, new_data, new=True, like=Fit(tree).like, **options)
 
 
-def _folded_in(tree: xr.DataTree, data: Data, seed: int | np.random.Generator) -> np.ndarray:
-    """Draw proportions of new documents."""
-    model = Fit(tree).model
-    assert isinstance(model, FoldIn)  # else the documents were refused
-    drawn = np.asarray(model.fold_in(some_draws(tree), data, stream_of_fit(tree.attrs, seed, "fold in", data.digest)))
-    if not np.isfinite(drawn).all():
-        raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")
-    return drawn
-
-
-def some_draws(tree: xr.DataTree, most: int = MOST_DRAWS) -> dict[str, np.ndarray]:
+def _some_draws(tree: xr.DataTree, most: int) -> dict[str, np.ndarray]:
     """Return at most so many of the draws, spread evenly over each chain: arrays of shape (chain, draw, ...)."""
     draws = Fit(tree).draws()
     chains, size = next(iter(draws.values())).shape[:2]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.answers.assign import trusted
+from bayeszoo.errors import InputError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
 from bayeszoo.model.base import Values
@@ -33,14 +34,10 @@ _DARK, _PALE, _DATA = "#1f4e79", "#9dbbd8", "#b5651d"
 
 
 class Biplot(NamedTuple):
-    """What `plot_biplot` draws, along principal axes of the mean covariance.
+    """Rows and columns along principal axes of the mean covariance.
 
-    Attributes
-    ----------
-    scores, score_sd : ndarray of shape (rows, q)
-        Mean and standard deviation of the factors of each row, over the draws and given each.
-    loadings : ndarray of shape (draws, D, q)
-        Of each draw, rotated to the axes.
+    ``scores`` and ``score_sd``, shape (rows, q), are mean and standard deviation of the factors of each row, over the
+    draws and given each; ``loadings``, shape (draws, D, q), are those of each draw, rotated to the axes.
     """
 
     scores: np.ndarray
@@ -227,9 +224,7 @@ def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple
 
 def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return draws of the named parameters with one leading axis."""
-    draws = Fit(tree).pooled()
+    draws = trusted(tree, "pictures of it").pooled()
     if lacking := [name for name in names if name not in draws]:
         raise InputError(f"{tree.attrs['model']} has no {lacking[0]}", hint="give a fit of ppca or bayesian_pca")
-    if tree.attrs["status"] != "ok":
-        raise Untrustworthy(f"the fit is {tree.attrs['status']}: pictures of it are withheld")
     return {name: draws[name] for name in names}

@@ -95,21 +95,14 @@ def svg(make: Callable[[], Any]) -> bytes:
     before = plt.get_fignums()
     with styled():
         try:
-            return _written(_figure(make()))
+            drawn = make()
+            figure = drawn.viz["figure"].item() if hasattr(drawn, "viz") else drawn
+            _plain_powers(figure)
+            buffer, about = io.BytesIO(), {"Date": None, "Creator": None}
+            figure.savefig(buffer, format="svg", metadata=about, bbox_inches="tight", pad_inches=0.04)
         finally:
             for number in set(plt.get_fignums()) - set(before):
                 plt.close(number)
-
-
-def _figure(made: Any) -> Figure:
-    figure: Figure = made if hasattr(made, "savefig") and hasattr(made, "axes") else made.viz["figure"].item()
-    return figure
-
-
-def _written(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    plain_powers(figure)
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.04)
     return _PATH.sub(lambda path: _DIGITS.sub(rb"\1", path.group()), buffer.getvalue())
 
 
@@ -117,7 +110,7 @@ _PATH, _DIGITS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
 """Coordinates have six decimals of a point, and two are more than can be seen: half of a trace."""
 
 
-def plain_powers(figure: Figure) -> None:
+def _plain_powers(figure: Figure) -> None:
     """Write the ticks of logarithmic axes as plain numbers: Matplotlib writes formulas, which are not read here."""
     from matplotlib.ticker import FuncFormatter, LogFormatter
 
@@ -130,9 +123,4 @@ def plain_powers(figure: Figure) -> None:
 
 def data_uri(make: Callable[[], Any]) -> str:
     """Return what ``make`` draws as the address of an image that needs no file."""
-    return uri_of(svg(make))
-
-
-def uri_of(image: bytes) -> str:
-    """Return an SVG as the address of an image that needs no file."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(image).decode('ascii')}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg(make)).decode('ascii')}"

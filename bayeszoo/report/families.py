@@ -18,9 +18,8 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
-from bayeszoo.plots.states import plot_states
+from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.style import COLOURS, panels
-from bayeszoo.plots.topics import plot_topics
 from bayeszoo.report.blocks import Section, Words, picture, table
 from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit

@@ -31,18 +31,13 @@ def hero(trees: Sequence[xr.DataTree]) -> Any:
     """Return the picture of the first screen: densities of the first entry of each parameter."""
     shown = drawable(trees)
     if not shown:
-        return Skipped("densities", _why_none(trees))
+        named = zip(names_of(trees), trees, strict=True)
+        reasons = [f"{name}: {why}" for name, tree in named if with_draws([tree]) and (why := withheld(tree))]
+        return Skipped("densities", "; ".join(reasons) or "no fit has draws")
     chosen = one_of_each(shown[0])
     size = (_HERO, 0.55 + 1.55 * len(chosen))
     make = partial(plots.overlay, trees, col_wrap=1, figure_kwargs={"figsize": size})
     return picture(make, f"densities of {', '.join(chosen)}", _densities(chosen, shown, trees))
-
-
-def _why_none(trees: Sequence[xr.DataTree]) -> str:
-    """Say why no fit has densities, with the name of each that withholds them."""
-    named = zip(names_of(trees), trees, strict=True)
-    reasons = [f"{name}: {why}" for name, tree in named if with_draws([tree]) and (why := withheld(tree))]
-    return "; ".join(reasons) or "no fit has draws"
 
 
 def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> str:
@@ -65,8 +60,9 @@ def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Seque
 def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> list[str]:
     """Say of which model the fits drawn are, where the page has several, and which do not have the quantities."""
     names = dict(zip(map(id, trees), names_of(trees), strict=True))
-    lacking = [names[id(one)] for one in shown if not any(one is other for other in drawn)]
-    of = [names[id(one)] for one in trees if any(one is other for other in drawn)]
+    those = {id(one) for one in drawn}
+    lacking = [names[id(one)] for one in shown if id(one) not in those]
+    of = [name for place, name in names.items() if place in those]
     said = [f"Of {', '.join(of)}."] if same_model(drawn) and not same_model(trees) else []
     return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
 
@@ -145,10 +141,7 @@ def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
     if draws <= MOST_DRAWS:
         return tree, ""
     kept = np.linspace(0, draws - 1, MOST_DRAWS).round().astype(int)
-    groups = {name: node.to_dataset() for name, node in tree.children.items() if node.sizes.get("draw") == draws}
-    import xarray as xr
-
-    thin = xr.DataTree.from_dict({name: group.isel(draw=kept) for name, group in groups.items()})
+    thin = tree.filter(lambda group: group.sizes.get("draw") == draws).isel(draw=kept)
     thin.attrs.update(tree.attrs)
     return thin, f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.comparison.compare import Withheld, compare, names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.report import asked, checks, families, one_by_one, provenance, verdict
+from bayeszoo.report import asked, checks, families, one_by_one, verdict
 from bayeszoo.report.blocks import Section, Skipped, skipping
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, dumps
@@ -130,8 +130,8 @@ def _sections(
         "posterior predictive checks": lambda: checks.posterior(first),
         "leave-one-out": lambda: checks.leave_one_out(named),
         **dict(families.sections(trees)),
-        "provenance": lambda: provenance.section({name: tree for name, (tree, _) in named.items()}),
-        "how to make it again": lambda: provenance.reproduce(trees),
+        "provenance": lambda: asked.provenance({name: tree for name, (tree, _) in named.items()}),
+        "how to make it again": lambda: asked.reproduce(trees),
     }
     if len(named) + len(refused) == 1:
         del makers["the comparison"]

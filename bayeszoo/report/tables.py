@@ -19,35 +19,13 @@ MAX_ROWS = 400
 _PARTS = {"posterior": "parameters", "derived": "derived"}
 """Groups of a fit whose quantities are listed, and their part of the document."""
 _WITHHELD = {"k_hat_withheld": "k-hat", "draws_withheld": "a part of the draws"}
-_COMPARISON = {
-    "Estimates": {
-        "mean": "estimate",
-        "sd": "sd",
-        "q025": "2.5%",
-        "q975": "97.5%",
-        "p_positive": "P(> 0)",
-        "mcse_mean": "MCSE",
-        "error_mcse": "error/MCSE",
-        "error_sd": "error/sd",
-        "sd_ratio": "sd ratio",
-    },
-    "Evidence": {
-        "log_evidence": "log evidence",
-        "evidence_se": "error",
-        "evidence_gap": "exact less it",
-        "elbo": "ELBO",
-        "elbo_se": "error",
-        "elbo_gap": "exact less it",
-    },
-    "Prediction and cost": {
-        "loo_score": "LOO score",
-        "loo_se": "se",
-        "loo_mcse": "MC error",
-        "seconds": "seconds",
-        "kind": "kind",
-        "status": "status",
-    },
-}
+_ESTIMATES = {"mean": "estimate", "sd": "sd", "q025": "2.5%", "q975": "97.5%", "p_positive": "P(> 0)"}
+_ESTIMATES |= {"mcse_mean": "MCSE", "error_mcse": "error/MCSE", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
+_EVIDENCE = {"log_evidence": "log evidence", "evidence_se": "error", "evidence_gap": "exact less it"}
+_EVIDENCE |= {"elbo": "ELBO", "elbo_se": "error", "elbo_gap": "exact less it"}
+_PREDICTION = {"loo_score": "LOO score", "loo_se": "se", "loo_mcse": "MC error"}
+_PREDICTION |= {"seconds": "seconds", "kind": "kind", "status": "status"}
+_COMPARISON = {"Estimates": _ESTIMATES, "Evidence": _EVIDENCE, "Prediction and cost": _PREDICTION}
 """The tables of a comparison: columns of the frame, and what heads them."""
 ABOUT_COMPARISON = (
     "LOO score: mean leave-one-out log predictive density of one observation, in nats;",

@@ -16,8 +16,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
-from bayeszoo.plots.states import plot_states
-from bayeszoo.plots.topics import plot_topics
+from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results import files
 

@@ -1,5 +1,6 @@
-"""Expectation-maximization: climbs, restarts, what is refused, against optimizers that somebody else wrote."""
+"""EM and variational Bayes: climbs against other people's optimizers, complete bounds, and what is refused."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,19 +9,30 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
+from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
-from bayeszoo.inference.methods import em
+from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import Expectation
 from bayeszoo.results.stored import Fit
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 FAITHFUL = bz.example(GAUSSIAN)
+TINY = bz.read(GAUSSIAN, {"Y": [[-2.1], [-1.8], [-2.4], [1.9], [2.2], [2.6], [0.3]], "column": ["y"]})
+PAIRS = bz.read(GAUSSIAN, {"Y": [[0.0], [0.0], [1.0], [1.0]], "column": ["y"]})
+DOCUMENTS = bz.read(UNIGRAMS, {"counts": [[3, 1, 0], [4, 0, 1], [0, 2, 5], [1, 1, 6]], "word": list("abc")})
 
 
 def climbs(model, data, flat=False, restarts=20):
     return em.climbs(model, data, np.random.default_rng(0), flat, restarts)
+
+
+def vb_climbs(model, data):
+    return vb.climbs(model, data, np.random.default_rng(0))
 
 
 def sklearn_mle(Y, start, covariance):
@@ -67,20 +79,17 @@ def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answ
 
 
 def test_all_climbs_degenerate_is_an_error_that_says_so():
-    data = bz.read(GAUSSIAN, {"Y": [[0.0], [0.0], [1.0], [1.0]], "column": ["y"]})
     with pytest.raises(NumericalError, match=r"none of \d+ starts led to a maximum"):
-        bz.fit(GAUSSIAN.weak_given(data, {"K": 2}), data, "mle", seed=1)
+        bz.fit(GAUSSIAN.weak_given(PAIRS, {"K": 2}), PAIRS, "mle", seed=1)
 
 
 def test_map_exists_where_the_mle_is_degenerate():
-    data = bz.read(GAUSSIAN, {"Y": [[0.0], [0.0], [1.0], [1.0]], "column": ["y"]})
-    tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), data, "map", seed=1)
+    tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), PAIRS, "map", seed=1)
     assert tree.attrs["status"] == "ok"
     assert np.sort(tree["posterior"]["means"].to_numpy().ravel()) == pytest.approx([0.0, 1.0], abs=0.1)
 
 
 def test_map_is_the_maximum_of_scipy_densities_by_nelder_mead():
-    data = bz.read(UNIGRAMS, {"counts": [[3, 1, 0], [4, 0, 1], [0, 2, 5], [1, 1, 6]], "word": list("abc")})
     model = UNIGRAMS(K=2, alpha=2.0, eta=1.5)
 
     def negative(x):
@@ -88,15 +97,13 @@ def test_map_is_the_maximum_of_scipy_densities_by_nelder_mead():
         topics = scipy.special.softmax(np.insert(x[1:].reshape(2, 2), 0, 0.0, axis=1), axis=1)
         prior = scipy.stats.dirichlet.logpdf(weights, [2.0, 2.0])
         prior += sum(scipy.stats.dirichlet.logpdf(topic, [1.5] * 3) for topic in topics)
-        each = [
-            [np.log(w) + np.sum(c * np.log(t)) for w, t in zip(weights, topics, strict=True)] for c in data["counts"]
-        ]
+        each = np.log(weights) + DOCUMENTS["counts"] @ np.log(topics).T
         return -prior - np.sum(scipy.special.logsumexp(each, axis=1))
 
     options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 20_000, "maxfev": 20_000}
     starts = np.random.default_rng(0).normal(size=(6, 5))
     highest = -min(scipy.optimize.minimize(negative, x, method="Nelder-Mead", options=options).fun for x in starts)
-    assert climbs(model, data).best.objective == pytest.approx(highest, abs=1e-9)
+    assert climbs(model, DOCUMENTS).best.objective == pytest.approx(highest, abs=1e-9)
 
 
 def test_posterior_without_a_maximum_is_refused():
@@ -226,3 +233,143 @@ def test_more_components_than_rows_are_refused():
 def test_number_of_components_is_checked(K, message):
     with pytest.raises(InputError, match=message):
         replace(GAUSSIAN(), K=K)
+
+
+# Variational Bayes
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "spherical"])
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_bound_is_below_the_exact_evidence(covariance, K):
+    model = GAUSSIAN(K=K, covariance=covariance, kappa0=0.1)
+    elbo, evidence = vb_climbs(model, TINY).best.objective, Enumeration.of(model, TINY).log_evidence
+    assert elbo <= evidence + 1e-9
+    assert elbo == pytest.approx(evidence, abs=1e-9 if K == 1 else 4)
+
+
+def test_bound_by_its_definition_with_scipys_densities():
+    """E[log p(y, z, theta) - log q(z) - log q(theta)] over draws of q, every density SciPy's."""
+    model = UNIGRAMS(K=2, alpha=1.3, eta=0.7)
+    q, rng = vb_climbs(model, DOCUMENTS).best.state, np.random.default_rng(0)
+    terms = model.expected_log_terms(q, DOCUMENTS)
+    of_z = scipy.special.softmax(terms, axis=1)
+    entropy = -np.sum(scipy.special.xlogy(of_z, of_z))
+    found = []
+    for _ in range(4000):
+        weights, topics = rng.dirichlet(q["weights"]), np.array([rng.dirichlet(a) for a in q["topics"]])
+        joint = scipy.stats.dirichlet.logpdf(weights, [1.3] * 2) - scipy.stats.dirichlet.logpdf(weights, q["weights"])
+        for topic, a in zip(topics, q["topics"], strict=True):
+            joint += scipy.stats.dirichlet.logpdf(topic, [0.7] * 3) - scipy.stats.dirichlet.logpdf(topic, a)
+        found.append(joint + np.sum(of_z * (np.log(weights) + DOCUMENTS["counts"] @ np.log(topics).T)))
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) + entropy - vb_climbs(model, DOCUMENTS).best.objective) < 4.4 * error
+    assert error < 0.1
+
+
+def test_means_are_those_of_scikit_learn():
+    model = GAUSSIAN(K=2, alpha=0.8, m0=[3.5, 70.0], kappa0=0.5, nu0=4.0, Psi0=[[1.0, 0.0], [0.0, 100.0]])
+    prior = {"mean_prior": [3.5, 70.0], "mean_precision_prior": 0.5, "covariance_prior": np.diag([1.0, 100.0])}
+    prior |= {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 0.8}
+    options = {"reg_covar": 0.0, "tol": 1e-12, "max_iter": 2000, "random_state": 0}
+    theirs = sklearn.mixture.BayesianGaussianMixture(
+        n_components=2, degrees_of_freedom_prior=4.0, **prior, **options
+    ).fit(FAITHFUL["Y"])
+    q = vb_climbs(model, FAITHFUL).best.state
+    order, other = np.argsort(q["weights"]), np.argsort(theirs.weight_concentration_)
+    assert q["weights"][order] == pytest.approx(theirs.weight_concentration_[other], rel=1e-5)
+    assert q["components"].m[order] == pytest.approx(theirs.means_[other], rel=1e-5)
+
+
+def test_k_hat_sees_what_q_does_not_cover():
+    """Well separated clusters are covered; where rows lie between two, q is too narrow."""
+    apart = bz.read(GAUSSIAN, {"Y": np.r_[np.linspace(-12, -4, 30), np.linspace(4, 12, 30)][:, None], "column": ["y"]})
+    close = bz.read(GAUSSIAN, {"Y": np.linspace(-2, 2, 9)[:, None], "column": ["y"]})
+    good, bad = (
+        vb.coverage(Problem(model := GAUSSIAN(K=2), data, np.random.default_rng(0)), vb_climbs(model, data).best.state)
+        for data in (apart, close)
+    )
+    assert good["k_hat"] <= 0.7
+    assert bad["k_hat"] > 0.7
+    assert bad["k_hat_draws"] == vb.MAX_DRAWS
+
+
+def test_without_the_orders_of_the_labels_the_evidence_would_be_off_by_log_k_factorial():
+    model = GAUSSIAN.weak(FAITHFUL)
+    q = vb_climbs(model, FAITHFUL).best.state
+    draws = model.vb_posterior(q).rvs(50, np.random.default_rng(0))
+    plain = [model.vb_posterior(q).logpdf({name: values[i] for name, values in draws.items()}) for i in range(50)]
+    assert model.vb_log_density(q, draws) == pytest.approx(np.array(plain) - np.log(2), abs=1e-9)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 4])
+def test_log_permanent_is_the_sum_over_permutations(K):
+    terms = np.random.default_rng(K).normal(size=(5, K, K)) * 20
+    each = [sum(terms[:, j, order[j]] for j in range(K)) for order in itertools.permutations(range(K))]
+    assert mixture.log_permanent(terms) == pytest.approx(scipy.special.logsumexp(each, axis=0), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_superfluous_components_are_seen():
+    data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(0).normal(size=(200, 1)), "column": ["y"]})
+    tree = bz.fit(GAUSSIAN.weak_given(data, {"K": 4, "alpha": 0.01}), data, "vb", seed=1)
+    assert Fit(tree).facts["occupied_components"] == 1
+
+
+def test_trace_never_falls_and_ends_at_the_bound():
+    tree = bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, "vb", seed=1)
+    trace = tree["optimization"]["elbo"].to_numpy()
+    assert (np.diff(trace) >= -1e-9 * np.abs(trace[1:])).all()
+    assert trace[-1] == Fit(tree).facts["elbo"]
+
+
+class CountsTwice(UNIGRAMS):
+    """q(theta) counts every word twice."""
+
+    name = "multinomial_mixture"
+
+    def vb_m_step(self, stats):
+        return super().vb_m_step({**stats, "words": 2 * stats["words"]})
+
+
+def test_a_wrong_step_is_seen():
+    try:
+        found = vb_climbs(CountsTwice(K=2), DOCUMENTS).best.objective
+    except ascent.AscentError:  # it fell
+        found = -np.inf
+    assert found < vb_climbs(UNIGRAMS(K=2), DOCUMENTS).best.objective - 0.1
+
+
+# Dirichlet pieces
+
+
+@pytest.mark.parametrize("alpha", [[0.3, 2.0, 5.0], [50.0, 0.01, 1.0]])
+def test_dirichlet_pieces_by_draws(alpha):
+    alpha, prior = np.array(alpha), np.array([1.2, 0.4, 2.0])
+    assert dirichlet.log_density([0.2, 0.3, 0.5], alpha) == pytest.approx(
+        scipy.stats.dirichlet.logpdf([0.2, 0.3, 0.5], alpha), abs=1e-12
+    )
+    draws = scipy.stats.dirichlet(np.maximum(alpha, 0.3)).rvs(20_000, random_state=0)
+    alpha = np.maximum(alpha, 0.3)
+    found = scipy.stats.dirichlet.logpdf(draws.T, alpha) - scipy.stats.dirichlet.logpdf(draws.T, prior)
+    assert abs(found.mean() - dirichlet.divergence(alpha, prior)) < 4.4 * found.std() / np.sqrt(len(found))
+    logs = np.log(draws)
+    assert np.all(abs(logs.mean(0) - dirichlet.expected_log(alpha)) < 4.4 * logs.std(0) / np.sqrt(len(logs)))
+
+
+def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
+    rows = np.concatenate([centre + np.linspace(-0.3, 0.3, 4) for centre in (-5, 0, 5)])[:, None]
+    data = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
+    tree = bz.fit(GAUSSIAN.weak_given(data, {"alpha": 5.0, "nu0": 12.0}), data, "vb", seed=1)
+    checks = Fit(tree).checks
+    assert checks["k_hat"]["passed"]  # which sees one mode only
+    assert not checks["weight of the next optimum beside the best, by the ELBO"]["passed"]
+    assert tree.attrs["status"] == "not converged"
+
+
+def test_mirror_images_are_two_optima():
+    """Two far groups of equal size: E mu is 0, and q lies about one of them."""
+    model = bz.find("student_t")
+    rows = np.concatenate([centre + np.linspace(-2, 2, 9) for centre in (-10, 10)])
+    tree = bz.fit(model(m0=0.0, kappa0=0.01, a0=0.5, b0=0.5, nu=1.0), bz.read(model, rows), "vb", seed=1)
+    checks = Fit(tree).checks
+    assert checks["weight of the next optimum beside the best, by the ELBO"]["value"] == pytest.approx(1, abs=1e-6)

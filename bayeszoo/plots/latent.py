@@ -1,4 +1,4 @@
-"""The picture of a decoded sequence: the probability of a state over time, the Viterbi path, and what was observed.
+"""Pictures of latent variables: states over time with the Viterbi path, and the most probable words of topics.
 
 Figures are Matplotlib's, made without pyplot: ``figure.savefig("states.png")``.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.decode import Decodable, decodable, decode
+from bayeszoo.answers.topics import topics
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
 from bayeszoo.inference.labels.align import flat, in_chunks
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 BAND = (0.05, 0.95)
 """Quantiles over draws between which the band lies."""
+ACROSS = 5
+"""Topics in a row of the picture."""
 _HELD = 2**24
 """Probabilities of which quantiles are taken at once; of more draws an even selection is."""
 _DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
@@ -155,3 +158,46 @@ def _draw_numbers(axes: Axes, whole: Decodable) -> None:
     seen = whole.model.emissions(whole.data).seen(y)
     axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
     axes.set_ylabel(whole.data.columns.get("y", "y"), parse_math=False)
+
+
+# Topics
+
+
+def plot_topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> Figure:
+    """Draw the most probable words of each topic: the mean as a bar, the 95% interval as a line.
+
+    Parameters
+    ----------
+    tree, top, untrusted
+        As of `topics`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel a topic, titled with its share of all documents.
+
+    Raises
+    ------
+    Untrustworthy, InputError
+        As `topics`.
+    """
+    frame = topics(tree, top, untrusted=untrusted)
+    labels, shares = frame.index.unique("topic"), frame.attrs["shares"]
+    figure, axes = panels(len(labels), 2.6, 0.24 * top + 1.0, ACROSS)
+    for i, (panel, label) in enumerate(zip(axes, labels, strict=True)):
+        _draw_words(panel, frame.loc[label], f"topic {label}" + (f": {shares[i]:.0%}" if shares else ""))
+    caveat = " - NOT TO BE TRUSTED, the gate did not pass" if "caveat" in frame.attrs else ""
+    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']}){caveat}", fontsize="medium")
+    return figure
+
+
+def _draw_words(panel: Axes, rows: Any, title: str) -> None:
+    places = np.arange(len(rows))
+    panel.barh(places, rows["mean"], color=_PALE)
+    if rows["q025"].notna().all():
+        panel.hlines(places, rows["q025"], rows["q975"], color=_DARK, lw=1.5)
+    panel.set_yticks(places, rows["word"].tolist(), fontsize="small", parse_math=False)
+    panel.tick_params(axis="x", labelsize=7)
+    panel.locator_params(axis="x", nbins=3)
+    panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, None))
+    panel.set_title(title, fontsize="medium")
