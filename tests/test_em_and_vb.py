@@ -222,11 +222,6 @@ def test_restarts_that_collapse_are_counted():
     assert found.facts["degenerate"] == found.collapsed
 
 
-def test_more_components_than_rows_are_refused():
-    with pytest.raises(InputError, match="K=5 components but only 3 rows"):
-        bz.fit(GAUSSIAN(K=5), {"Y": [[0.0], [1.0], [2.0]], "column": ["y"]}, "map", seed=1)
-
-
 @pytest.mark.parametrize(
     ("K", "message"), [(0, "must be at least 1"), (1.5, "must be a whole number"), (True, "whole")]
 )

@@ -370,7 +370,9 @@ def test_of_many_entries_some_are_diagnosed():
     np.testing.assert_array_equal(some_entries(values[..., :200]), values[..., :200])
 
 
-def test_draws_that_would_not_fit_in_memory_are_refused():
+def test_other_models_and_draws_that_would_not_fit_in_memory_are_refused():
+    with pytest.raises(InputError, match="it lacks Collapsed"):
+        bz.fit(bz.find("gaussian_mixture")(), method="gibbs")
     with pytest.raises(InputError, match=r"4 chains of 9000000 draws of proportions and topics would take 3\.\d GB"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, draws=9_000_000)
 
@@ -412,11 +414,6 @@ def test_what_a_chain_raises_is_raised(monkeypatch):
     monkeypatch.setattr(TopicChain, "log_joint", property(broken))
     with pytest.raises(ZeroDivisionError, match="in a thread"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=0)
-
-
-def test_other_models_are_not_sampled_by_it():
-    with pytest.raises(InputError, match="it lacks Collapsed"):
-        bz.fit(bz.find("gaussian_mixture")(), method="gibbs")
 
 
 def test_documents_without_words_have_their_prior():

@@ -85,8 +85,7 @@ def test_the_groups_leave_the_draws_as_they_are_and_come_out_the_same_later():
 
 def test_large_groups_are_left_out_with_a_note(monkeypatch):
     monkeypatch.setattr(groups, "MOST_NUMBERS", 100_000)
-    model, data = weak("gaussian_mean")
-    tree = bz.fit(model, data, "exact", seed=1)
+    tree = bz.fit(*weak("gaussian_mean"), "exact", seed=1)
     assert "log_likelihood" not in tree.children
     assert "prior" in tree.children
     assert "left out, as they would hold more than 100000 numbers: log_likelihood" in Fit(tree).notes[-1]

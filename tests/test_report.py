@@ -121,8 +121,8 @@ def test_the_numbers_are_on_the_page_as_json(several, exact):
 
 def test_sampled_fits_have_pictures_of_their_chains(nuts):
     alts = set(Page(page([nuts])).attributes("img", "alt"))
-    assert alts >= {f"{name} of theta" for name in ("density", "trace", "ranks", "effective sample size")}
-    assert "energy of nuts" in alts
+    names = {f"{name} of theta" for name in ("density", "trace", "ranks", "effective sample size")}
+    assert alts >= {*names, "energy of nuts"}
 
 
 def test_the_same_fits_give_the_same_page(evil, evil_page):

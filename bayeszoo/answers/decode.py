@@ -244,10 +244,9 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
 
 
 def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Values, Values], np.ndarray]:
-    """Return what predicts at some draws, (draws, sequences * steps, columns).
+    """Return what predicts at some draws, (draws, sequences * steps, columns): states, then symbols or moments.
 
-    The columns are the states' probabilities, then those of the symbols, or the mean less the center and the mean
-    square about it.
+    The moments of numbers are the mean less the center, and the mean square about it.
     """
 
     def ahead(params: Values, data: Values) -> np.ndarray:

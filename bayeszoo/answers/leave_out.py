@@ -133,12 +133,8 @@ def k_fold(
     A row of a table of counts is so many single observations, which may come into different folds; each is predicted
     by itself. The folds depend on the seed and on the number of observations, not on the model.
     ``predictive(stats, rows)`` is the distribution of rows given the statistics of others; by default the model's
-    (Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3).
-
-    Raises
-    ------
-    NoScore
-        When the model has no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
+    (Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3). Raises `NoScore`
+    when there is no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
     """
     if predictive is None and isinstance(model, Predictive):
         predictive = model.predictive
@@ -162,10 +158,9 @@ def k_fold(
 
 
 def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Deal single observations out to folds whose sizes differ by at most one.
+    """Deal observations that occur ``weights``, shape (M,), times out to folds whose sizes differ by at most one.
 
-    ``weights``, shape (M,), is how often each distinct observation occurs; the answer, shape (M, folds), how many of
-    it every fold holds.
+    Returns how many of each every fold holds, shape (M, folds).
     """
     total = int(weights.sum())
     if total < folds:

@@ -129,8 +129,7 @@ def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, A
             raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
         return Data(model.inputs.unseen(fitted_to, int(new_data))), None
     data = read(model, new_data, new=True, like=fitted_to, **options)
-    known = model.inputs.has_outcome(data)
-    return data, model.inputs.outcome(data) if known else None
+    return data, model.inputs.outcome(data) if model.inputs.has_outcome(data) else None
 
 
 def _columns(mean: Any, sd: Any, quantiles: Any, mcse: Any, score: Any, mcse_score: Any) -> tuple[Columns, Columns]:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 else:
     xr = lazy_loader.load("xarray")
 
-arviz_plots: Any = lazy_loader.load("arviz_plots")  # its functions take datasets, which their annotations do not say
-
 MOST = 12
 """Scalars that have a panel, where none are named."""
 _CHAINS = pictures.COLOURS[:4]
@@ -61,7 +59,7 @@ def trace(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options:
         When the fit has no chains, or there is no such quantity.
     """
     visuals = {"trace": {"width": 0.5, "alpha": 0.85}} | options.pop("visuals", {})
-    return arviz_plots.plot_trace(_chains(tree, quantities), color=_CHAINS, visuals=visuals, **_panels(options))
+    return _arviz().plot_trace(_chains(tree, quantities), color=_CHAINS, visuals=visuals, **_panels(options))
 
 
 def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
@@ -69,7 +67,7 @@ def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
     Parameters and errors are those of `trace`. Chains that explore the same posterior stay within the envelope.
     """
-    return arviz_plots.plot_rank(_chains(tree, quantities), color=_CHAINS, **_panels(options))
+    return _arviz().plot_rank(_chains(tree, quantities), color=_CHAINS, **_panels(options))
 
 
 def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
@@ -77,7 +75,7 @@ def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: A
 
     Parameters and errors are those of `trace`.
     """
-    return arviz_plots.plot_ess_evolution(_chains(tree, quantities), **_panels(options))
+    return _arviz().plot_ess_evolution(_chains(tree, quantities), **_panels(options))
 
 
 def energy(tree: xr.DataTree, **options: Any) -> PlotCollection:
@@ -92,7 +90,7 @@ def energy(tree: xr.DataTree, **options: Any) -> PlotCollection:
         raise InputError(f"{tree.attrs['method']} has no energy", hint="energies are of NUTS")
     from matplotlib.ticker import MaxNLocator
 
-    collection = arviz_plots.plot_energy(tree, **({"backend": "matplotlib"} | options))
+    collection = _arviz().plot_energy(tree, **({"backend": "matplotlib"} | options))
     for axes in collection.viz["figure"].item().axes:
         if axes.get_ylabel() == "Chain":
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -106,7 +104,7 @@ def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
     """
     chosen = scalars.labels(tree, scalars.free_of_labels(tree))[:5] if quantities is None else quantities
     visuals = {"divergence": {"color": MODE}, "scatter": {"alpha": 0.15}} | options.pop("visuals", {})
-    return arviz_plots.plot_pair(_chains(tree, chosen), visuals=visuals, **_named(options))
+    return _arviz().plot_pair(_chains(tree, chosen), visuals=visuals, **_named(options))
 
 
 def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
@@ -134,7 +132,7 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
     by_row = np.full(1 + numbers.max(), np.nan)  # there is no row 0
     by_row[numbers] = np.where(np.isfinite(k_hats), k_hats, np.nan)
     settings = {"hline_values": [k_hat_limit(len(log_p))], "backend": "matplotlib", "visuals": visuals} | options
-    collection = arviz_plots.plot_khat(SimpleNamespace(pareto_k=xr.DataArray(by_row, dims="row")), **settings)
+    collection = _arviz().plot_khat(SimpleNamespace(pareto_k=xr.DataArray(by_row, dims="row")), **settings)
     _laid_out(collection)
     return collection
 
@@ -189,7 +187,7 @@ def posterior(
         quiet = {"credible_interval": False, "point_estimate": False, "point_estimate_text": False}
         quiet |= {} if collection is None else {"title": False}
         looks = {"visuals": {"dist": look, **quiet}, **_panels(options)}
-        collection = arviz_plots.plot_dist(scalars.draws_of(tree, chosen), plot_collection=collection, **looks)
+        collection = _arviz().plot_dist(scalars.draws_of(tree, chosen), plot_collection=collection, **looks)
         of_exact = "draws of " * (tree.attrs["method"] == "exact" and curves is not None)
         entries.append((f"{of_exact}{named[id(tree)]}", look))
     _legend(collection, entries + _over(collection, curves, _mode(trees, chosen) if mode and is_one else None))
@@ -313,7 +311,7 @@ def _forest(draws: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options:
     looks = {} if several else {name: {"color": colours[0]} for name in ("trunk", "twig")}
     drawn = together if several else together.isel(model=0, drop=True)
     visuals = looks | options.pop("visuals", {})
-    collection = arviz_plots.plot_forest(drawn, visuals=visuals, **_named(settings | options))
+    collection = _arviz().plot_forest(drawn, visuals=visuals, **_named(settings | options))
     if several:
         _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(draws, colours, strict=True)])
     _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
@@ -329,6 +327,13 @@ def _forest_size(names: np.ndarray, fits: int) -> dict[str, Any]:
 
 
 # What is drawn
+
+
+def _arviz() -> Any:
+    """Import ArviZ's plots; they take datasets, which their annotations do not say."""
+    import arviz_plots
+
+    return arviz_plots
 
 
 def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:

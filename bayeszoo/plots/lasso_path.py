@@ -66,22 +66,20 @@ def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) 
         raise InputError("a path needs a bayesian_lasso with known noise", hint="set sigma, and scale_mixture=False")
     data = read(model, data)
     stats = model.statistics(data)
-    scales = _grid(model, stats, points) if b is None else _checked(b)
+    scales = _grid(model, stats, points) if b is None else np.sort(np.atleast_1d(np.asarray(b, dtype=np.float64)))
+    if scales.ndim != 1 or not len(scales) or not (np.isfinite(scales).all() and scales[0] > 0):
+        raise InputError("prior scales b must be positive numbers")
+    design, outcome = model.equations(stats)
     rows = []
     for scale in scales:
-        mode = _mode(cast(Any, replace)(model, b=scale), stats)
+        prior_scales = cast(Any, replace)(model, b=scale).prior_scales(design.shape[1])
+        mode = lasso.mode(design, outcome, prior_scales, model.sigma**2)
+        if mode.violation > lasso.LIMIT:
+            raise NumericalError(f"no mode found: the conditions are missed by {mode.violation:.2g}")
         alpha = float(model.sigma) ** 2 / (stats.n * scale)
         rows.append([alpha, mode.violation, *(model.origin(len(mode.theta)) + mode.theta / model.units(stats))])
     columns = ["alpha", "violation", *model.coords(data)["term"].tolist()]
     return pd.DataFrame(rows, columns=columns, index=pd.Index(scales, name="b"))
-
-
-def _mode(model: LaplaceWeights, stats: Any) -> lasso.LassoMode:
-    design, outcome = model.equations(stats)
-    mode = lasso.mode(design, outcome, model.prior_scales(design.shape[1]), model.sigma**2)
-    if mode.violation > lasso.LIMIT:
-        raise NumericalError(f"no mode found: the conditions are missed by {mode.violation:.2g}")
-    return mode
 
 
 def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
@@ -95,13 +93,6 @@ def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
         raise NumericalError("all weights are 0 at any prior scale: the outcome does not vary with the features")
     smallest = model.sigma**2 / pull  # from here on a weight leaves 0
     return np.geomspace(smallest, RATIO * smallest, points)
-
-
-def _checked(b: Any) -> np.ndarray:
-    scales = np.sort(np.atleast_1d(np.asarray(b, dtype=np.float64)))
-    if scales.ndim != 1 or not len(scales) or not (np.isfinite(scales).all() and scales[0] > 0):
-        raise InputError("prior scales b must be positive numbers")
-    return scales
 
 
 _LINES = ("-", "--", ":", "-.")

@@ -14,6 +14,7 @@ from bayeszoo.answers.topics import topics
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
 from bayeszoo.inference.labels.align import flat, in_chunks
+from bayeszoo.model.base import Model
 from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bayeszoo.model.base import Model
 
 BAND = (0.05, 0.95)
 """Quantiles over draws between which the band lies."""
@@ -79,14 +79,9 @@ def plot_states(
             panel.axvline(start + 0.5, color="0.4", lw=0.8, ls=":")
         panel.tick_params(labelsize="small")
     axes[-1].set(xlim=(0.5, len(frame) + 0.5), xlabel="row")
-    figure.suptitle(_title(source, whole), fontsize="medium")
+    how = "known tables" if isinstance(source, Model) else f"{source.attrs['method']} ({source.attrs['kind']})"
+    figure.suptitle(f"{whole.model.name}, {how}", fontsize="medium")
     return figure
-
-
-def _title(source: Any, whole: Decodable) -> str:
-    if whole.fitted is None:
-        return f"{whole.model.name}, known tables"
-    return f"{whole.model.name}, {source.attrs['method']} ({source.attrs['kind']})"
 
 
 def _chosen(whole: Decodable, frame: pd.DataFrame, state: Any) -> int:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 MAX_POINTS = 5000
 """Points that are drawn as vectors; more become one image."""
 _DARK, _PALE, _LOUD = "#1f4e79", "#c9d8e6", "#c0392b"
@@ -48,7 +47,11 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
     Untrustworthy, InputError
         As `residuals`; or the data frame is not one of its.
     """
-    frame = _frame(source, seed)
+    import pandas as pd
+
+    frame = source if isinstance(source, pd.DataFrame) else residuals(source, seed=seed)
+    if not {"normal_score", "band_lower", "pit"} <= set(frame.columns) or "basis" not in frame.attrs:
+        raise InputError("the data frame is not one that bz.residuals returned", hint="give it whole, or give the fit")
     figure, (qq, scatter, histogram) = panels(3, 4.5, 4.2)
     _draw_qq(qq, frame)
     _draw_scatter(scatter, frame)
@@ -56,14 +59,6 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
     basis = ", ".join(f"{name} ({count} rows)" for name, count in frame.attrs["basis"].items())
     figure.suptitle(f"{frame.attrs['model']}, {frame.attrs['method']}: {basis}", fontsize="medium")
     return figure
-
-
-def _frame(source: Any, seed: int | np.random.Generator) -> pd.DataFrame:
-    if not hasattr(source, "iloc"):
-        return residuals(source, seed=seed)
-    if not {"normal_score", "band_lower", "pit"} <= set(source.columns) or "basis" not in source.attrs:
-        raise InputError("the data frame is not one that bz.residuals returned", hint="give it whole, or give the fit")
-    return source
 
 
 def _draw_qq(axes: Axes, frame: pd.DataFrame) -> None:

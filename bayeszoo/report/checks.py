@@ -72,16 +72,11 @@ def posterior(tree: xr.DataTree) -> Section:
     replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws)
     frame = predictive_check(tree, replicates=replicates)
     columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
-    rows = [
-        [str(name), *(row[key] for key in ("observed", "mean", "q025", "q975", "p_value", "mcse")), row["withheld"]]
-        for name, row in frame.iterrows()
-    ]
-    drawn = picture(
-        lambda: draw_replicates(_known(replicate(tree, replicates=replicates))),
-        "posterior predictive checks",
-        f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed.",
-        wide=True,
-    )
+    keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
+    rows = [[str(name), *cells] for name, *cells in frame[keys].itertuples()]
+    caption = f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed."
+    make = lambda: draw_replicates(_known(replicate(tree, replicates=replicates)))  # noqa: E731
+    drawn = picture(make, "posterior predictive checks", caption, wide=True)
     blocks = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
     return Section("predictive", "After the data: what the model would make again", blocks)
 

@@ -93,22 +93,18 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     first = best(trees)
     main = next(name for name, (tree, _) in named.items() if tree is first)
     rows, digest = int(first.attrs["data_rows"]), first.attrs["data_digest"][:8]
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            title=", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
-            about=asked.notation(type(Fit(first).model)).partition("\n")[0],
-            data=f"{first.attrs['data_source'] or 'arrays'}, {rows:,} row{'s' * (rows != 1)}, {digest}",
-            verdicts=said,
-            main=main,
-            estimates=verdict.in_brief(*named[main]),
-            hero=one_by_one.hero(trees),
-            sections=[section for section in _sections(named, said, refused, main, reporter) if section.blocks],
-            numbers=_script_safe({name: described for name, (_, described) in named.items()}),
-            **_assets(),
-        )
-    )
+    parts = {
+        "title": ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
+        "about": asked.notation(type(Fit(first).model)).partition("\n")[0],
+        "data": f"{first.attrs['data_source'] or 'arrays'}, {rows:,} row{'s' * (rows != 1)}, {digest}",
+        "verdicts": said,
+        "main": main,
+        "estimates": verdict.in_brief(*named[main]),
+        "hero": one_by_one.hero(trees),
+        "sections": [section for section in _sections(named, said, refused, main, reporter) if section.blocks],
+        "numbers": _script_safe({name: described for name, (_, described) in named.items()}),
+    }
+    return _template().render(**parts, **_assets())
 
 
 def _sections(
@@ -148,16 +144,12 @@ def _sections(
 
 
 @lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
+def _template() -> jinja2.Template:
     import jinja2
 
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("bayeszoo.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    options: dict[str, Any] = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    loader = jinja2.PackageLoader("bayeszoo.report", "templates")
+    return jinja2.Environment(loader=loader, autoescape=True, **options).get_template("report.html.j2")
 
 
 @lru_cache(maxsize=1)

@@ -25,8 +25,9 @@ _EVIDENCE = {"log_evidence": "log evidence", "evidence_se": "error", "evidence_g
 _EVIDENCE |= {"elbo": "ELBO", "elbo_se": "error", "elbo_gap": "exact less it"}
 _PREDICTION = {"loo_score": "LOO score", "loo_se": "se", "loo_mcse": "MC error"}
 _PREDICTION |= {"seconds": "seconds", "kind": "kind", "status": "status"}
+_WORDS = ("fit", "kind", "status")
 _COMPARISON = {"Estimates": _ESTIMATES, "Evidence": _EVIDENCE, "Prediction and cost": _PREDICTION}
-"""The tables of a comparison: columns of the frame, and what heads them."""
+"""The tables of a comparison: columns of the frame, and what heads them; some hold words."""
 ABOUT_COMPARISON = (
     "LOO score: mean leave-one-out log predictive density of one observation, in nats;",
     "of a point estimate it is plugged in, else the parameters are integrated out.",
@@ -178,13 +179,6 @@ def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], lis
     for title, all_heads in _COMPARISON.items():
         heads = {key: head for key, head in all_heads.items() if key != "p_positive" or both_signs}
         keys = ["parameter", "fit"] if title == "Estimates" else ["fit"]
-        cells = _cells(frame[[*keys, *heads]].drop_duplicates(keys))
-        yield title, [*keys, *heads.values()], cells, ["fit", "kind", "status"]
-
-
-def _cells(frame: pd.DataFrame) -> list[list[Any]]:
-    precise = {"log_evidence", "elbo", "loo_score"}
-    return [
-        [number(value, 9 if name in precise else 5) for name, value in zip(frame.columns, row, strict=True)]
-        for row in frame.itertuples(index=False)
-    ]
+        digits = [9 if name in ("log_evidence", "elbo", "loo_score") else 5 for name in (*keys, *heads)]
+        rows = frame[[*keys, *heads]].drop_duplicates(keys).itertuples(index=False)
+        yield title, [*keys, *heads.values()], [list(map(number, row, digits)) for row in rows], [*_WORDS]
