@@ -24,6 +24,7 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.results.summary import HEADLINE
 from tests.quick import quick_first
 
+BIRTHS = bz.example(bz.find("beta_bernoulli"), "placenta_previa")
 COMMAND = Path(sys.executable).with_name("bayeszoo")
 LONG = ("fit", "beta_bernoulli", "--example", "placenta_previa", "--seed", "1", "--draws", "2000000")
 SECONDS = 60
@@ -103,8 +104,7 @@ def test_stopped_while_sampling(tmp_path, number, sampler, code):
 
 
 def test_nothing_is_predicted_from_a_partial_fit(tmp_path):
-    model = bz.find("beta_bernoulli")
-    tree = bz.fit(model(), bz.example(model, "placenta_previa"), method="exact", seed=1)
+    tree = bz.fit(bz.find("beta_bernoulli")(), BIRTHS, method="exact", seed=1)
     tree.attrs["status"] = "interrupted"
     bz.save(tree, tmp_path / "fit.nc.partial")
     with pytest.raises(bz.Untrustworthy, match="the fit is interrupted"):
@@ -221,8 +221,7 @@ def ends(folder, number, where):
 
 @pytest.fixture
 def problem():
-    model = bz.find("beta_bernoulli")
-    return Problem(model(), bz.example(model, "placenta_previa"), np.random.default_rng(1))
+    return Problem(bz.find("beta_bernoulli")(), BIRTHS, np.random.default_rng(1))
 
 
 class Finished:
@@ -263,22 +262,14 @@ def interrupting(at):
 @pytest.mark.parametrize(("at", "chains", "draws"), [(300, 1, 200), (500, 1, 300), (900, 2, 300)])
 def test_pymc_stops_for_good_and_says_so(at, chains, draws):
     """Ctrl-C ends only the chain that runs, and PyMC would sample all the others to the end."""
-    model = bz.find("beta_bernoulli")
-    data = bz.example(model, "placenta_previa")
-    options = {"sampler": "pymc", "draws": 300, "tune": 100}
-    tree = bz.fit(model(), data, seed=1, reporter=interrupting(at), **options)
+    options = {"sampler": "pymc", "draws": 300, "tune": 100, "reporter": interrupting(at)}
+    tree = bz.fit(bz.find("beta_bernoulli")(), BIRTHS, seed=1, **options)
     assert tree.attrs["status"] == "interrupted"
     assert dict(tree["posterior"].sizes) == {"chain": chains, "draw": draws}
 
 
-def test_pymc_stops_when_a_signal_was_lost_before(monkeypatch):
-    monkeypatch.setattr(signals, "received", [signal.SIGINT])
-    model = bz.find("beta_bernoulli")
+@pytest.mark.parametrize(("before", "reporter"), [([signal.SIGINT], Reporter()), ([], interrupting(200))])
+def test_pymc_stopped_by_a_signal_lost_before_or_during_warmup(monkeypatch, before, reporter):
+    monkeypatch.setattr(signals, "received", before)
     with pytest.raises(Interrupted, match="stopped before any chain had a draw; nothing was kept"):
-        bz.fit(model(), seed=1, sampler="pymc", draws=300, tune=300)
-
-
-def test_pymc_stopped_during_warmup():
-    model = bz.find("beta_bernoulli")
-    with pytest.raises(Interrupted, match="stopped before any chain had a draw; nothing was kept"):
-        bz.fit(model(), seed=1, sampler="pymc", draws=300, tune=300, reporter=interrupting(200))
+        bz.fit(bz.find("beta_bernoulli")(), seed=1, sampler="pymc", draws=300, tune=300, reporter=reporter)

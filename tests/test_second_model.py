@@ -52,9 +52,8 @@ def test_the_contract_holds_on_real_data(waiting):
 def test_the_posterior_is_the_textbook_s(waiting):
     expected = scipy.stats.gamma(2 + len(HOURS), scale=1 / (100 + sum(HOURS)))
     found = bz.summarize(bz.fit(waiting(2, 100), HOURS, "exact", seed=1))["rate"]
-    assert found["mean"] == pytest.approx(expected.mean(), rel=1e-13)
-    assert found["sd"] == pytest.approx(expected.std(), rel=1e-13)
-    assert found["q975"] == pytest.approx(expected.ppf(0.975), rel=1e-13)
+    known = {"mean": expected.mean(), "sd": expected.std(), "q975": expected.ppf(0.975)}
+    assert {name: found[name] for name in known} == pytest.approx(known, rel=1e-13)
 
 
 def test_every_method_agrees_with_the_closed_form(waiting):
@@ -75,19 +74,14 @@ def test_list_and_show_know_it(run):
     code, out, _ = run("list", "--json")
     found = {model["name"]: model for model in json.loads(out)["models"]}["waiting_time"]
     assert code == 0
-    assert found["capabilities"] == [
-        "Sufficient",
-        "ClosedForm",
-        "Predictive",
-        "Conjugate",
-        "PointEstimates",
-        "Observable",
-    ]
+    listed = "Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable"
+    assert ", ".join(found["capabilities"]) == listed
     assert found["data"] == []
     code, out, _ = run("show", "waiting_time")
     assert code == 0
     assert "t_n  ~ Exponential(rate)" in out
     assert "one column of real numbers (t)" in out
+    assert "rate --> t" in out
 
 
 def test_fit_scales_the_prior_to_the_user_s_column(run, failures):
@@ -116,12 +110,8 @@ def test_fit_predict_and_compare_run_on_the_user_s_table(run, failures, tmp_path
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ("t\n1\nfast\n", [], "column 't', row 2: 'fast' is not a number"),
-        ("t\n1\n1e200\n", [], "too large to square"),
         ("t\n1\n0\n-2\n", [], "column 't', row 2: '0' is not > 0 (and 1 more: row 3)"),
-        ("a,b\n1,2\n", [], "say which with --column"),
         ("t\n1\n", ["--set", "b=0"], "prior rate must be > 0, got 0"),
-        ("t\n1\n", ["--positive", "1"], "unknown option 'positive'"),
         (None, [], "WaitingTime comes with no example; give the data"),
     ],
 )

@@ -261,8 +261,7 @@ def _read(
     asked = reading_of(inputs, source, {**how, "missing": missing, **options})
     reading = {} if new or like is not None else asked  # other rows are nothing that can be written
     if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
-        parsed = inputs.canonical(source, missing)
-        data = _data(parsed, type(source).__name__, inputs, new, reading)
+        data = _data(inputs.canonical(source, missing), type(source).__name__, inputs, new, reading)
         return _checked_again(data, inputs, new, like)
     if source is None:
         table, defaults = _example(model, None)
@@ -363,8 +362,7 @@ def example(model: HasInputs, name: str | None = None) -> Data:
 def own_example(model: HasInputs, source: str, digest: str) -> Example | None:
     """Return the example of a model that data are, or None: both the file's name and the digest must be its own."""
     named = (item for item in model.examples if item.file.removesuffix(PACKED) == source)
-    kind = model if isinstance(model, type) else type(model)
-    return next((item for item in named if _digest_of_example(kind, item.name) == digest), None)
+    return next((item for item in named if _digest_of_example(_class_of(model), item.name) == digest), None)
 
 
 @lru_cache(maxsize=64)

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
 from bayeszoo.errors import InputError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 LARGEST = 1e100  # largest hyperparameter, so that products and squares of several stay finite
+
+
+class DataclassInstance(Protocol):
+    """A dataclass, as all models are."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 @dataclass(frozen=True)
