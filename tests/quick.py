@@ -21,7 +21,7 @@ def quick_where(cases, is_quick):
 
 COSTLY = {
     *("independent_density", "candidate_identity", "compressed_density", "gradient", "jacobian", "no_data"),
-    *("simulator", "prior_sampler", "map_is_the_maximum", "mle_is_the_maximum"),
+    *("simulator", "prior_sampler", "simulated_rows", "map_is_the_maximum", "mle_is_the_maximum"),
 }
 """Identities that compile a density, or draw thousands of times."""
 

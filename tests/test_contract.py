@@ -18,6 +18,7 @@ MODELS = zoo.names()
 EXACT = [name for name in MODELS if CAPABILITIES["ClosedForm"](zoo.find(name))]
 QUICK = {
     "simulator": ("beta_bernoulli", "normal_gamma"),
+    "simulated_rows": ("student_t", "robust_regression"),
     "simulation_based": ("multinomial_mixture",),
     "compiled_density": ("multinomial_mixture",),
     "compiled_gradient": ("multinomial_mixture",),

@@ -14,7 +14,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import EM, ClosedForm, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import prior
 from bayeszoo.model.fields import moved
 
@@ -77,11 +77,20 @@ class Case:
         rng = np.random.default_rng(self.seed)
         rows = self.size if rows_have_parameters(self.model) else 1
         prior = [self.model.simulate(rng, rows)[0] for _ in range(POINTS)] if self._suits_its_simulator else []
+        if not isinstance(self.model, EM):
+            return [*prior, *self._about_the_start(rng)]
         if not isinstance(self.model, Variational):
             return [*prior, *self._near_the_mode_of_em(rng)]
         q = vb.climbs(self.model, self.data, rng, restarts=2).best.state
         draws = self.model.vb_posterior(q).rvs(POINTS, rng)
         return [*prior, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
+
+    def _about_the_start(self, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return points about PyMC's own start, each unconstrained number off by about 1."""
+        density = self.declared
+        values = density.constrain(density.start + rng.standard_normal((POINTS, density.size)))
+        names = [variable.name for variable in density.model.free_RVs]
+        return [{name: values[name][i] for name in names} for i in range(POINTS)]
 
     def _near_the_mode_of_em(self, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return points about EM's mode of the posterior, each number off by a tenth of itself or so."""
@@ -98,17 +107,30 @@ class Case:
 
     @property
     def _suits_its_simulator(self) -> bool:
-        """Whether parameters drawn from the prior are of the shape that the data need."""
-        simulated, inputs = self.model.simulate(np.random.default_rng(0), 1)[1], self.model.inputs
+        """Whether parameters can be drawn from the prior, and are of the shape that the data need."""
+        try:
+            simulated, inputs = self.model.simulate(np.random.default_rng(0), 1)[1], self.model.inputs
+        except NumericalError:
+            return False
         labels = [name for name in inputs.coords if name != inputs.row_names]
         return all(len(simulated[axis]) == len(self.data[axis]) for axis in labels)
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
         """Parameter values, half from the prior, half from the posterior or, where it is not known, near the mode."""
+        if not isinstance(self.model, ClosedForm):
+            return self.latent_points
         draws = [self.prior.rvs(POINTS, self.rng)]
         draws.append(self.model.posterior(self.stats).rvs(POINTS, self.rng) if self.is_closed else self._near_mode())
         return [{name: values[i] for name, values in half.items()} for half in draws for i in range(POINTS)]
+
+    @property
+    def draws(self) -> dict[str, np.ndarray]:
+        """Six points with the leading axes of draws, (2, 3)."""
+        if self.is_closed:
+            return cast(dict[str, np.ndarray], self.model.posterior(self.stats).rvs((2, 3), self.rng))
+        few = self.latent_points[-6:]
+        return {name: np.reshape([point[name] for point in few], (2, 3, *np.shape(few[0][name]))) for name in few[0]}
 
     @cached_property
     def is_closed(self) -> bool:
@@ -136,7 +158,13 @@ class Case:
     def log_joint(self) -> np.ndarray:
         """PyMC's log joint density (no Jacobian) of the ordered data at each point."""
         values = np.array([self.declared.constrained_joint(x)[0] for x in self.flat_points])
-        return values - self.stats.log_coefficient
+        return values - self.log_coefficient
+
+    @property
+    def log_coefficient(self) -> float:
+        """The log of how many ordered data sets the data stand for."""
+        counted = self.stats if isinstance(self.model, Sufficient) else None
+        return float(self.model.log_coefficient(self.data) if counted is None else counted.log_coefficient)
 
     @property
     def size(self) -> int:
@@ -161,10 +189,15 @@ def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case
 
 
 def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> list[Case]:
-    """Return every case that the identities are checked on."""
-    first = case_of(model, data, seed)
+    """Return every case that the identities are checked on, first simulated data, where the prior can be drawn from."""
     if data is not None:
-        return [first]
+        return [case_of(model, data, seed)]
+    try:
+        first = case_of(model, None, seed)
+    except NumericalError:  # as of flat priors
+        if not model.examples:
+            raise
+        return [case_of(model, example(model, item.name), seed) for item in model.examples]
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
     real = [example(model, item.name) for item in model.examples]
     return [first, *others, *(case_of(model, one, seed) for one in real if suits(model, one))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from bayeszoo.data.inputs import Inputs, Measured, Regression, Series
 from bayeszoo.foundation.gate import Check, at_most
@@ -31,17 +31,29 @@ class Identity(NamedTuple):
     """Whether it draws its own data, so that one case is enough."""
     closed: bool = True
     """Whether it needs the closed form, which some data may not have."""
+    lacks: tuple[str, ...] = ()
+    """Capabilities with which other identities take its place."""
 
 
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
 LATENT, MIXTURE = ("EM",), ("EM", "Variational", "Enumerable")
+PLAIN = ("ClosedForm", "EM")  # without either, a model is held to its declaration and its simulator alone
+
+
+def _countable(inputs: Inputs) -> bool:
+    return type(inputs).possible is not Inputs.possible
+
+
+def _plain(function: str, *needs: str, when: Callable[[Inputs], bool] = lambda inputs: True) -> Identity:
+    return Identity(function, needs, when, closed=False, lacks=PLAIN)
+
 
 IDENTITIES = (
     Identity("independent_density", OBSERVABLE, closed=False),
     Identity("candidate_identity"),
     Identity("compressed_density", closed=False),
     Identity("chain_rule", ("Predictive",)),
-    Identity("normalization", when=lambda inputs: type(inputs).possible is not Inputs.possible, data_free=True),
+    Identity("normalization", when=_countable, data_free=True),
     Identity("gradient", closed=False),
     Identity("jacobian", closed=False),
     Identity("row_order"),
@@ -76,6 +88,19 @@ IDENTITIES = (
     Identity("enumerated_row_order", MIXTURE, when=lambda inputs: not isinstance(inputs, Series), closed=False),
     Identity("enumerated_units", MIXTURE, when=lambda inputs: isinstance(inputs, Measured), closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
+    Identity("simulated_prior", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
+    Identity("simulated_rows", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
+    _plain("declared_likelihood", "Observable"),
+    _plain("likelihood_sums_to_one", "Observable", when=_countable),
+    _plain("likelihood_shape", "Observable"),
+    _plain("gradient"),
+    _plain("names_of_axes"),
+    _plain("derived_quantities", "Derived"),
+    _plain("compiled_density", "Compiled"),
+    _plain("compiled_gradient", "Compiled"),
+    _plain("statistics_density", "Sufficient"),
+    _plain("assignments", "Latent"),
+    _plain("labels_mean_nothing", "Symmetric"),
 )
 
 
@@ -141,7 +166,8 @@ def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
     """Yield the identities that a model has the capabilities for, and where there is no closed form the others."""
     for identity in IDENTITIES:
         capable = all(CAPABILITIES[name](model) for name in identity.needs)
-        if capable and (closed or not identity.closed) and identity.when(model.inputs):
+        replaced = any(CAPABILITIES[name](model) for name in identity.lacks)
+        if capable and not replaced and (closed or not identity.closed) and identity.when(model.inputs):
             yield identity
 
 
@@ -155,10 +181,10 @@ def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:
 
 def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
-    from bayeszoo.contract import identities, latent
+    from bayeszoo.contract import declared, identities, latent
 
-    function: Callable[[Case], Check] = getattr(latent if "EM" in identity.needs else identities, identity.function)
-    return function(case)
+    known = vars(identities) | vars(latent) | vars(declared)
+    return cast(Check, known[identity.function](case))
 
 
 def source_checks(model: Model, case: Case) -> list[Check]:

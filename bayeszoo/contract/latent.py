@@ -25,7 +25,7 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.model import fields
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import rows_have_parameters
+from bayeszoo.model.capabilities import EM, rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 
@@ -36,6 +36,8 @@ EDGE = 1e-9  # a probability below it is taken for one of 0
 
 
 def _value(case: Case, params: Values) -> float:
+    if not isinstance(case.model, EM):
+        return case.declared.constrained_joint(case.declared.unconstrain(params))[0]
     return float(case.model.e_step(params, case.data).value + case.model.log_prior(params, case.data))
 
 

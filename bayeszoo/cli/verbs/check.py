@@ -57,10 +57,10 @@ def check_command(
     if as_json:
         terminal.print_json(described)
     else:
-        from bayeszoo.contract.case import off_default  # which imports PyTensor
+        from bayeszoo.contract.case import cases_of  # which imports PyTensor
 
         for name, checks in checks_of.items():
-            terminal.show_scorecard(checks, str(off_default(zoo.find(name))))
+            terminal.show_scorecard(checks, str(cases_of(zoo.find(name), None, seed)[0].model))
     return 0 if all_passed else Untrustworthy.exit_code
 
 

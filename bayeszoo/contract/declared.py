@@ -1,0 +1,167 @@
+"""The identities of models without a closed form: their declaration, their likelihood and their simulator agree.
+
+Each function takes a `Case` and returns a `Check`, as in `identities`. Data that a model simulates are held to the
+distribution that `likelihood` gives each row, and of a model without it to what PyMC draws from the declaration; where
+PyMC cannot, as from a potential, to the score, whose mean over data given the parameters is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytensor
+import scipy
+from pytensor.graph import clone_replace
+
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.identities import lowest_ks, relative
+from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.inference.engine.density import Density, improper
+from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.density import log_density, log_likelihood
+
+ROWS = 200  # rows of a simulated data set
+SIMULATIONS = 16  # data sets that are compiled one by one
+REPLICATES = 99  # draws of PyMC's beside each simulated row
+PRIOR_DRAWS = 2000
+
+
+def declared_likelihood(case: Case) -> Check:
+    """L1a: PyMC's log likelihood is the sum of `likelihood` over the rows, and of ordered rows less the coefficient."""
+    model, density = case.model, case.declared
+    outcome, found, expected = model.inputs.outcome(case.data), list[float](), list[float]()
+    for flat in case.flat_points:
+        point = {name: values[0] for name, values in density.constrain(flat[None]).items()}  # as rounded on the way
+        rows = math.fsum(np.ravel(log_density(model.likelihood(point, case.data), outcome)))
+        found += [rows, log_likelihood(model, point, case.data) or 0.0]
+        declared = density.likelihood(flat)[0]
+        expected += [declared, declared - case.log_coefficient]
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(np.equal(found, expected), 0.0, np.subtract(found, expected))  # both may be -inf
+    constant = np.ptp(gaps) < 1e-6 * abs(gaps[0])
+    by = f", but for {gaps[0]:.6g} nats at every point" if constant else ""
+    largest = np.max(np.abs(gaps) / np.maximum(1.0, np.abs(np.nan_to_num(expected))))
+    return at_most(f"likelihood equals declared{by}", float(largest), 1e-9)
+
+
+def likelihood_sums_to_one(case: Case) -> Check:
+    """L1d: the densities of all possible data sets of a few observations sum to one, given the parameters."""
+    model, sums = case.model, []
+    for point in _of_least_mean(case):
+        sets = model.inputs.possible(case.data)
+        sums.append(math.fsum(math.exp(log_likelihood(model, point, data) or 0.0) for data in sets))
+    return at_most("likelihood sums to one", relative(sums, 1.0), 1e-8)
+
+
+def _of_least_mean(case: Case) -> list[dict[str, Any]]:
+    """Return the five points at which the mean outcome is least: counts are summed up to 5000."""
+    return sorted(case.points, key=lambda p: float(np.max(case.model.likelihood(p, case.data).mean())))[:5]
+
+
+def simulated_prior(case: Case) -> Check:
+    """L1k: parameters drawn by `simulate` and by PyMC from the declared prior have one distribution.
+
+    Variables with a flat prior, and with a transform that restricts their prior, as to an order, are not compared.
+    """
+    import pymc as pm
+
+    density, rng = case.declared, case.rng
+    flat = improper(density.model)
+    variables = [v for v in density.model.free_RVs if v.name not in flat and v.size.eval()]
+    drawn = pm.draw(variables, draws=PRIOR_DRAWS, random_seed=rng, mode="FAST_COMPILE") if variables else []
+    simulated = [case.model.simulate(rng, case.size)[0] for _ in range(PRIOR_DRAWS)]
+    lowest, left_out = 1.0, list(flat)
+    for variable, values in zip(variables, drawn, strict=True):
+        if getattr(density.model.rvs_to_transforms[variable], "name", "") == "ordered":
+            left_out.append(variable.name)
+            continue
+        columns = [np.reshape(each, (PRIOR_DRAWS, -1)) for each in (values, [one[variable.name] for one in simulated])]
+        columns = [np.column_stack([each, each.mean(axis=1), each.std(axis=1)]) for each in columns]
+        tests = [scipy.stats.ks_2samp(*pair).pvalue for pair in zip(columns[0].T, columns[1].T, strict=True)]
+        lowest = min(lowest, *tests)
+    unseen = f", but for {', '.join(left_out)}" if left_out else ""
+    return at_least(f"simulated against declared prior{unseen} (KS p)", lowest, 1e-5)
+
+
+def simulated_rows(case: Case) -> Check:
+    """L1k: simulated rows are uniform in rank under their distribution given the parameters."""
+    name = "simulated rows against {} (KS p)"
+    if isinstance(case.model, Observable):
+        ranks = _probabilities(case)
+        if ranks is not None:
+            return at_least(name.format("likelihood"), lowest_ks(ranks), 1e-5)
+    if case.declared.model.potentials:
+        return at_most("mean score of simulated rows, in its error", _largest_score(case), 4.5)
+    rng = case.rng
+    of_data_sets = [_among_replicates(case, rng) for _ in range(SIMULATIONS)]
+    lowest = min(lowest_ks(np.concatenate(ranks)[:, None]) for ranks in zip(*of_data_sets, strict=True))
+    return at_least(name.format("the declaration"), lowest, 1e-5)
+
+
+def _probabilities(case: Case) -> np.ndarray | None:
+    """Return P(row <= simulated row), at random within the jumps of a discrete one (rows, 1); None without a cdf."""
+    rng, found = case.rng, []
+    for _ in range(SIMULATIONS):
+        params, data = case.model.simulate(rng, ROWS)
+        outcome, given = case.model.inputs.outcome(data), case.model.likelihood(params, data)
+        if outcome.ndim > 1 or not hasattr(given, "cdf"):
+            return None
+        at = given.cdf(outcome)
+        if hasattr(given, "logpmf"):
+            at = at - rng.random(outcome.shape) * np.exp(given.logpmf(outcome))
+        found.append(np.ravel(at))
+    return np.concatenate(found)[:, None]
+
+
+def _among_replicates(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return ranks of simulated log densities, and of numbers themselves, among PyMC's draws given the parameters."""
+    import pymc as pm
+
+    params, data = case.model.simulate(rng, ROWS)
+    declared = case.model.declare(data)
+    fixed = {v: v.type.filter_variable(np.asarray(params[v.name], dtype=v.dtype)) for v in declared.free_RVs}
+    found = []
+    for observed_variable in declared.observed_RVs:
+        variable = clone_replace(observed_variable, fixed)
+        replicates = pm.draw(variable, draws=REPLICATES, random_seed=rng, mode="FAST_COMPILE")
+        observed = declared.rvs_to_values[observed_variable].eval()
+        values, value = np.concatenate([observed[None], replicates]), variable.type()
+        log_density_of = pytensor.function([value], pm.logp(variable, value), mode="FAST_COMPILE")
+        heights = np.array([log_density_of(one.astype(value.dtype)) for one in values])
+        found += [_ranks(each, rng) for each in (heights, values) if each.shape == heights.shape]
+    return found
+
+
+def _ranks(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the share of the others that the first is above, ties broken at random, for each entry."""
+    flat = values.reshape(len(values), -1)
+    below, equal = (flat[1:] < flat[0]).sum(axis=0), (flat[1:] == flat[0]).sum(axis=0)
+    return np.asarray((below + rng.random(flat.shape[1]) * (equal + 1)) / len(values))
+
+
+def _largest_score(case: Case) -> float:
+    """Return the largest mean, in its standard error, of the gradient g of the log likelihood at the parameters u.
+
+    Unconstrained, and also times u: E[g | u] = 0, but that of g alone is 0 too where u and the data are independent.
+    """
+    rng, scores = case.rng, []
+    for _ in range(4 * SIMULATIONS):
+        params, data = case.model.simulate(rng, ROWS)
+        density = Density(case.model.declare(data), mode="FAST_COMPILE")
+        u = density.unconstrain(params)
+        g = density.likelihood(u)[1]
+        scores.append(np.concatenate([g, g * u]))
+    table = np.array(scores)
+    moving = np.ptp(table, axis=0) > 0
+    error = table.std(axis=0, ddof=1)[moving] / np.sqrt(len(table))
+    return float(np.max(np.abs(table.mean(axis=0)[moving]) / error, initial=0.0))
+
+
+def assignments(case: Case) -> Check:
+    """Probabilities of the components have a row each, after the axes of draws, and sum to one."""
+    found = np.asarray(case.model.assign(case.draws, case.data))
+    wrong = np.shape(found)[:3] != (2, 3, case.size)
+    sums = found.sum(axis=-1) if found.ndim > 3 else np.ones(1)
+    return at_most("assignments sum to one", math.inf if wrong else relative(sums, 1.0), 1e-10)
