@@ -95,7 +95,9 @@ def test_what_is_no_evidence_is_withheld(coin_fits, gaussian):
     assert table.loc["bare", "evidence_from"] == "withheld: no closed form: give a fit by smc"
     assert table.loc["laplace", "evidence_from"] == "withheld: laplace gives none: give a fit by smc"
     assert table.loc[["bare", "laplace"], ["log_evidence", "evidence_se", "log_bayes_factor"]].isna().all(axis=None)
-    assert table["probability"].isna().all()
+    assert table["probability"].sum() == pytest.approx(1)
+    assert table["probability_among"].tolist() == pytest.approx([2, 2, math.nan, math.nan], nan_ok=True)
+    assert table.loc[["bare", "laplace"], "probability"].isna().all()
     assert table.loc["bare", "loo_from"] == "withheld: no closed form: give a fit by nuts"
     assert table.loc["laplace", "loo_from"] == "withheld: laplace has no draws of the posterior: give a fit by nuts"
     assert table.loc["bare", "likelihood_from"] == "withheld: no closed form"
@@ -354,6 +356,10 @@ def test_command_takes_saved_fits(run, coin_fits):
     code, out, _ = run("select", "-c", "bad.nc")
     assert code == 3
     assert "withheld: the fit is not converged" in out
+    bz.save(coin_fits["laplace"], "laplace.nc")
+    code, out, _ = run("select", "coins.csv", *("-c", "beta_bernoulli", "-c", "beta_bernoulli a=2", "-c", "laplace.nc"))
+    assert code == 0
+    assert "Probabilities are among the 2 with an evidence, without laplace" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,23 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-_EVIDENCE = ("log_evidence", "evidence_se", "evidence_from", "log_bayes_factor", "log_bayes_factor_se", "probability")
+_EVIDENCE = ("log_evidence", "evidence_se", "evidence_from", "log_bayes_factor", "log_bayes_factor_se")
+_PROBABILITY = ("probability", "probability_among")
 _LIKELIHOOD = ("log_likelihood", "likelihood_from", "parameters", "observations", "aic", "bic", "mdl", "mdl_from")
 _KFOLD = ("kfold", "kfold_se", "kfold_from", "kfold_difference", "kfold_difference_se")
 _LOO = ("loo", "loo_se", "loo_mcse", "loo_from", "k_hat", "loo_difference", "loo_difference_se")
-COLUMNS = ("model", "components", *_EVIDENCE, "elbo", "elbo_from", *_LIKELIHOOD, *_KFOLD, *_LOO, "status")
+COLUMNS = (
+    "model",
+    "components",
+    *_EVIDENCE,
+    *_PROBABILITY,
+    "elbo",
+    "elbo_from",
+    *_LIKELIHOOD,
+    *_KFOLD,
+    *_LOO,
+    "status",
+)
 
 
 def select(
@@ -81,8 +93,9 @@ def select(
             `comparison.criteria`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
             Log evidence less the highest, and its Monte Carlo error.
-        ``probability``
-            Of the candidate given the data, all being equally likely before; NaN unless all have an evidence.
+        ``probability``, ``probability_among``
+            Of the candidate given the data, among those that have an evidence, all being equally likely before; and how
+            many these are. NaN where one of several has an evidence.
         ``elbo``, ``elbo_from``
             Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q has one order
             of the labels of components, which alone may cost it up to log K!.
@@ -253,8 +266,8 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
     for row in known:
         row["log_bayes_factor"] = row["log_evidence"] - best["log_evidence"]
         row["log_bayes_factor_se"] = 0.0 if row is best else math.hypot(row["evidence_se"], best["evidence_se"])
-        if len(known) == len(rows):
-            row["probability"] = math.exp(row["log_evidence"] - total)
+        if len(known) > 1 or len(rows) == 1:
+            row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(known)}
 
 
 # Likelihood and description length

@@ -284,7 +284,15 @@ def _show(frame: pd.DataFrame) -> None:
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")
     if len(frame) > 1:
         console.print(f"Best by {'; '.join(_best(frame))}.")
-    console.print(_ABOUT + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
+    console.print(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
+
+
+def _among(frame: pd.DataFrame) -> str:
+    """Say which candidates the probabilities leave out."""
+    without = [escaped(name) for name in frame["model"][frame["log_evidence"].isna()]]
+    if not without or frame["probability"].isna().all():
+        return ""
+    return f"\nProbabilities are among the {len(frame) - len(without)} with an evidence, without {', '.join(without)}."
 
 
 def _cell(row: Mapping[Any, Any], name: str) -> str:
