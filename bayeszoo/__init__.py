@@ -27,7 +27,7 @@ from bayeszoo.comparison.held_out import held_out
 from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
-from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
+from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.families.linear.model import identified
 from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
@@ -49,7 +49,7 @@ from bayeszoo.results.files import load, save
 from bayeszoo.results.groups import extend
 from bayeszoo.results.summary import summarize, view
 
-__all__ = ["InputError", "Interrupted", "NumericalError", "Untrustworthy"]
+__all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.
 __all__ += ["Accumulated", "Data", "Example", "accumulate", "example", "find", "names", "read", "read_chunks"]
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]

@@ -43,9 +43,13 @@ class NumericalError(ArithmeticError):
 
 
 class Untrustworthy(RuntimeError):
-    """A result did not pass its gate, and what was asked for would build on it."""
+    """A result failed its gate, and what was asked for would build on it."""
 
     exit_code = 3
+
+
+class Caution(UserWarning):
+    """The numbers of a fit are shown with a caveat, which the warning gives."""
 
 
 class Interrupted(Exception):

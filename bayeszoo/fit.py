@@ -19,6 +19,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import CAPABILITIES
 from bayeszoo.results.assemble import assemble
+from bayeszoo.results.caveats import warn
 from bayeszoo.results.groups import extend, extend_while_small
 
 if TYPE_CHECKING:
@@ -91,7 +92,12 @@ def fit(
     xarray.DataTree
         Groups ``posterior`` (chain, draw, ...), ``sample_stats``, ``observed_data``, ``constant_data``,
         ``optimization`` and, where the model has closed forms, ``exact``; provenance and the gate in the attributes.
-        ``tree.attrs["status"]`` is ``"ok"``, ``"not converged"`` or ``"interrupted"``.
+        ``tree.attrs["status"]`` is ``"ok"``, ``"caution"``, ``"failed"`` or ``"interrupted"``.
+
+    Warns
+    -----
+    Caution
+        When the numbers are shown with a caveat.
 
     Raises
     ------
@@ -120,6 +126,7 @@ def fit(
     outcome = run(problem, **options)
     how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
     tree = assemble(problem, outcome, how, effective)
+    warn(tree)
     return extend_while_small(tree) if groups is None else extend(tree, groups)
 
 

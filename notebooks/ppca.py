@@ -97,7 +97,7 @@ assert relevant.attrs["status"] == "ok"
 # %%
 quick = bz.fit(Relevance.weak_given(iris, {"q": 3}), iris, "vb", seed=1)
 print("status:", quick.attrs["status"])
-assert quick.attrs["status"] == "not converged"
+assert quick.attrs["status"] == "failed"
 
 # %% [markdown]
 # ## Numbers that are missing

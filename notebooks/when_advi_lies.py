@@ -112,7 +112,7 @@ withheld = bz.compare([gaussians])
 withheld[["parameter", "mean", "sd", "status"]].head(4)
 
 # %% tags=["hide-cell"]
-assert gaussians.attrs["status"] == "not converged"
+assert gaussians.attrs["status"] == "failed"
 assert k_hat > 0.7
 assert withheld["mean"].isna().all()
 

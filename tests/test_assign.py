@@ -172,7 +172,7 @@ def test_new_rows_are_assigned(tmp_path):
 
 def test_what_cannot_be_assigned_is_refused():
     params = draws_of(np.random.default_rng(10))
-    with pytest.raises(Untrustworthy, match="the fit is not converged: assignments by it are withheld"):
+    with pytest.raises(Untrustworthy, match="the fit failed its gate: assignments by it are withheld"):
         assign(tree_of(params, checks=[at_most("something", 1, 0)]))
     apart = {**params, "rates": np.random.default_rng(0).gamma(1.0, 10.0, (4, 100, 2))}
     with pytest.raises(Untrustworthy, match="assignments to components are withheld: draws do not agree"):
@@ -259,10 +259,10 @@ def test_no_text_is_run_by_a_spreadsheet(text):
 
 def test_a_fit_that_is_not_ok_gives_exit_code_3(run, fit, tmp_path):
     bad = fit.copy()
-    bad.attrs["status"] = "not converged"
+    bad.attrs["status"] = "failed"
     code, out, err = run("assign", bz.save(bad, tmp_path / "bad.nc"), "-o", tmp_path / "rows.csv")
     assert (code, out) == (3, "")
-    assert err == "error: the fit is not converged: assignments by it are withheld\n"
+    assert err == "error: the fit failed its gate: assignments by it are withheld\n"
     assert not (tmp_path / "rows.csv").exists()
 
 

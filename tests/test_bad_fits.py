@@ -129,7 +129,7 @@ def test_the_table_withholds_and_stderr_names_the_checks(caught):
     parameters = caught.json.document["parameters"]
     elements = sum(int(np.prod(np.shape(found["ess_bulk"]))) for found in parameters.values())
     assert caught.table.out.count("withheld") == 2 * elements
-    assert "status not converged: " in caught.table.out
+    assert "status failed: " in caught.table.out
     assert not estimates_of(bz.load(caught.file)) & set(caught.table.out.split())
     assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err
     for name in caught.bad.sees:
@@ -138,7 +138,7 @@ def test_the_table_withholds_and_stderr_names_the_checks(caught):
 
 def test_the_json_withholds(caught):
     document = caught.json.document
-    assert document["status"] == "not converged"
+    assert document["status"] == "failed"
     assert document["gate"]["passed"] is False
     failed = {name for name, check in document["gate"]["checks"].items() if not check["passed"]}
     assert caught.bad.sees <= failed
@@ -158,14 +158,14 @@ def test_the_attempts_are_said_and_recorded(caught):
 
 def test_the_file_carries_the_verdict_and_prediction_is_refused(caught):
     tree = bz.load(caught.file)
-    assert tree.attrs["status"] == "not converged"
+    assert tree.attrs["status"] == "failed"
     assert Fit(tree).gate["passed"] is False
     for found in bz.summarize(tree).values():
         assert [found[name] for name in HEADLINE] == [None] * len(HEADLINE)
     for form in ([], ["--json"]):
         said = bayeszoo_command("predict", caught.file, *form)
         assert (said.code, said.out) == (3, "")
-        assert said.err == "error: the fit is not converged: predictions from it are withheld\n"
+        assert said.err.startswith("error: the fit failed its gate: predictions from it are withheld; try ")
 
 
 # Comparison
@@ -191,7 +191,7 @@ def test_comparison_withholds_estimates_and_evidence(compared):
     shown = {"mean", "sd", "log_evidence", "loo_score"}
     assert all(rows["exact"][name] is not None for name in shown)
     for method in ("nuts", "smc"):
-        assert rows[method]["status"] == "not converged"
+        assert rows[method]["status"] == "failed"
         kept = {name for name, value in rows[method].items() if value is not None}
         assert kept == {"fit", "model", "method", "parameter", "seconds", "kind", "status"}
         assert [fits[method][name] for name in FIGURES] == [None] * len(FIGURES)
@@ -201,7 +201,7 @@ def test_comparison_withholds_estimates_and_evidence(compared):
 
 def test_comparison_says_why(compared):
     said = compared[()]
-    assert "not converged" in said.out
+    assert "failed" in said.out
     assert "warning: nuts: stuck chains: 1 (must be <= 0)\n" in said.err
     assert "warning: smc: sd of log evidence between runs: " in said.err
 
@@ -253,7 +253,7 @@ def test_the_third_attempt_is_the_last(fails):
 def test_one_attempt_when_more_would_not_help_or_are_not_wanted(fails, edit, options):
     seen, model = fails(times=9, edit=edit), bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, **options)
-    assert (tree.attrs["status"], Fit(tree).facts["attempts"], len(seen)) == ("not converged", 1, 1)
+    assert (tree.attrs["status"], Fit(tree).facts["attempts"], len(seen)) == ("failed", 1, 1)
 
 
 @pytest.mark.parametrize("checks", [[], [Check("a new one", False, None, "<= 0")]], ids=["none", "of any name"])
@@ -262,7 +262,7 @@ def test_a_gate_without_checks_or_with_one_that_failed_is_not_ok(monkeypatch, ch
     monkeypatch.setattr(nuts, "_judged", lambda *_: checks)
     model = bz.find("beta_bernoulli")
     tree = bz.fit(model(), bz.example(model, "placenta_previa"), seed=1, extend=False)
-    assert tree.attrs["status"] == "not converged"
+    assert tree.attrs["status"] == "failed"
 
 
 def stay(tree):

@@ -141,10 +141,11 @@ def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
     code, out, err = run("fit", "beta_bernoulli", coins, "--draws", 10, "--seed", 1, "-o", fit)
     assert code == 3
     assert "withheld   withheld" in out
-    assert "status not converged" in out
+    assert "status failed" in out
     assert "warning: draws: 10 (must be >= 400)" in err
     code, out, err = run("predict", fit)
-    assert (code, out, err) == (3, "", "error: the fit is not converged: predictions from it are withheld\n")
+    step = "try --chains 4 --draws 1000"
+    assert (code, out, err) == (3, "", f"error: the fit failed its gate: predictions from it are withheld; {step}\n")
 
 
 def test_a_posterior_without_a_mode_has_no_map(run, tmp_path):
@@ -214,7 +215,7 @@ def test_markup_is_printed_as_it_is(run, tmp_path):
 def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
     monkeypatch.setattr(terminal, "WIDE", 30)
     number = 123456.789012345
-    terminal.show(terminal.table(["method", "a", "b", "status"], [["nuts", number, -number, "not converged"]]))
+    terminal.show(terminal.table(["method", "a", "b", "status"], [["nuts", number, -number, "failed"]]))
     terminal.show(terminal.table(["name"], [["[bold]x\x1b"]]))
     out = capsys.readouterr().out
     assert f" {number:.5g}   {-number:.5g} " in out

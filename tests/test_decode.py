@@ -243,9 +243,9 @@ def with_attrs(tree, **attrs):
 
 
 def test_a_fit_that_is_not_ok_is_withheld(symbols):
-    bad = with_attrs(symbols[0], status="not converged")
+    bad = with_attrs(symbols[0], status="failed")
     for function in (bz.decode, bz.forecast, plot_states):
-        with pytest.raises(Untrustworthy, match="not converged"):
+        with pytest.raises(Untrustworthy, match="failed"):
             function(bad)
 
 
@@ -361,8 +361,8 @@ def test_the_command_takes_known_tables(run, tmp_path):
 
 def test_the_command_says_what_is_withheld_and_what_is_plugged_in(run, symbols, tmp_path):
     tree = symbols[0]
-    bad = bz.save(with_attrs(tree, status="not converged"), tmp_path / "bad.nc")
-    assert run("decode", bad) == (3, "", "error: the fit is not converged: states by it are withheld\n")
+    bad = bz.save(with_attrs(tree, status="failed"), tmp_path / "bad.nc")
+    assert run("decode", bad) == (3, "", "error: the fit failed its gate: states by it are withheld\n")
     unsure = with_attrs(tree, facts=json.dumps({"components_withheld": "draws do not agree"}), kind="point estimate")
     code, out, _ = run("decode", bz.save(unsure, tmp_path / "unsure.nc"), "--steps", 1)
     assert (code, "withheld: draws do not agree." in out, "plugged in" in out) == (0, True, True)

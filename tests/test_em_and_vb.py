@@ -358,7 +358,7 @@ def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
     checks = Fit(tree).checks
     assert checks["k_hat"]["passed"]  # which sees one mode only
     assert not checks["weight of the next optimum beside the best, by the ELBO"]["passed"]
-    assert tree.attrs["status"] == "not converged"
+    assert tree.attrs["status"] == "failed"
 
 
 def test_mirror_images_are_two_optima():

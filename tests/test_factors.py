@@ -205,7 +205,7 @@ def test_fits_without_factors_and_fits_that_failed_are_refused(iris):
     with pytest.raises(InputError, match="beta_bernoulli has no factors"):
         bz.project(other)
     failed = iris.copy()
-    failed.attrs["status"] = "not converged"
+    failed.attrs["status"] = "failed"
     with pytest.raises(Untrustworthy, match="withheld"):
         bz.reconstruct(failed)
     with pytest.raises(InputError, match="there is no column 'petal width'"):

@@ -374,7 +374,7 @@ def test_a_notebook_shows_the_table_and_the_verdict():
     assert "exact: ok" in html
     assert html.count("<tr>") == 3  # the head, mu and lam
     assert f"{float(tree['exact']['mu'].sel(statistic='mean')):.4g}" in html
-    tree.attrs["status"] = "not converged"
+    tree.attrs["status"] = "failed"
     withheld = bz.view(tree)._repr_html_()
     assert "estimates are withheld" in withheld
     assert "<td>mu</td><td>-</td>" in withheld

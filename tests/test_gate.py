@@ -9,8 +9,8 @@ import scipy
 import xarray as xr
 
 import bayeszoo as bz
+from bayeszoo.foundation import gate
 from bayeszoo.foundation.gate import (
-    Check,
     as_dict,
     at_least,
     at_most,
@@ -18,6 +18,7 @@ from bayeszoo.foundation.gate import (
     coverage_checks,
     importance_gaps,
     passed,
+    verdict,
 )
 
 NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
@@ -217,10 +218,103 @@ def test_bounds(bound, value, expected):
     assert (check.value is None) == str(check).startswith("r_hat not checked") == (value is None or np.isnan(value))
 
 
-def test_nothing_checked_is_not_passed():
-    assert passed([]) is False
-    assert passed(iter([])) is False
-    assert passed(iter([Check("draws", True, 400, ">= 400")])) is True
+@pytest.mark.parametrize(
+    ("bound", "limit", "shown", "value", "expected"),
+    [
+        (at_most, 1.01, 1.05, 1.05, "caution"),
+        (at_most, 1.01, 1.05, np.nextafter(1.05, 2), "failed"),
+        (at_most, 1.01, 1.05, 1.01, "ok"),
+        (at_most, 1.01, 1.05, np.inf, "failed"),
+        (at_least, 400, 100, 100, "caution"),
+        (at_least, 400, 100, 99.9, "failed"),
+        *[(bound, 1, 1, unknown, "failed") for bound in (at_most, at_least) for unknown in (None, np.nan)],
+    ],
+)
+def test_two_bounds(bound, limit, shown, value, expected):
+    check = bound("a figure", value, limit, shown)
+    assert check.verdict == expected
+    assert (f"; shown to {shown:g})" in str(check)) == (expected == "caution")
+
+
+def test_the_worst_check_decides_and_none_is_not_ok():
+    ok, missed, failed = (at_most("a figure", value, 1, 2) for value in (1, 2, 3))
+    unmade = at_most("a figure", None, 1).or_caveat("for a reason")
+    assert [verdict(checks) for checks in ([ok], [missed, ok], [ok, unmade], [unmade, failed], [], iter([]))] == [
+        *("ok", "caution", "caution", "failed", "failed", "failed"),
+    ]
+    assert passed(iter([ok]))
+    assert not any(passed(checks) for checks in ([missed], [unmade], [failed], []))
+    assert str(unmade) == "a figure not checked (must be <= 1; for a reason)"
+
+
+def test_a_k_hat_that_cannot_be_computed_is_a_caveat_for_the_reason_alone():
+    assert verdict(coverage_checks({"k_hat": None, "k_hat_withheld": "of many coordinates"})) == "caution"
+    assert verdict(coverage_checks({"k_hat": None})) == "failed"
+    assert verdict(coverage_checks({"k_hat": 0.71})) == "failed"
+
+
+def slow(coefficient):
+    def edit(mu):
+        mu[:] = scipy.signal.lfilter([1.0], [1.0, -coefficient], mu, axis=1)
+
+    return edit
+
+
+def too_slow(mu):
+    """Draw so few effective draws that R-hat alone would let them pass with a caveat."""
+    slow(0.96)(mu)
+    mu -= mu.mean(axis=1, keepdims=True)
+
+
+CHAINS = {
+    "good": ("mu", put((0, 0), 0.0), "ok"),
+    "one chain a little off": ("mu", put(1, lambda mu: mu[1] + 0.3), "caution"),
+    "one chain off": ("mu", put(1, lambda mu: mu[1] + 0.8), "failed"),
+    "slow": ("mu", slow(0.86), "caution"),
+    "too slow": ("mu", too_slow, "failed"),
+    "one NaN": ("mu", put((2, 17), np.nan), "failed"),
+    "a chain that stands still": ("mu", put(3, 0.1), "failed"),
+    "one divergence": ("diverging", put((1, 5), True), "failed"),
+    "trees cut": ("maxdepth_reached", put((3, slice(100)), True), "caution"),
+    "energy that moves slowly": ("energy", slow(0.87), "caution"),
+    "energy that hardly moves": ("energy", slow(0.98), "failed"),
+}
+
+
+def verdict_of(name):
+    posterior, stats = good()
+    quantity, edit, _ = CHAINS[name]
+    edit((posterior | stats)[quantity])
+    return verdict(bz.gate(tree_of(posterior, stats)))
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_get_their_verdict(name):
+    assert verdict_of(name) == CHAINS[name][2]
+
+
+def always_a_number(value):
+    return 0.0 if value is None or np.isnan(value) else float(value)
+
+
+BUGS = {
+    "one chain a little off": {"SHOWN_R_HAT": 1.01},
+    "one chain off": {"SHOWN_R_HAT": 10.0, "SHOWN_ESS": 0},
+    "slow": {"SHOWN_ESS": 400},
+    "too slow": {"SHOWN_ESS": 0},
+    "one NaN": {"_number": always_a_number, "check_draws": lambda posterior: [at_most("r_hat", None, 1.01)]},
+    "one divergence": {"MAX_DIVERGENCES": 1},
+    "trees cut": {"SLOW": ""},
+    "energy that moves slowly": {"SHOWN_BFMI": 0.3},
+    "energy that hardly moves": {"SHOWN_BFMI": 0.0},
+}
+
+
+@pytest.mark.parametrize(("seen", "bug"), BUGS.items(), ids=BUGS)
+def test_a_bug_in_a_limit_changes_a_verdict(monkeypatch, seen, bug):
+    for name, wrong in bug.items():
+        monkeypatch.setattr(gate, name, wrong)
+    assert verdict_of(seen) != CHAINS[seen][2]
 
 
 @pytest.mark.parametrize("sampler", NAMES)

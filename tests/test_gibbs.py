@@ -313,7 +313,7 @@ def test_chains_that_stand_still_fail_the_gate_at_once(monkeypatch):
     monkeypatch.setattr(TopicChain, "sweep", lambda self, *_: None if self._total.any() else SWEEP(self, 1))
     said = Quiet()
     tree = bz.fit(LDA(K=2, alpha=0.8, eta=0.1), SMALL, "gibbs", seed=1, draws=400, reporter=said)
-    assert tree.attrs["status"] == "not converged"
+    assert tree.attrs["status"] == "failed"
     assert Fit(tree).facts["attempts"] == 1  # what stands still is not mended by more of it
     assert said.lines == []
 
@@ -328,11 +328,11 @@ def test_chains_in_different_modes_fail_the_gate_after_three_attempts_or_without
     said = Quiet()
     tree = two_modes(reporter=said)
     facts = Fit(tree).facts
-    assert (tree.attrs["status"], facts["attempts"], facts["thin"]) == ("not converged", 3, 4)
+    assert (tree.attrs["status"], facts["attempts"], facts["thin"]) == ("failed", 3, 4)
     assert facts["tune"] == 10 + 400 + 20 + 800 + 40  # all before the draws that were kept: annealed three times
     assert [line[:9] for line in said.lines] == ["attempt 1", "attempt 2"]
     tree = two_modes(extend=False)
-    assert (tree.attrs["status"], Fit(tree).facts["attempts"]) == ("not converged", 1)
+    assert (tree.attrs["status"], Fit(tree).facts["attempts"]) == ("failed", 1)
 
 
 def test_warmup_is_annealed_and_every_draw_is_made_at_the_end_of_it(monkeypatch):

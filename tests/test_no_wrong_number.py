@@ -107,7 +107,7 @@ def test_the_worst_row_of_a_binary_outcome_is_the_least_probable():
 
 def test_no_fact_of_a_fit_that_failed_gives_the_elbo_away(coin):
     failed = coin.copy()
-    failed.attrs |= {"status": "not converged", "facts": '{"elbo": -1.5, "maxima": [-1.5, -2.0], "restarts": 2}'}
+    failed.attrs |= {"status": "failed", "facts": '{"elbo": -1.5, "maxima": [-1.5, -2.0], "restarts": 2}'}
     assert document(failed)["facts"] == {"maxima": [None, None], "restarts": 2}
 
 
@@ -132,7 +132,7 @@ def test_a_quantile_beyond_the_doubles_withholds_nothing(model, rows, options):
 
 def test_an_interval_finer_than_the_doubles_is_withheld():
     tree = bz.fit(GaussianMean(m0=1e15), 1e15 + np.array([1.0, 2.0, -1.0]), method="exact", seed=1)
-    assert tree.attrs["status"] == "not converged"
+    assert tree.attrs["status"] == "failed"
 
 
 # Moments that do not exist

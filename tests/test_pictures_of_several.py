@@ -37,7 +37,7 @@ def called(tree, method, **attrs):
 
 
 def held(tree):
-    return called(tree, tree.attrs["method"], status="not converged")
+    return called(tree, tree.attrs["method"], status="failed")
 
 
 def coins(a, b, method):

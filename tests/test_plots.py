@@ -85,7 +85,7 @@ def test_one_fit_is_drawn_as_a_list_of_it_and_nothing_else_is_taken_for_fits(dra
 
 def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
     bad = exact.copy()
-    bad.attrs |= {"status": "not converged", "method": "advi"}
+    bad.attrs |= {"status": "failed", "method": "advi"}
     collection = plots.overlay([bad, exact, at_mode])
     shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
     assert shown == ["draws of exact", "exact", "MAP"]
@@ -96,7 +96,7 @@ def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
 
 def test_what_cannot_be_drawn_is_refused(exact, coins_exact, at_mode, nuts):
     bad = nuts.copy()
-    bad.attrs["status"] = "not converged"
+    bad.attrs["status"] = "failed"
     for draw in (plots.posterior, plots.forest):
         with pytest.raises(bz.Untrustworthy, match="estimates are withheld"):
             draw([bad])

@@ -216,9 +216,9 @@ def test_the_verdict_says_the_worst_of_all_and_what_is_withheld():
 
 def test_what_is_withheld_stays_withheld():
     tree = bz.fit(bz.find("beta_bernoulli")(2, 3), [1, 0, 1], "nuts", seed=1, draws=100, tune=100, extend=False)
-    assert tree.attrs["status"] == "not converged"
+    assert tree.attrs["status"] == "failed"
     shown = Page(page([tree]))
-    for said in ("not to be trusted (not converged)", "draws: 100 (must be >= 400)", "theta withheld withheld"):
+    for said in ("not to be trusted (failed)", "draws: 100 (must be >= 400)", "theta withheld withheld"):
         assert said in shown.text
     assert not any(alt.startswith("density") for alt in shown.attributes("img", "alt"))
     assert f"{float(tree['posterior']['theta'].mean()):.5g}" not in shown.text

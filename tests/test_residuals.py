@@ -323,9 +323,9 @@ def test_every_model_works_or_is_refused_in_one_line(name):
 
 def test_fits_that_failed_are_refused():
     tree = bz.fit(GaussianMean(), [1.0, 2.0], "exact", seed=1)
-    tree.attrs["status"] = "not converged"
+    tree.attrs["status"] = "failed"
     for function in (bz.residuals, bz.predictive_check, bz.plot_residuals, bz.plot_predictive_check):
-        with pytest.raises(bz.Untrustworthy, match=r"not converged: .* withheld"):
+        with pytest.raises(bz.Untrustworthy, match=r"failed its gate: .* withheld"):
             function(tree)
     tree.attrs["status"] = "ok"
     with pytest.raises(bz.InputError, match=r"not one that bz\.residuals returned"):

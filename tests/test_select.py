@@ -14,6 +14,7 @@ import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
 from bayeszoo.cli.app import main
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 from tests.quick import zoo_with
 
@@ -248,7 +249,7 @@ def test_without_evidence_the_order_is_that_of_prediction(flat_fits):
 # Candidates
 
 
-@pytest.mark.parametrize("status", ["not converged", "interrupted"])
+@pytest.mark.parametrize("status", ["failed", "interrupted"])
 def test_of_a_fit_that_is_not_ok_everything_is_withheld(status):
     tree = bz.fit(COIN(), FLIPS, "exact", seed=1)
     tree.attrs["status"] = status
@@ -257,7 +258,7 @@ def test_of_a_fit_that_is_not_ok_everything_is_withheld(status):
     kept = {name for name, value in bad.items() if value == value}
     reasons = {"evidence_from", "elbo_from", "likelihood_from", "mdl_from", "kfold_from", "loo_from"}
     assert kept == reasons | {"observations", "status"}
-    assert {bad[name] for name in kept if name.endswith("from")} == {f"withheld: the fit is {status}"}
+    assert {bad[name] for name in kept if name.endswith("from")} == {f"withheld: {WORDS[status]}"}
     assert bad["status"] == status
     assert np.isnan(table.loc["good", "probability"])
 
@@ -351,11 +352,11 @@ def test_command_takes_saved_fits(run, coin_fits):
     assert code == 2
     assert "fits, which bring their own data" in err
     bad = coin_fits["smc"].copy()
-    bad.attrs["status"] = "not converged"
+    bad.attrs["status"] = "failed"
     bz.save(bad, "bad.nc")
     code, out, _ = run("select", "-c", "bad.nc")
     assert code == 3
-    assert "withheld: the fit is not converged" in out
+    assert "withheld: the fit failed its gate" in out
     bz.save(coin_fits["laplace"], "laplace.nc")
     code, out, _ = run("select", "coins.csv", *("-c", "beta_bernoulli", "-c", "beta_bernoulli a=2", "-c", "laplace.nc"))
     assert code == 0

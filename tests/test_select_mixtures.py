@@ -292,7 +292,7 @@ def test_command_refuses_in_one_line(run, tmp_path, candidate, options, message)
 
 
 def test_command_keeps_the_model_where_its_fit_is_not_ok(run, tmp_path, monkeypatch):
-    trees = {1: "ok", 2: "not converged"}
+    trees = {1: "ok", 2: "failed"}
 
     def fit(model, data, method, **options):
         tree = bz.fit(model, data, "enumerate", seed=1)
@@ -305,7 +305,7 @@ def test_command_keeps_the_model_where_its_fit_is_not_ok(run, tmp_path, monkeypa
     )
     rows = {row["model"]: row for row in json.loads(out)["table"]}
     assert code == 0
-    assert "K=2: the fit by nuts is not converged, and left out" in err
+    assert "K=2: the fit by nuts is not ok (failed), and left out" in err
     assert rows["K=1"]["loo_from"] == "PSIS"
     assert rows["K=2"]["loo_from"] == "withheld: no closed form: give a fit by nuts"
     assert rows["K=2"]["log_evidence"] is not None

@@ -14,6 +14,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Latent, exchangeable_axis
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 
 _HELD = 2**24
 """Probabilities that are held at once for their Monte Carlo errors."""
-
-
-def trusted(tree: xr.DataTree, what: str) -> Fit:
-    """Return the view of a fit that passed its gate, or refuse: ``what`` are withheld."""
-    fit = Fit(tree)
-    if fit.status != "ok":
-        raise Untrustworthy(f"the fit is {fit.status}: {what} are withheld")
-    return fit
 
 
 def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], what: str = "component") -> Data:
@@ -124,7 +117,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate, or its draws do not agree what the components are.
+        When the fit failed its gate, or its draws do not agree what the components are.
     InputError
         When the model has no latent variable of each row, or the new rows do not suit it.
 
@@ -134,7 +127,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     >>> tree = bz.fit(bz.find("gaussian_mixture")(), method="nuts", seed=1)  # doctest: +SKIP
     >>> bz.assign(tree)[["component", "expected_loss"]]  # doctest: +SKIP
     """
-    fit, model = trusted(tree, "assignments by it"), Fit(tree).model
+    fit, model = require_shown(tree, "assignments by it"), Fit(tree).model
     if why := components_withheld(tree):
         raise Untrustworthy(f"assignments to components are withheld: {why}")
     if not isinstance(model, Latent):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked, trusted
+from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
 from bayeszoo.answers.predict import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
@@ -19,6 +19,7 @@ from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
 
     With ``need_states`` draws that do not agree what the states are, are refused.
     """
-    fit = None if isinstance(source, Model) else trusted(source, "states by it")
+    fit = None if isinstance(source, Model) else require_shown(source, "states by it")
     model = source if fit is None else fit.model
     if not isinstance(model, HiddenMarkovModel):
         raise InputError(f"{model.name} is not a hidden Markov model", hint="see `bayeszoo list`")
@@ -157,7 +158,7 @@ def decode(
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate, or its draws do not agree what the states are.
+        When the fit failed its gate, or its draws do not agree what the states are.
     InputError
         When the model is not a hidden Markov model, has unknown tables and no fit, or the rows do not suit it.
     NumericalError
@@ -219,7 +220,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate.
+        When the fit failed its gate.
     InputError, NumericalError
         As `decode`; or ``steps`` is below 1.
     """

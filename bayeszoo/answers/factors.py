@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from bayeszoo.answers.assign import by_row, rows_asked, trusted
+from bayeszoo.answers.assign import by_row, rows_asked
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate.
+        When the fit failed its gate.
     InputError
         When the model has no factors, or the data do not suit it.
 
@@ -113,7 +114,7 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
 
 def _factors(tree: xr.DataTree) -> tuple[Fit, Params]:
     """Return a fit of a model with factors, and its draws with axes (chain, draw, ...)."""
-    fit = trusted(tree, "projections by it")
+    fit = require_shown(tree, "projections by it")
     draws, names = fit.draws(), ("mean", "loadings", "variance")
     if not set(names) <= set(draws):
         raise InputError(f"{tree.attrs['model']} has no factors to project rows on", hint="fit ppca")

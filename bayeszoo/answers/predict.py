@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.assign import assign, by_row, trusted
+from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.topics import proportions
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
@@ -19,6 +19,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent, Observable, Predictive
 from bayeszoo.model.density import log_density
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -72,11 +73,11 @@ def predict(
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate.
+        When the fit failed its gate.
     InputError
         When the model cannot predict, or the new data do not suit it.
     """
-    fit = trusted(tree, "predictions from it")
+    fit = require_shown(tree, "predictions from it")
     model = fit.model
     if isinstance(model, FoldIn):
         if new_data is None or isinstance(new_data, int | np.integer):

@@ -111,7 +111,7 @@ def predictive_check(
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate.
+        When the fit failed its gate.
     InputError
         When an outcome is several numbers or a category, there are fewer draws than replicates, or a quantity is not
         one number.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import scipy
 
-from bayeszoo.answers.assign import by_row, trusted
+from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one, importance
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
@@ -30,6 +30,7 @@ from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Observable, Predictive
 from bayeszoo.model.density import log_density
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate.
+        When the fit failed its gate.
     InputError
         When an outcome is several numbers or a category, or the model does not say how it is distributed.
 
@@ -157,7 +158,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
 
 def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Observable, Data, np.ndarray]:
     """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
-    fit = trusted(tree, f"{what} of it")
+    fit = require_shown(tree, f"{what} of it")
     model, data = fit.model, fit.data
     outcome = model.inputs.outcome(data)
     names = [name for name, values in data.items() if values is outcome]

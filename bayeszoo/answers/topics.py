@@ -16,8 +16,9 @@ from bayeszoo.families.documents.scores import DocumentScores, coherence, docume
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.capabilities import FoldIn
+from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import components_withheld, failures_of
+from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,12 +54,12 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
         ``q975`` and ``mcse_mean`` (all but the first NaN of a point estimate). ``attrs["shares"]`` is the mean share of
         each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the topic is, if they are
         a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of its words in the documents of
-        the fit, and ``attrs["caveat"]`` says why the estimates are withheld, if they are.
+        the fit, and ``attrs["caveat"]`` says why the estimates are withheld or to be read with caution, if so.
 
     Raises
     ------
     Untrustworthy
-        When the fit did not pass its gate, or its draws do not agree what the topics are, and not ``untrusted``.
+        When the fit failed its gate, or its draws do not agree what the topics are, and not ``untrusted``.
     InputError
         When the model has no topics, or there are not so many words.
     """
@@ -196,12 +197,14 @@ def document_scores(
 
 
 def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
-    """Say why the estimates are withheld, or raise it; nothing where they are not."""
-    why = "; ".join(failures_of(tree)) if tree.attrs["status"] != "ok" else components_withheld(tree)
-    if why and not untrusted:
-        said = why if why.startswith("estimates are withheld") else f"topics are withheld: {why}"
-        raise Untrustworthy(f"{said}; untrusted=True (--untrusted) shows them as one solution")
-    return {"caveat": why} if why else {}
+    """Say why the estimates are withheld, or raise it, or which caveat goes with them; nothing where none does."""
+    said, components, step = "; ".join(failures_of(tree)), components_withheld(tree), next_step(tree)
+    if components and Fit(tree).is_shown:
+        said = f"topics are withheld: {components}"
+    if said and not untrusted and (components or not Fit(tree).is_shown):
+        hint = "untrusted=True (--untrusted) shows them as one solution"
+        raise Untrustworthy("; ".join(line for line in (said, step, hint) if line))
+    return {"caveat": said} if said else {}
 
 
 def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:

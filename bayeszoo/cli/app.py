@@ -1,7 +1,7 @@
 """The command line. Results go to stdout, progress and notes to stderr; nothing heavy is imported before it is needed.
 
-Exit codes: 0 ok; 2 input or usage; 3 the result may not be trusted; 4 numerical failure; 130 and 143 interrupted;
-1 a bug.
+Exit codes: 0 ok, or to be read with caution; 2 input or usage; 3 the result may not be trusted, with --strict also what
+is to be read with caution; 4 numerical failure; 130 and 143 interrupted; 1 a bug.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from bayeszoo.foundation import signals
 app = App(
     name="bayeszoo",
     help="Textbook Bayesian models in PyMC, checked against closed forms.",
-    help_epilogue="Exit codes: 0 ok, 2 input, 3 not trustworthy, 4 numerical failure, 130/143 interrupted, 1 a bug.",
+    help_epilogue="Exit codes: 0 ok, or shown with a caveat; 2 input; 3 not trustworthy, with --strict also what has a "
+    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
 for command in (
@@ -55,10 +56,12 @@ for command in (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    debug, strict = "--debug" in words, "--strict" in words
     signals.listen()
     _mend_streams()
-    signals.leave(_run([argument for argument in words if argument != "--debug"], debug))
+    with terminal.cautions() as said:
+        code = _run([argument for argument in words if argument not in ("--debug", "--strict")], debug)
+    signals.leave(code or (Untrustworthy.exit_code if strict and said else 0))
 
 
 def _mend_streams() -> None:

@@ -6,7 +6,9 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +20,29 @@ from rich.table import Table
 from rich.text import Text
 
 from bayeszoo.data.table.table import escaped
-from bayeszoo.errors import Untrustworthy
+from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import label_of
 from bayeszoo.model.find import find
-from bayeszoo.report.tables import ABOUT_COMPARISON, comparison_tables, estimate_rows, figures, number, seconds
-from bayeszoo.results.stored import dumps
+from bayeszoo.report.tables import (
+    ABOUT_COMPARISON,
+    comparison_tables,
+    estimate_rows,
+    figures,
+    measured_gaps,
+    number,
+    seconds,
+)
+from bayeszoo.results.caveats import failures_of, next_step
+from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+_OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
 WIDE = 160
 """Columns of a table that does not go to a terminal."""
 
@@ -171,18 +183,19 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     for line in figures(document):
         console.print(line)
     checks = document["gate"]["checks"]
-    failed = sum(not check["passed"] for check in checks.values())
-    outcome = f"{failed} of {len(checks)} checks of the gate failed"
-    if document["status"] == "ok":
-        outcome = f"{len(checks)} of {len(checks)} checks of the gate passed"
-    console.print(f"status {document['status']}: {outcome}")
+    count = {verdict: sum(check["verdict"] == verdict for check in checks.values()) for verdict in _OUTCOMES}
+    said = [f"{count[verdict]} of {len(checks)} checks of the gate {words}" for verdict, words in _OUTCOMES.items()]
+    worst = max((i for i, number in enumerate(count.values()) if number), default=-1)
+    console.print(f"status {document['status']}: {said[worst]}")
+    for line in document["warnings"][1:] if document["status"] == "caution" else ():
+        console.print(f"caution {escaped(line)}")
 
 
 def show_comparison(frame: pd.DataFrame) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
     for title, columns, cells, words in comparison_tables(frame):
         show(table(columns, cells, title=title, words=words))
-    for line in ABOUT_COMPARISON:
+    for line in (*measured_gaps(frame), *ABOUT_COMPARISON):
         out().print(line)
 
 
@@ -200,11 +213,32 @@ def print_json(value: Any) -> None:
     sys.stdout.write(dumps(value) + "\n")
 
 
-def verdict(trees: Sequence[xr.DataTree], warnings: Sequence[str]) -> int:
-    """Print what a reader must know, and return the exit code."""
-    for warning in warnings:
-        note(f"warning: {warning}")
-    states = {tree.attrs["status"] for tree in trees}
-    if "interrupted" in states:
+def verdict(trees: Sequence[xr.DataTree]) -> int:
+    """Print why numbers are withheld, and what to try next, and return the exit code; of caveats `fit` has warned."""
+    for tree in trees:
+        whose = f"{tree.attrs['method']}: " if len(trees) > 1 else ""
+        for line in failures_of(tree) if not Fit(tree).is_shown else ():
+            note(f"warning: {whose}{line}")
+        if step := next_step(tree):
+            note(f"next: {whose}{step}")
+    if any(Fit(tree).status == "interrupted" for tree in trees):
         return signals.exit_code()
-    return 0 if states <= {"ok"} else Untrustworthy.exit_code
+    return 0 if all(Fit(tree).is_shown for tree in trees) else Untrustworthy.exit_code
+
+
+@contextmanager
+def cautions() -> Iterator[list[str]]:
+    """Print the caveats of fits as notes, and collect them."""
+    said: list[str] = []
+    show = warnings.showwarning
+
+    def noted(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, Caution):
+            return show(message, category, *where, **more)
+        said.append(str(message))
+        note(f"caution: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Caution)
+        warnings.showwarning = noted
+        yield said

@@ -66,7 +66,7 @@ class Candidate:
     @property
     def status(self) -> str:
         """The status of the fit."""
-        return "ok" if self.tree is None else str(self.tree.attrs["status"])
+        return "ok" if self.tree is None else Fit(self.tree).status
 
     @cached_property
     def stats(self) -> Any:

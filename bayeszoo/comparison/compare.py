@@ -21,18 +21,25 @@ from bayeszoo.model.base import Model, label_of
 from bayeszoo.model.find import find
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import elements, errors, listed, probability_positive, summarize
+from bayeszoo.results.summary import (
+    components_withheld,
+    elements,
+    errors,
+    listed,
+    probability_positive,
+    summarize,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 _ESTIMATE = ("mean", "sd", "q025", "q975", "p_positive", "p_positive_mcse", "mcse_mean")
-_AGAINST_EXACT = ("error_mcse", "error_sd", "sd_ratio")
+_GAPS = ("error_mcse", "error_sd", "sd_ratio", "measured_against")
 _EVIDENCE = ("log_evidence", "evidence_se", "evidence_gap", "elbo", "elbo_se", "elbo_gap")
 _LOO = ("loo_score", "loo_se", "loo_mcse")
 _ABOUT = ("seconds", "kind", "status")
-COLUMNS = ("fit", "model", "method", "parameter", *_ESTIMATE, *_AGAINST_EXACT, *_EVIDENCE, *_LOO, *_ABOUT)
+COLUMNS = ("fit", "model", "method", "parameter", *_ESTIMATE, *_GAPS, *_EVIDENCE, *_LOO, *_ABOUT)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,10 @@ def compare(
         fields where the models alone are not enough, and a number where several are named alike. ``p_positive`` is the
         posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all draws
         have one sign, which says only that it is near 0 or 1). ``error_mcse`` is the error of the mean against the
-        closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations. ``evidence_gap`` and
+        closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations, and ``sd_ratio`` the
+        sd over that of the posterior. Where there is no closed form, approximations and point estimates are measured
+        against the exact or sampled fit of the same model that is ok and stands beside them; ``measured_against`` names
+        it. Of one that failed its gate, mean and sd are shown where they are so measured. ``evidence_gap`` and
         ``elbo_gap`` are the exact log evidence less the estimate and less the bound; ``evidence_se`` and ``elbo_se``
         their Monte Carlo errors (0 where there is none). ``loo_score`` is the mean leave-one-out log predictive density
         of one observation in nats: of the point estimate plugged in for ``map`` and ``mle``, else integrated over the
@@ -93,8 +103,27 @@ def compare(
     require_same_data([(each.attrs["data_digest"], each.attrs["data_source"]) for each in trees], "fits")
     same = iter(matched(trees))
     fits = [each if isinstance(each, Withheld) else next(same) for each in fits]
-    rows = [{"fit": label, **row} for label, each in zip(names_of(fits), fits, strict=True) for row in _rows(each)]
+    named = dict(zip(names_of(fits), fits, strict=True))
+    rows = [{"fit": label, **row} for label, each in named.items() for row in _rows(each, _trusted(each, named))]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _trusted(fitted: xr.DataTree | Withheld, named: Mapping[str, xr.DataTree | Withheld]) -> tuple[str, Any] | None:
+    """Return name and tree of the fit that an approximation or a point estimate is measured against.
+
+    It is ok, of the same model, and has draws; an exact one is taken first.
+    """
+    if isinstance(fitted, Withheld) or fitted.attrs["kind"] not in ("approximate", "point estimate"):
+        return None
+    others = [
+        (name, tree)
+        for name, tree in named.items()
+        if not isinstance(tree, Withheld)
+        and tree.attrs["status"] == "ok"
+        and tree.attrs["kind"] in ("exact", "sampled")
+        and model_label(tree) == model_label(fitted)
+    ]
+    return min(others, key=lambda pair: pair[1].attrs["kind"], default=None)  # "exact" comes before "sampled"
 
 
 def usual_methods(model: type[Model]) -> list[str]:
@@ -179,34 +208,61 @@ def model_label(tree: xr.DataTree) -> str:
     return label_of(find(tree.attrs["model"]), Fit(tree).fields)
 
 
-def _rows(fitted: xr.DataTree | Withheld) -> list[dict[str, Any]]:
+def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, Any] | None) -> list[dict[str, Any]]:
     if isinstance(fitted, Withheld):
         return [{"method": fitted.method, "status": f"withheld: {fitted.reason}"}]
     whole = {
         "model": model_label(fitted),
         "method": fitted.attrs["method"],
         "kind": fitted.attrs["kind"],
-        "status": fitted.attrs["status"],
+        "status": Fit(fitted).status,
         "seconds": sum(Fit(fitted).seconds.values()),
-        **(_evidence(fitted) | _loo(fitted) if fitted.attrs["status"] == "ok" else {}),
+        **(_evidence(fitted) | _loo(fitted) if Fit(fitted).is_shown else {}),
     }
     return [
         {**whole, **row}
         for name, summary in summarize(fitted, listed(fitted)).items()
-        for row in _elements(fitted, name, summary)
+        for row in _elements(fitted, name, summary, trusted)
     ]
 
 
-def _elements(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None]) -> list[dict[str, Any]]:
+def _elements(
+    tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None], trusted: tuple[str, Any] | None
+) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
-    columns = {key: summary[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")} | errors(tree, name, summary)
+    columns = {key: summary[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")}
+    measured = errors(tree, name, summary)
+    gaps = _gaps(tree, name, trusted[1]) if trusted is not None and not measured else {}
+    columns |= measured | gaps
     signs = probability_positive(tree, name)
     columns |= dict(zip(("p_positive", "p_positive_mcse"), signs, strict=True)) if signs else {}
     rows = []
     for index, label in elements(tree["posterior"].to_dataset()[name]):
-        values = {key: float(value[index]) for key, value in columns.items() if value is not None}
-        rows.append({"parameter": label, **values})
+        row: dict[str, Any] = {key: float(value[index]) for key, value in columns.items() if value is not None}
+        if trusted is not None and gaps and np.isfinite(row["error_sd"]):
+            row["measured_against"] = trusted[0]
+        rows.append({"parameter": label, **row})
     return rows
+
+
+def _gaps(tree: xr.DataTree, name: str, trusted: xr.DataTree) -> dict[str, np.ndarray]:
+    """Measure a parameter's mean and sd against a trusted fit; of a fit that failed return those that were measured.
+
+    Returns nothing where the trusted fit does not show that parameter.
+    """
+    posterior = summarize(trusted, [name]).get(name, {"mean": None, "sd": None})
+    if posterior["mean"] is None or posterior["sd"] is None or components_withheld(tree):
+        return {}
+    draws = Fit(tree).draws()[name]
+    found = {"mean": draws.mean(axis=(0, 1))}
+    sd = np.where((posterior["sd"] > 0) & np.isfinite(posterior["sd"]), posterior["sd"], np.nan)
+    gaps = {"error_sd": (found["mean"] - posterior["mean"]) / sd}
+    if tree.attrs["kind"] == "approximate":
+        found["sd"] = draws.std(axis=(0, 1))
+        gaps["sd_ratio"] = found["sd"] / sd
+    if Fit(tree).is_shown:
+        return gaps
+    return gaps | {key: np.where(np.isfinite(gaps["error_sd"]), value, np.nan) for key, value in found.items()}
 
 
 def _evidence(tree: xr.DataTree) -> dict[str, float]:

@@ -123,7 +123,7 @@ class Criteria:
 
 def _reached(how: str, climbed: Search) -> str:
     """Say how many restarts reached the best; what a fit would withhold is withheld here."""
-    if wrong := failures(climbed.checks):
+    if wrong := failures(check for check in climbed.checks if check.verdict == "failed"):
         raise NumericalError(f"{how}: {wrong}")
     facts = climbed.facts
     return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts"

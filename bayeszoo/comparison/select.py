@@ -19,6 +19,7 @@ from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_likelihood
+from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def select(
     Returns
     -------
     pandas.DataFrame
-        One row a candidate, by falling log evidence, then by falling ``loo``; those without come last. What is
-        withheld is NaN, and the column that ends in ``_from`` gives the reason. All is of the ordered observations,
-        in nats.
+        One row a candidate, by falling log evidence, then by falling ``loo``; those without come last, and after them
+        fits to be read with caution, which are shown and not ranked. What is withheld is NaN, and the column that ends
+        in ``_from`` gives the reason. All is of the ordered observations, in nats.
 
         ``model``, ``components``
             The candidate's name; and its K or q, NaN where it has neither.
@@ -125,7 +126,7 @@ def select(
         ``loo_difference``, ``loo_difference_se``
             ``loo`` less the highest, and its standard error, paired over observations.
         ``status``
-            Of the fit; ``"ok"`` for a model. Of a fit that is not ok everything is withheld.
+            Of the fit; ``"ok"`` for a model. Of a fit that failed or was interrupted everything is withheld.
 
     Raises
     ------
@@ -173,7 +174,8 @@ def select(
     for name in ("kfold", "loo"):
         _differences(name, rows, [each[name] for each in scores])
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable", ignore_index=True)
+    frame = frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable")
+    return frame.sort_values("status", key=lambda status: status == "caution", kind="stable", ignore_index=True)
 
 
 def _row(candidate: Candidate, how: SelectOptions, scores: Mapping[str, Score | NoScore]) -> dict[str, Any]:
@@ -198,8 +200,8 @@ def _row(candidate: Candidate, how: SelectOptions, scores: Mapping[str, Score | 
 
 def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return computed columns, or the reason why they are withheld, in the column ``{name}_from``."""
-    if candidate.status != "ok":
-        return {f"{name}_from": f"withheld: the fit is {candidate.status}"}
+    if candidate.status not in ("ok", "caution"):
+        return {f"{name}_from": f"withheld: {WORDS[candidate.status]}"}
     try:
         return compute()
     except NumericalError as error:
@@ -258,7 +260,7 @@ def _bound(latent: Criteria | None) -> dict[str, Any]:
 
 
 def _bayes_factors(rows: list[dict[str, Any]]) -> None:
-    known = [row for row in rows if "log_evidence" in row]
+    known = [row for row in rows if "log_evidence" in row and row["status"] == "ok"]
     if not known:
         return
     best = max(known, key=lambda row: row["log_evidence"])
@@ -312,8 +314,8 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
 
 def _scores(candidate: Candidate, how: SelectOptions) -> dict[str, Score | NoScore]:
     """Return the predictive scores, or the reasons why there are none."""
-    if candidate.status != "ok":
-        return dict.fromkeys(("kfold", "loo"), NoScore(f"the fit is {candidate.status}"))
+    if candidate.status not in ("ok", "caution"):
+        return dict.fromkeys(("kfold", "loo"), NoScore(WORDS[candidate.status]))
     return {
         "kfold": _score(lambda: _k_fold(candidate, how)),
         "loo": _score(lambda: _leave_one_out(candidate)) if how.loo else NoScore("not asked for"),
@@ -350,7 +352,8 @@ def _prediction(name: str, scored: Score | NoScore, source: str) -> dict[str, An
 
 
 def _differences(name: str, rows: list[dict[str, Any]], scores: list[Score | NoScore]) -> None:
-    known = [(row, scored) for row, scored in zip(rows, scores, strict=True) if isinstance(scored, Score)]
+    both = zip(rows, scores, strict=True)
+    known = [(row, scored) for row, scored in both if isinstance(scored, Score) and row["status"] == "ok"]
     if not known:
         return
     _, best = max(known, key=lambda pair: pair[1].mean)

@@ -1,16 +1,17 @@
-"""May this result be trusted? Every check must pass; one that could not be made has not passed.
+"""May this result be trusted? It is ok, to be read with caution, or failed; the worst of its checks decides.
 
-The thresholds are written here once (Vehtari et al. 2021 for R-hat and effective sample size; Betancourt 2016 for
-E-BFMI). ArviZ computes the diagnostics; this file only decides. NaN never passes: all chains stuck at one value give
-R-hat NaN and an effective sample size of 4000, which a comparison written the other way round lets through.
+A check has a limit to pass, and may have a second one up to which a miss is a caveat: the numbers are then shown with
+it. The limits are written here once; ArviZ computes the diagnostics, and this file only decides. NaN neither passes nor
+is a caveat: all chains stuck at one value give R-hat NaN and an effective sample size of 4000, which a comparison
+written the other way round lets through. Nor does a check that was not made, unless it says why it could not be.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import lazy_loader
 import numpy as np
@@ -22,11 +23,23 @@ if TYPE_CHECKING:
 else:
     xr = lazy_loader.load("xarray")
 
+type Verdict = Literal["ok", "caution", "failed"]
+
 MIN_CHAINS = 4
 MIN_DRAWS = 400
-MAX_R_HAT = 1.01
-MIN_ESS_PER_CHAIN = 100
-MIN_BFMI = 0.3
+MAX_R_HAT, SHOWN_R_HAT = 1.01, 1.05
+"""Vehtari et al. 2021 ask for 1.01. Gelman and Rubin's 1.1 let through chains that had not converged, as they show;
+1.05, from which rstan and PyMC 3 warned, is where a caveat ends: between chains lies then a tenth of the variance."""
+MIN_ESS_PER_CHAIN, SHOWN_ESS = 100, 100
+"""Vehtari et al. 2021 ask for 100 a chain, so that R-hat and errors can be relied on. A hundred in all are a caveat:
+the error of a mean is a tenth of the sd (Gelman et al. 2013, Bayesian Data Analysis, section 10.5)."""
+MIN_BFMI, SHOWN_BFMI = 0.3, 0.2
+"""Betancourt 2016; rstan warns below 0.2. Tails are visited slowly, which effective sample sizes measure as well."""
+MAX_DIVERGENCES = 0
+"""One is too many, and no number is a caveat: it marks where the integrator cannot follow the posterior, which leaves a
+bias that no other check sees (Betancourt 2017, section 6.2). Stan calls a few often harmless; which, it cannot tell."""
+SLOW = "which costs time, and shows in the effective sample size"
+"""Of transitions cut at the largest tree depth: Stan's guide to its warnings calls them a matter of efficiency."""
 MAX_K_HAT = 0.7
 """Above it importance weights have no usable variance (Vehtari et al. 2024)."""
 MAX_MEAN_GAP, MAX_SD_RATIO = 0.5, 2.0
@@ -88,7 +101,7 @@ def importance_gaps(points: np.ndarray, log_weights: np.ndarray) -> dict[str, fl
 
 def coverage_checks(facts: Mapping[str, Any]) -> list[Check]:
     """Check k-hat of an approximation and, where they are known, its gaps to the posterior."""
-    checks = [at_most("k_hat", facts["k_hat"], MAX_K_HAT)]
+    checks = [at_most("k_hat", facts["k_hat"], MAX_K_HAT).or_caveat(facts.get("k_hat_withheld", ""))]
     if "mean_gap" in facts:
         checks += [
             at_most("largest error of a mean, in sd", facts["mean_gap"], MAX_MEAN_GAP),
@@ -107,32 +120,50 @@ class Check:
     value: float | None
     limit: str
     """What the value must be, such as ``<= 1.01``."""
+    caveat: str = ""
+    """Why numbers are shown though it has not passed: how far a miss is, or why the check could not be made."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """``"ok"``; ``"caution"``, where a caveat is to be shown beside the numbers; or ``"failed"``."""
+        return "ok" if self.passed else "caution" if self.caveat else "failed"
+
+    def or_caveat(self, why: str) -> Check:
+        """Return the check, with a reason for which it is a caveat where it has not passed."""
+        return self if self.passed else replace(self, caveat=why)
 
     def __str__(self) -> str:
         figure = "not checked" if self.value is None else f"{self.value:.4g}"
-        return f"{self.name} {figure} (must be {self.limit})"
+        return f"{self.name} {figure} (must be {self.limit}{'; ' * bool(self.caveat)}{self.caveat})"
 
 
-def at_most(name: str, value: float | None, limit: float) -> Check:
-    """Pass when ``value`` is a number and <= ``limit``."""
+def at_most(name: str, value: float | None, limit: float, shown: float = -math.inf) -> Check:
+    """Pass when ``value`` is a number and <= ``limit``; one that is <= ``shown`` is a caveat."""
     figure = _number(value)
-    return Check(name, figure is not None and figure <= limit, figure, f"<= {limit:g}")
+    caveat = figure is not None and limit < figure <= shown
+    return Check(name, figure is not None and figure <= limit, figure, f"<= {limit:g}", f"shown to {shown:g}" * caveat)
 
 
-def at_least(name: str, value: float | None, limit: float) -> Check:
-    """Pass when ``value`` is a number and >= ``limit``."""
+def at_least(name: str, value: float | None, limit: float, shown: float = math.inf) -> Check:
+    """Pass when ``value`` is a number and >= ``limit``; one that is >= ``shown`` is a caveat."""
     figure = _number(value)
-    return Check(name, figure is not None and figure >= limit, figure, f">= {limit:g}")
+    caveat = figure is not None and limit > figure >= shown
+    return Check(name, figure is not None and figure >= limit, figure, f">= {limit:g}", f"shown to {shown:g}" * caveat)
 
 
 def _number(value: float | None) -> float | None:
     return None if value is None or np.isnan(value) else float(value)
 
 
+def verdict(checks: Iterable[Check]) -> Verdict:
+    """Return the worst verdict of the checks; where there are none, failed."""
+    found = {check.verdict for check in checks} or {"failed"}
+    return "failed" if "failed" in found else "caution" if "caution" in found else "ok"
+
+
 def passed(checks: Iterable[Check]) -> bool:
     """Say whether there are checks and all of them passed."""
-    checks = list(checks)
-    return bool(checks) and all(check.passed for check in checks)
+    return verdict(checks) == "ok"
 
 
 def longer_may_help(checks: Iterable[Check]) -> bool:
@@ -146,12 +177,12 @@ def failures(checks: Iterable[Check]) -> str:
 
 
 def as_dict(checks: Iterable[Check]) -> dict[str, Any]:
-    """Return the gate as plain values: ``{"passed": ..., "checks": {name: {...}}}``."""
+    """Return the gate as plain values: ``{"passed": ..., "verdict": ..., "checks": {name: {...}}}``."""
     checks = list(checks)
-    return {
-        "passed": passed(checks),
-        "checks": {c.name: {k: v for k, v in asdict(c).items() if k != "name"} for c in checks},
-    }
+    each = {check.name: {"verdict": check.verdict, **asdict(check)} for check in checks}
+    for described in each.values():
+        del described["name"]
+    return {"passed": passed(checks), "verdict": verdict(checks), "checks": each}
 
 
 def gate(tree: xr.DataTree) -> list[Check]:
@@ -187,9 +218,9 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
         at_most("non-finite draws", broken, 0),
         at_most("stuck chains", _stuck(draws), 0),
         at_most("repeated chains", _repeated(draws), 0),
-        at_most("r_hat", r_hat, MAX_R_HAT),
-        at_least("ess_bulk", bulk, MIN_ESS_PER_CHAIN * chains),
-        at_least("ess_tail", tail, MIN_ESS_PER_CHAIN * chains),
+        at_most("r_hat", r_hat, MAX_R_HAT, SHOWN_R_HAT),
+        at_least("ess_bulk", bulk, MIN_ESS_PER_CHAIN * chains, SHOWN_ESS),
+        at_least("ess_tail", tail, MIN_ESS_PER_CHAIN * chains, SHOWN_ESS),
     ]
 
 
@@ -231,10 +262,11 @@ def check_hmc(stats: xr.Dataset) -> list[Check]:
     """Check what Hamiltonian Monte Carlo says of itself, under nutpie's or PyMC's names."""
     densities, maxdepth, diverging = log_density(stats), _first(stats, _MAXDEPTH), _first(stats, ("diverging",))
     broken = None if densities is None else float((~np.isfinite(densities)).sum())
+    cut = None if maxdepth is None else float(maxdepth.sum())
     return [
-        at_most("divergences", None if diverging is None else float(diverging.sum()), 0),
-        at_least("e_bfmi", _lowest_bfmi(stats), MIN_BFMI),
-        at_most("transitions at maximum tree depth", None if maxdepth is None else float(maxdepth.sum()), 0),
+        at_most("divergences", None if diverging is None else float(diverging.sum()), MAX_DIVERGENCES),
+        at_least("e_bfmi", _lowest_bfmi(stats), MIN_BFMI, SHOWN_BFMI),
+        at_most("transitions at maximum tree depth", cut, 0).or_caveat("" if cut is None else SLOW),
         at_most("non-finite log densities", broken, 0),
     ]
 

@@ -36,7 +36,7 @@ EXACT, MODE = "#16181d", "#c0392b"
 
 def withheld(tree: xr.DataTree) -> str:
     """Say why no estimate of a fit may be drawn, if none may."""
-    if tree.attrs["status"] != "ok":
+    if not Fit(tree).is_shown:
         return "; ".join(failures_of(tree))
     return "" if labels(tree) else components_withheld(tree)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.assign import trusted
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
 from bayeszoo.model.base import Values
 from bayeszoo.plots.style import panels
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     InputError
         When the fit has no loadings.
     Untrustworthy
-        When it did not pass its gate.
+        When it failed its gate.
     """
     params = _flat(tree, ("loadings", "variance"))
     of_fit, stats = eigenvalues(params), Fit(tree).stats
@@ -108,7 +108,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     InputError
         When the fit has no alpha.
     Untrustworthy
-        When it did not pass its gate.
+        When it failed its gate.
     """
     from scipy.stats import gamma
 
@@ -149,7 +149,7 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     InputError
         When there are no such axes, or ``groups`` has not one entry a row.
     Untrustworthy
-        When the fit did not pass its gate.
+        When the fit failed its gate.
     """
     params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(Fit(tree).data["Y"])
     q = params["loadings"].shape[2]
@@ -224,7 +224,7 @@ def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple
 
 def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return draws of the named parameters with one leading axis."""
-    draws = trusted(tree, "pictures of it").pooled()
+    draws = require_shown(tree, "pictures of it").pooled()
     if lacking := [name for name in names if name not in draws]:
         raise InputError(f"{tree.attrs['model']} has no {lacking[0]}", hint="give a fit of ppca or bayesian_pca")
     return {name: draws[name] for name in names}

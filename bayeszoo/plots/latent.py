@@ -181,7 +181,8 @@ def plot_topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) ->
     figure, axes = panels(len(labels), 2.6, 0.24 * top + 1.0, ACROSS)
     for i, (panel, label) in enumerate(zip(axes, labels, strict=True)):
         _draw_words(panel, frame.loc[label], f"topic {label}" + (f": {shares[i]:.0%}" if shares else ""))
-    caveat = " - NOT TO BE TRUSTED, the gate did not pass" if "caveat" in frame.attrs else ""
+    withheld = "withheld" in (caveat := frame.attrs.get("caveat", ""))
+    caveat = " - NOT TO BE TRUSTED, the gate did not pass" if withheld else " - with caution" * bool(caveat)
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']}){caveat}", fontsize="medium")
     return figure
 

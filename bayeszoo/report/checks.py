@@ -90,7 +90,7 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
     columns = ["fit", "LOO score", "se", "MC error", "largest k-hat", "why not"]
     lead = "The mean log predictive density of one observation given all others, in nats; larger is better."
     blocks: list[Any] = [Words(lead), table(columns, rows, words=["why not"])]
-    ok = {name: tree for name, (tree, _) in named.items() if tree.attrs["status"] == "ok"}
+    ok = {name: tree for name, (tree, _) in named.items() if Fit(tree).is_shown}
     sampled = next((name for name, tree in ok.items() if tree.attrs["kind"] == "sampled"), None)
     if sampled is not None:
         caption = f"k-hat of each row left out of {sampled}: above the dashed line its weights cannot be used."
@@ -102,7 +102,7 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
 
 def _score(tree: xr.DataTree) -> list[Any]:
     """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
-    if tree.attrs["status"] != "ok":
+    if not Fit(tree).is_shown:
         return [None, None, None, None, "the estimates are withheld"]
     try:
         scores = score.of_fit(tree)

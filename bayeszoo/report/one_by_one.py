@@ -14,6 +14,7 @@ from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
 from bayeszoo.report.blocks import Choice, Grid, Section, Skipped, Words, picture
 from bayeszoo.results.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, components_withheld, not_listed
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def section(trees: Sequence[xr.DataTree]) -> Section:
 def _remarks(main: xr.DataTree) -> list[Any]:
     """Say what is not drawn one by one, and why."""
     blocks: list[Any] = []
-    if main.attrs["status"] != "ok":
+    if not Fit(main).is_shown:
         words = "Estimates are withheld: these are pictures of what went wrong, not of the posterior."
         blocks.append(Words(words, "bad"))
     if why := components_withheld(main):

@@ -56,7 +56,7 @@ def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[
     for group, part in _PARTS.items():
         for name, found in document[part].items():
             for index, label in elements(tree[group].to_dataset()[name]):
-                rows.append([label, *(_cell(found, keys[i], index, document["status"]) for i in used)])
+                rows.append([label, *(_cell(found, keys[i], index, _is_shown(document)) for i in used)])
     more = len(rows) - MAX_ROWS
     if more > 0:
         rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
@@ -66,13 +66,17 @@ def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[
 
 
 def _used(document: Mapping[str, Any], key: str) -> bool:
-    shown = document["status"] != "ok" and key in ("mean", "sd")
-    return shown or any(found[key] is not None for part in _PARTS.values() for found in document[part].values())
+    withheld = not _is_shown(document) and key in ("mean", "sd")
+    return withheld or any(found[key] is not None for part in _PARTS.values() for found in document[part].values())
 
 
-def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], status: str) -> Any:
+def _is_shown(document: Mapping[str, Any]) -> bool:
+    return document["status"] in ("ok", "caution")
+
+
+def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool) -> Any:
     if found[key] is None:
-        return "withheld" if status != "ok" and key in ("mean", "sd") else None
+        return "withheld" if not is_shown and key in ("mean", "sd") else None
     return float(np.asarray(found[key])[index])
 
 
@@ -91,7 +95,7 @@ def figures(document: Mapping[str, Any]) -> list[str]:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error = f"+- {number(facts['elbo_se'], 2)}"
         lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {_k_hat(facts['k_hat'])}")
-    if "mean_gap" in facts and document["status"] == "ok":
+    if "mean_gap" in facts and _is_shown(document):
         ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
         gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times its own"
         lines.append(f"by importance weights: {gap}")
@@ -99,7 +103,7 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if document["log_likelihood"] is not None:
         joint = number(document["log_joint"], 10)
         lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
-    lines += _of_restarts(facts, document["status"] == "ok") + _of_labels(facts)
+    lines += _of_restarts(facts, _is_shown(document)) + _of_labels(facts)
     if "derived_withheld" in facts:
         lines.append(f"derived quantities are withheld: {facts['derived_withheld']}")
     if "mode_space" in facts:
@@ -174,6 +178,8 @@ def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], lis
     of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # all of one sign, which is no probability
     words = frame["p_positive"].map({0.0: "no draw", 1.0: "all draws"})
     frame = frame.assign(p_positive=frame["p_positive"].astype(object).where(~of_draws, words))
+    labelled = frame["fit"] + frame["status"].map({"caution": " (caution)", "failed": " (failed)"}).fillna("")
+    frame = frame.assign(fit=labelled)
     places = {name: i for i, name in enumerate(dict.fromkeys(frame["parameter"]))}
     frame = frame.sort_values("parameter", key=lambda names: names.map(places), kind="stable")
     for title, all_heads in _COMPARISON.items():
@@ -182,3 +188,24 @@ def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], lis
         digits = [9 if name in ("log_evidence", "elbo", "loo_score") else 5 for name in (*keys, *heads)]
         rows = frame[[*keys, *heads]].drop_duplicates(keys).itertuples(index=False)
         yield title, [*keys, *heads.values()], [list(map(number, row, digits)) for row in rows], [*_WORDS]
+
+
+def measured_gaps(frame: pd.DataFrame) -> list[str]:
+    """Say of each fit that failed its gate and is shown all the same how far each parameter is off at worst."""
+    failed = frame[(frame["status"] == "failed") & frame["measured_against"].notna()]
+    gaps = {
+        "name": failed["parameter"].str.split("[").str[0],
+        "mean": failed["error_sd"].abs(),
+        "sd": np.exp(np.abs(np.log(failed["sd_ratio"]))),
+    }
+    lines = []
+    for (fit, against), rows in failed.assign(**gaps).groupby(["fit", "measured_against"], sort=False):
+        worst = rows.groupby("name", sort=False)[["mean", "sd"]].max()
+        said = [f"{name} {_off(mean, sd)}" for name, mean, sd in worst.itertuples()]
+        lines.append(f"{fit} FAILED its gate, and is off from {against} by at most: {'; '.join(said)}.")
+    return lines
+
+
+def _off(mean: float, sd: float) -> str:
+    """Say how far a mean is off, and its sd where there is one."""
+    return f"mean {number(mean, 2)} sd" + ("" if math.isnan(sd) else f", sd a factor of {number(sd, 2)}")

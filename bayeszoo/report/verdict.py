@@ -42,7 +42,7 @@ Named = Mapping[str, tuple["xr.DataTree", Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader must know of one fit: ``state`` is ``ok``, ``approximate`` or ``withheld``."""
+    """What a reader must know of one fit: ``state`` is ``ok``, ``approximate``, ``caution`` or ``withheld``."""
 
     name: str
     state: str
@@ -54,7 +54,7 @@ class Verdict:
 def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
     """Say in words whether the fit called ``name`` may be trusted, and why; ``document`` is of `summary.document`."""
     seconds = float(sum(document["seconds"].values()))
-    if document["status"] != "ok":
+    if document["status"] not in ("ok", "caution"):
         return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document), seconds)
     make = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
     headline, words = make[document["kind"]](document)
@@ -63,6 +63,8 @@ def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
         state, headline = "approximate", f"{headline}, but not on single components"
         words += f" Single components are withheld: {held}."
     total = len(document["gate"]["checks"])
+    if document["status"] == "caution":
+        return Verdict(name, "caution", "to be read with caution", f"{_why_not(document)} {words}", seconds)
     return Verdict(name, state, headline, f"{words} {total} of {total} checks passed.", seconds)
 
 
@@ -73,7 +75,8 @@ def refusal(method: str, reason: str) -> Verdict:
 
 def _why_not(document: Mapping[str, Any]) -> str:
     first, *others = document["warnings"]
-    return f"{_sentence(first)}: {'; '.join(others)}." if others else f"{_sentence(first)}."
+    step = f" Next: {document['next']}." if document["next"] else ""
+    return f"{_sentence(first)}: {'; '.join(others)}.{step}" if others else f"{_sentence(first)}.{step}"
 
 
 def _sentence(words: str) -> str:
@@ -145,7 +148,10 @@ def section(named: Named, said: Sequence[Verdict], main: str) -> Section:
         name: [Words(spoken[name].words, "bad" if spoken[name].state == "withheld" else ""), _checks(document)]
         for name, (_, document) in named.items()
     }
-    lead = "Every check must pass before an estimate is shown; one that could not be made has not passed."
+    lead = (
+        "Estimates are withheld where a check fails, and shown with a caveat where one is missed by little or cannot "
+    )
+    lead += "be made for the reason that is said."
     return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
 
 
@@ -153,7 +159,9 @@ def _checks(document: Mapping[str, Any]) -> Table:
     rows = []
     for name, check in document["gate"]["checks"].items():
         figure = "not checked" if check["value"] is None else check["value"]
-        rows.append([name, "passed" if check["passed"] else "FAILED", figure, f"must be {check['limit']}"])
+        said = {"ok": "passed", "caution": "caution", "failed": "FAILED"}[check["verdict"]]
+        limit = f"must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']}"
+        rows.append([name, said, figure, limit])
     return table(["check", "verdict", "figure", "limit"], rows, words=["verdict", "limit"])
 
 
@@ -192,7 +200,11 @@ def comparison(frame: pd.DataFrame) -> Section:
     """Put all fits side by side; what is withheld throughout is left out."""
     filled = [_without_blanks(*one) for one in tables.comparison_tables(frame)]
     said = [one for one in filled if one.rows and len(one.columns) > 1]
-    return Section("comparison", "Side by side", [*said, Words(" ".join(tables.ABOUT_COMPARISON), "note")])
+    return Section(
+        "comparison",
+        "Side by side",
+        [*said, *map(Words, tables.measured_gaps(frame)), Words(" ".join(tables.ABOUT_COMPARISON), "note")],
+    )
 
 
 def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> Table:

@@ -16,7 +16,7 @@ import numpy as np
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, passed
+from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, verdict
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
@@ -82,7 +82,7 @@ def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
     facts = {**outcome.facts, **({} if found.signs is None else {"labelled": "factors"})}
     if found.stability is not None:
         facts |= {"label_stability": found.stability.tolist(), "components_withheld": found.withheld}
-    return replace(outcome, draws=found.draws, facts=facts)
+    return replace(outcome, draws=found.draws, facts=facts, checks=[*outcome.checks, *found.checks])
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
@@ -157,7 +157,6 @@ def _quantile(marginal: Any, q: float) -> np.ndarray:
 def _provenance(
     problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, str | int | float]:
-    ok = "ok" if passed(outcome.checks) else "not converged"
     given = problem.given
     plain: dict[str, str | int | float] = {
         "bayeszoo_format": FORMAT,
@@ -165,7 +164,7 @@ def _provenance(
         "model": problem.model.name,
         **how,
         "sampler": outcome.sampler,
-        "status": "interrupted" if outcome.interrupted else ok,
+        "status": "interrupted" if outcome.interrupted else verdict(outcome.checks),
         "data_digest": given.digest,
         "data_source": given.source,
         "data_rows": given.rows,

@@ -19,6 +19,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable
+from bayeszoo.results.caveats import warn
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -122,6 +123,11 @@ def load(path: str | Path) -> xr.DataTree:
     InputError
         When the file is missing, not a bayeszoo result, damaged, changed since, or larger than `MAX_BYTES`; or its
         data are not those that the fit was made from.
+
+    Warns
+    -----
+    Caution
+        When the numbers are shown with a caveat.
     """
     path = Path(path)
     if not path.is_file():
@@ -137,11 +143,12 @@ def load(path: str | Path) -> xr.DataTree:
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(f"{path.name} is of another version of bayeszoo", hint="fit again, or use that version")
         _verify(tree, path)
-        return tree
     except InputError:
         raise
     except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs
         raise _damaged(path) from None
+    warn(tree)
+    return tree
 
 
 def _verify(tree: xr.DataTree, path: Path) -> None:

@@ -30,7 +30,7 @@ def labels(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> list[str]:
 
 def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
     """Return the groups whose scalars mean something whatever the order of the components."""
-    held = tree.attrs["status"] != "ok" or components_withheld(tree)
+    held = not Fit(tree).is_shown or components_withheld(tree)
     return ("invariants",) if "invariants" in tree.children and held else GROUPS
 
 

@@ -89,22 +89,33 @@ class Fit:
 
     # Attributes
 
-    status = _Attribute[str](is_json=False)  # the verdict of the gate: "ok", "not converged" or "interrupted"
     kind = _Attribute[str](is_json=False)  # "exact", "sampled", "approximate" or "point estimate"
     method = _Attribute[str](is_json=False)
     fields = _Attribute[Mapping[str, Any]]()  # the model's, as plain values
     options = _Attribute[Mapping[str, Any]]()  # of the method
     versions = _Attribute[Mapping[str, str]]()  # of Python and of the packages that the fit was made with
     seconds = _Attribute[Mapping[str, float]]()  # by phase
-    gate = _Attribute[Mapping[str, Any]]()  # what the gate looked at: ``{"passed": ..., "checks": ...}``
+    gate = _Attribute[Mapping[str, Any]]()  # ``{"passed": ..., "verdict": ..., "checks": ...}``
     facts = _Attribute[Mapping[str, Any]]()  # about the fit as a whole: ``log_evidence``, ``elbo``, ``k_hat``, ...
     notes = _Attribute[list[str]]()  # everything that was done to the data or is remarkable about them
     columns = _Attribute[Mapping[str, str]]()  # the user's column for each role
 
     @property
+    def status(self) -> str:
+        """The verdict of the gate, "ok", "caution" or "failed"; or "interrupted"."""
+        status = str(self.tree.attrs["status"])
+        return "failed" if status == "not converged" else status  # as files of two verdicts have it
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the numbers are shown: those of a fit that is ok, and with their caveats those of caution."""
+        return self.status in ("ok", "caution")
+
+    @property
     def checks(self) -> Mapping[str, dict[str, Any]]:
-        """The checks of the gate by name, each with ``passed``, ``value`` and ``limit``."""
-        return cast(Mapping[str, dict[str, Any]], self.gate["checks"])
+        """The checks of the gate by name, each with ``verdict``, ``passed``, ``value``, ``limit`` and ``caveat``."""
+        each = self.gate["checks"].items()
+        return {name: {"verdict": "ok" if one["passed"] else "failed", "caveat": "", **one} for name, one in each}
 
     @property
     def failed(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a fit says about each parameter, in numbers and as a notebook shows it; withheld when the gate did not pass."""
+"""What a fit says about each parameter, in numbers and as a notebook shows it; withheld when the gate failed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import MAX_K_HAT
+from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
         By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, the Monte Carlo standard error of each
         (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), ``ess_bulk``, ``ess_tail`` and ``r_hat``, each an array of
         the parameter's shape, or None where it does not apply. The exact method gives
-        closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that is not ``ok`` the
-        headline numbers are withheld (None) and the diagnostics remain.
+        closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that failed or was
+        interrupted the headline numbers are withheld (None) and the diagnostics remain.
     """
     return _summarized(tree, "posterior", names)
 
@@ -84,7 +85,7 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
             found = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
-        shown = tree.attrs["status"] == "ok" and not is_of_components(tree, group, name)
+        shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
     return summaries
 
@@ -121,10 +122,10 @@ def _moments_that_exist(
 
 
 def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
-    """Return the Pareto shapes of the tails of the draws of a sampler that passed its gate, else None."""
-    if tree.attrs["kind"] != "sampled" or tree.attrs["status"] != "ok":
-        return None
+    """Return the Pareto shapes of the tails of the draws of a sampler whose numbers are shown, else None."""
     fit = Fit(tree)
+    if fit.kind != "sampled" or not fit.is_shown:
+        return None
     compute = partial(diagnostics.tail_shape, fit.draws(group)[name])
     return np.asarray(fit.once(f"tails of {group}/{name}", tree[group].variables[name], compute))
 
@@ -186,7 +187,7 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
     It tells what an estimate of exactly 0 says nothing about.
     """
     fit = Fit(tree)
-    if fit.status != "ok" or fit.kind == "point estimate":
+    if not fit.is_shown or fit.kind == "point estimate":
         return None
     if fit.method == "exact" and fit.posterior is not None:
         below = np.asarray(fit.posterior[name].cdf(0.0))
@@ -220,12 +221,13 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
     attrs = tree.attrs
     single = {name: Fit(tree).fact(name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
     return {
-        **{name: attrs[name] for name in ("model", "method", "kind", "sampler", "status")},
+        **{name: attrs[name] for name in ("model", "method", "kind", "sampler")},
+        "status": Fit(tree).status,
         "seed": int(attrs["seed"]),
         "fields": Fit(tree).fields,
         "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
         "seconds": Fit(tree).seconds,
-        "gate": Fit(tree).gate,
+        "gate": {**Fit(tree).gate, "checks": Fit(tree).checks},
         **single,
         "facts": _facts(tree),
         "exact": _exact_evidence(tree),
@@ -233,6 +235,7 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         "derived": _all_described(tree, "derived"),
         "not_listed": {name: list(shape) for name, shape in not_listed(tree).items()},
         "warnings": failures_of(tree),
+        "next": next_step(tree) or None,
         "notes": [*Fit(tree).notes, *_of_tails(tree)],
     }
 
@@ -240,7 +243,7 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
 def _facts(tree: xr.DataTree) -> dict[str, Any]:
     """Return the facts of a fit that may be shown."""
     facts = dict(Fit(tree).facts)
-    if tree.attrs["status"] == "ok":
+    if Fit(tree).is_shown:
         return facts
     unnamed = {"maxima": [None] * len(facts["maxima"])} if "maxima" in facts else {}
     return {name: value for name, value in facts.items() if name not in FIGURES} | unnamed
@@ -270,38 +273,24 @@ def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
     return {**evidence, **gaps}
 
 
-def failures_of(tree: xr.DataTree) -> list[str]:
-    """Say why a fit's estimates are withheld; nothing when they are not."""
-    reason = {"not converged": "the gate did not pass", "interrupted": "the run was interrupted"}.get(
-        tree.attrs["status"]
-    )
-    gate = Fit(tree).checks
-    failed = []
-    for name, check in gate.items():
-        if not check["passed"]:
-            value = "not checked" if check["value"] is None else check["value"]
-            failed.append(f"{name}: {value if isinstance(value, str) else f'{value:.4g}'} (must be {check['limit']})")
-    return [f"estimates are withheld: {reason}", *failed] if reason else failed
-
-
 _RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
 
 
 def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
     """Return the fit that a reader should look at first: what is shown before what is withheld, then draws."""
-    return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]]))
+    return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]], tree.attrs["status"] != "ok"))
 
 
 def _shows_any(tree: xr.DataTree) -> bool:
     """Say whether the estimate of any quantity is shown."""
     groups = [group for group in ("posterior", "derived") if group in tree.children]
     names = [(group, str(name)) for group in groups for name in tree[group].data_vars]
-    return tree.attrs["status"] == "ok" and not all(is_of_components(tree, *one) for one in names)
+    return Fit(tree).is_shown and not all(is_of_components(tree, *one) for one in names)
 
 
 def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:
     """Return the fit to be asked about single components: as `best`, but one that does not withhold them."""
-    shown = [tree for tree in trees if tree.attrs["status"] == "ok" and not components_withheld(tree)]
+    shown = [tree for tree in trees if Fit(tree).is_shown and not components_withheld(tree)]
     return best(shown or trees)
 
 
@@ -316,7 +305,8 @@ class View(Fit):
         heads = "".join(f"<th>{name}</th>" for name in ("parameter", *_COLUMNS))
         rows = self._rows_of_table()
         more = f"<p>{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)</p>" if len(rows) > _MOST_ROWS else ""
-        why = "".join(f"<p>{escape(line)}</p>" for line in failures_of(self.tree))
+        said = [*failures_of(self.tree), next_step(self.tree)]
+        why = "".join(f"<p>{escape(line)}</p>" for line in said if line)
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows[:_MOST_ROWS])}</tbody></table>"
         return f"<p><b>{escape(repr(self))}</b></p>{why}{table}{more}"
 

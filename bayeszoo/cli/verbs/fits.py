@@ -22,7 +22,7 @@ from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page
 from bayeszoo.results import files
-from bayeszoo.results.summary import document, failures_of
+from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,7 +85,7 @@ def fit_command(
             terminal.print_json(described)
         else:
             terminal.show_fit(tree, described)
-    return terminal.verdict([tree], described["warnings"])
+    return terminal.verdict([tree])
 
 
 def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:
@@ -152,8 +152,7 @@ def compare_command(
     if plot is not None:
         with style.styled("white"):  # which has a say in how a figure is written, too
             saved.draw(lambda: _densities(trees), plot, overwrite)
-    code = terminal.verdict(trees, [f"{tree.attrs['method']}: {line}" for tree in trees for line in failures_of(tree)])
-    return code or (NumericalError.exit_code if len(trees) < len(results) else 0)
+    return terminal.verdict(trees) or (NumericalError.exit_code if len(trees) < len(results) else 0)
 
 
 def _densities(trees: Sequence[xr.DataTree]) -> Figure:

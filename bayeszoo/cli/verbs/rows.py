@@ -195,7 +195,7 @@ def topics_command(
     score
         Score DATA instead: one half of each document's words given the other, or all words from left to right.
     untrusted
-        List them even where the fit did not pass its gate: one solution of perhaps many.
+        List them even where the fit failed its gate: one solution of perhaps many.
     plot
         Picture of the words of each topic: PNG, SVG or PDF.
     """
@@ -239,8 +239,10 @@ def _show_scores(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
 
 
 def _caveat(frame: pd.DataFrame) -> None:
-    if "caveat" in frame.attrs:
-        terminal.out().print(f"NOT TO BE TRUSTED: {frame.attrs['caveat']}. These are one solution of perhaps many.")
+    if "withheld" in (caveat := frame.attrs.get("caveat", "")):
+        terminal.out().print(f"NOT TO BE TRUSTED: {caveat}. These are one solution of perhaps many.")
+    elif caveat:
+        terminal.out().print(f"With caution: {caveat}.")
 
 
 def _show_topics(frame: pd.DataFrame, whole: dict[str, Any]) -> None:

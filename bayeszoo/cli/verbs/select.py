@@ -190,7 +190,7 @@ def select_command(
         terminal.print_json({"prior": prior, **options, **drawn, "table": frame.to_dict("records")})
     else:
         _show(frame)
-    return 0 if set(frame["status"]) == {"ok"} else Untrustworthy.exit_code
+    return 0 if set(frame["status"]) <= {"ok", "caution"} else Untrustworthy.exit_code
 
 
 def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOptions) -> Data | None:
@@ -240,7 +240,7 @@ def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int, reporter: Re
             if tree.attrs["status"] == "ok":
                 fitted[name] = tree
             else:
-                reporter.say(f"{name}: the fit by nuts is {tree.attrs['status']}, and left out")
+                reporter.say(f"{name}: the fit by nuts is not ok ({tree.attrs['status']}), and left out")
     return fitted
 
 

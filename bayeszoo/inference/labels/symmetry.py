@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 import lazy_loader
 import numpy as np
 
-from bayeszoo.foundation.gate import MIXING, check_draws, failures
+from bayeszoo.foundation.gate import MIXING, Check, check_draws, failures
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import align, permute
 from bayeszoo.model.base import Model
@@ -30,6 +30,7 @@ class Labelled:
     permutations: np.ndarray  # shape (chain, draw, K): entry k is the sampler's component that became k
     stability: np.ndarray | None = None  # as of `Alignment`, shape (K,); None of an approximation
     withheld: str = ""  # why the parameters of single components are not to be shown, if they are not
+    checks: tuple[Check, ...] = ()  # of these parameters, where they are shown with a caveat
     signs: np.ndarray | None = None  # of factors, shape (chain, draw, K): what each was multiplied by, 1 or -1
 
 
@@ -74,8 +75,8 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
     if kind in ("sampled", "exact"):
         found = align(model, draws, data)
         aligned = permute(model, draws, found.permutations)
-        withheld = _withheld(model, aligned, found.stability, kind)
-        return Labelled(aligned, found.permutations, found.stability, withheld)
+        withheld, checks = _judged(model, aligned, found.stability, kind)
+        return Labelled(aligned, found.permutations, found.stability, withheld, checks)
     order = np.argsort(-mean_responsibilities(model, draws, data).sum(axis=0), kind="stable")
     permutations = np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order)))
     return Labelled(permute(model, draws, permutations), permutations)
@@ -96,8 +97,8 @@ def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: s
     turned = align_factors.turned(model, draws, found.permutations, found.signs)
     if not are_sampled:
         return Labelled(turned, found.permutations, signs=found.signs)
-    withheld = _withheld(model, turned, found.stability, kind)
-    return Labelled(turned, found.permutations, found.stability, withheld, found.signs)
+    withheld, checks = _judged(model, turned, found.stability, kind)
+    return Labelled(turned, found.permutations, found.stability, withheld, checks, found.signs)
 
 
 def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
@@ -106,17 +107,24 @@ def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: 
     return np.asarray(model.assign(few, data).mean(axis=(0, 1)))
 
 
-def _withheld(model: Symmetric, aligned: Mapping[str, np.ndarray], stability: np.ndarray, kind: str) -> str:
-    """Say why single components are not to be shown: their draws do not agree what they are, or have not mixed."""
+def _judged(
+    model: Symmetric, aligned: Mapping[str, np.ndarray], stability: np.ndarray, kind: str
+) -> tuple[str, tuple[Check, ...]]:
+    """Say why single components are not to be shown: their draws do not agree what they are, or have not mixed.
+
+    Where they are to be shown with caution, it is the checks that are returned, for the gate of the fit.
+    """
     if not np.min(stability) >= MIN_STABILITY:
         k, is_factor = int(np.argmin(stability)) + 1, bool(model.signed)
-        return (
-            f"draws do not agree {'what factor' if is_factor else 'which rows are of component'} {k}{' is' * is_factor}"
-        )
+        what = f"what factor {k} is" if is_factor else f"which rows are of component {k}"
+        return f"draws do not agree {what}", ()
     if kind == "exact":
-        return ""
+        return "", ()
     arrays = {name: (("chain", "draw", f"{name}_entry"), some_entries(values)) for name, values in aligned.items()}
-    return failures(check for check in check_draws(xr.Dataset(arrays)) if check.name in MIXING)
+    checks = [check for check in check_draws(xr.Dataset(arrays)) if check.name in MIXING and not check.passed]
+    if any(check.verdict == "failed" for check in checks):
+        return failures(checks), ()
+    return "", tuple(replace(check, name=f"components: {check.name}") for check in checks)
 
 
 def some_entries(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,86 @@
+"""What must be said beside the numbers of a fit, or in their place: which checks did not pass, and what to try next."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.errors import Caution, InputError, Untrustworthy
+from bayeszoo.foundation.gate import STRUCTURAL
+from bayeszoo.model.capabilities import ClosedForm, Collapsed, Variational
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_REASONS = {
+    "caution": "estimates are shown with a caveat",
+    "failed": "estimates are withheld: the gate did not pass",
+    "interrupted": "estimates are withheld: the run was interrupted",
+}
+WORDS = {"failed": "the fit failed its gate", "interrupted": "the fit was interrupted"}
+
+
+def failures_of(tree: xr.DataTree) -> list[str]:
+    """Say why a fit's estimates are withheld, or which caveats go with them; nothing where it is ok."""
+    fit = Fit(tree)
+    failed = [_line(name, fit.checks[name]) for name in fit.failed]
+    return [_REASONS[fit.status], *failed] if fit.status in _REASONS else failed
+
+
+def _line(name: str, check: dict[str, Any]) -> str:
+    value = "not checked" if check["value"] is None else check["value"]
+    figure = value if isinstance(value, str) else f"{value:.4g}"
+    return f"{name}: {figure} (must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']})"
+
+
+def require_shown(tree: xr.DataTree, what: str) -> Fit:
+    """Return the view of a fit whose numbers are shown, or raise `Untrustworthy`: ``what`` are withheld."""
+    fit = Fit(tree)
+    if not fit.is_shown:
+        step = next_step(tree)
+        raise Untrustworthy(f"{WORDS[fit.status]}: {what} are withheld{f'; {step}' if step else ''}")
+    return fit
+
+
+def warn(tree: xr.DataTree) -> None:
+    """Warn of a fit whose numbers are shown with a caveat."""
+    if Fit(tree).status == "caution":
+        first, *others = failures_of(tree)
+        what = f"{tree.attrs['model']}, {tree.attrs['method']}"
+        warnings.warn(f"{what}: {first}: {'; '.join(others)}", Caution, stacklevel=3)
+
+
+def next_step(tree: xr.DataTree) -> str:
+    """Name the command, or the options of the same command, to try where a fit failed its gate; else nothing."""
+    fit = Fit(tree)
+    failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
+    if fit.status != "failed" or not failed:
+        return ""
+    if failed & {"chains", "draws"}:
+        return "try --chains 4 --draws 1000"
+    steps = _mending(fit, failed) if fit.kind == "sampled" else []
+    with suppress(InputError):  # of a model that is not installed here
+        steps += [f"--method {other}" for other in _other_methods(fit)[:1]]
+    return f"try {', or '.join(steps)}" if steps else ""
+
+
+def _mending(fit: Fit, failed: set[str]) -> list[str]:
+    """Return what to try of a sampler: other numbers of components, longer chains, another prior."""
+    if failed & set(STRUCTURAL):
+        return [f"--seed {int(fit.tree.attrs['seed']) + 1}"]
+    if "divergences" in failed:
+        return ["a narrower prior (--set FIELD=...)"]
+    if {"K", "q"} & fit.fields.keys():
+        return [f"bayeszoo select -c {fit.tree.attrs['model']} --components 1-4"]
+    return [f"--thin {2 * fit.facts['thin']}" if "thin" in fit.facts else f"--draws {4 * fit.options['draws']}"]
+
+
+def _other_methods(fit: Fit) -> list[str]:
+    """Return other methods that the model has: after an approximation first those that draw."""
+    model = fit.model
+    exact, gibbs, vb = isinstance(model, ClosedForm), isinstance(model, Collapsed), isinstance(model, Variational)
+    samplers = ["gibbs"] * gibbs + ["nuts"]
+    others = ["vb"] * vb + samplers + ["smc"] if fit.kind == "sampled" else samplers + ["vb"] * vb
+    return [method for method in ["exact"] * exact + others if method != fit.method]

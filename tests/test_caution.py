@@ -1,0 +1,198 @@
+"""Fits to be read with caution: the numbers are shown, and the caveat beside them wherever they come out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.cli.app import main
+from bayeszoo.foundation import gate
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.report import tables, verdict
+from bayeszoo.results.assemble import assemble
+from bayeszoo.results.caveats import failures_of, next_step
+from bayeszoo.results.stored import Fit, dumps
+from bayeszoo.results.summary import components_withheld, document
+from tests.quick import zoo_with
+
+COIN = bz.find("beta_bernoulli")
+ROWS = [0, 1, 1, 1, 0, 1]
+latent_models = zoo_with("latent_models")
+pytestmark = pytest.mark.filterwarnings("always::bayeszoo.Caution")
+
+
+def said_by(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    return ended.value.code, out.getvalue(), err.getvalue()
+
+
+def a_little_off(problem, settings):
+    """Move one chain so that R-hat is about 1.02, whatever the length."""
+    run = nuts._with_nutpie(problem, settings)
+    theta = run.tree["posterior"]["theta"]
+    theta[1] = theta[1] * (1 - 0.7 * float(theta.std()))
+    return run
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A fit by NUTS that misses R-hat by little at every attempt, with what the command line said of it."""
+    folder = tmp_path_factory.mktemp("caution")
+    (folder / "y.csv").write_text("y\n" + "\n".join(map(str, ROWS)) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(nuts.SAMPLERS, "nutpie", a_little_off)
+        said = said_by("fit", "beta_bernoulli", folder / "y.csv", "--seed", 1, "-o", folder / "fit.nc")
+    return folder / "fit.nc", said
+
+
+@pytest.fixture(scope="module")
+def caution(saved):
+    with pytest.warns(bz.Caution, match=r"^beta_bernoulli, nuts: estimates are shown with a caveat: r_hat: 1\.0"):
+        return bz.load(saved[0])
+
+
+def test_the_screen_shows_the_numbers_with_the_caveat_after_two_longer_attempts(saved, caution):
+    code, out, err = saved[1]
+    assert code == 0
+    assert "status caution: 2 of 12 checks of the gate with a caveat\ncaution r_hat: 1.0" in out
+    assert "withheld" not in out
+    assert tables.number(float(bz.summarize(caution)["theta"]["mean"])) in out.split()
+    assert err.count("did not pass: r_hat 1.0") == 2
+    assert "caution: beta_bernoulli, nuts: estimates are shown with a caveat: r_hat: 1.0" in err
+
+
+def test_the_file_json_and_report_carry_the_verdict(caution):
+    described = document(caution)
+    assert (caution.attrs["status"], described["status"], Fit(caution).gate["verdict"]) == ("caution",) * 3
+    assert Fit(caution).gate["passed"] is False
+    assert described["parameters"]["theta"]["mean"] is not None
+    assert [described["warnings"][0], described["next"]] == ["estimates are shown with a caveat", None]
+    assert "(must be <= 1.01; shown to 1.05)" in described["warnings"][1]
+    said = verdict.verdict("nuts", described)
+    assert (said.state, said.headline) == ("caution", "to be read with caution")
+    assert said.words.startswith("Estimates are shown with a caveat: r_hat: 1.0")
+    assert "r_hat: 1.0" in bz.view(caution)._repr_html_()
+
+
+def test_strict_makes_it_exit_code_3_and_prediction_is_shown(saved):
+    code, out, err = said_by("predict", saved[0])
+    assert (code, "0.6" in out) == (0, True)
+    assert err.startswith("caution: beta_bernoulli, nuts: ")
+    strict, same, _ = said_by("predict", saved[0], "--strict")
+    assert (strict, same) == (3, out)
+    assert said_by("list", "--strict")[0] == 0
+
+
+def test_selection_shows_and_does_not_rank_it(caution):
+    exact = bz.fit(COIN(a=2, b=2), Fit(caution).data, "exact", seed=1)
+    table = bz.select([caution, exact], seed=1).set_index("status")
+    assert list(table.index) == ["ok", "caution"]
+    assert table["loo"].notna().all()
+    assert table["loo_difference"].notna().tolist() == [True, False]
+
+
+def test_files_of_two_verdicts_are_read(tmp_path):
+    tree = bz.fit(COIN(a=2, b=2), ROWS, "nuts", seed=1, draws=50, extend=False)
+    old = {"passed": False, "checks": {"draws": {"passed": False, "value": 50.0, "limit": ">= 400"}}}
+    tree.attrs |= {"status": "not converged", "gate": json.dumps(old)}
+    loaded = bz.load(bz.save(tree, tmp_path / "old.nc"))
+    assert (Fit(loaded).status, Fit(loaded).is_shown) == ("failed", False)
+    assert failures_of(loaded) == ["estimates are withheld: the gate did not pass", "draws: 50 (must be >= 400)"]
+    assert bz.summarize(loaded)["theta"]["mean"] is None
+    assert document(loaded)["next"] == "try --chains 4 --draws 1000"
+
+
+# Components
+
+
+@pytest.mark.parametrize(("shift", "status"), [(0.0, "ok"), (0.04, "caution"), (0.3, "ok")])
+def test_components_that_miss_by_little_are_shown_with_the_caveat(shift, status):
+    """Where they miss by far they are withheld, and what does not depend on labels is shown."""
+    rng, rows = np.random.default_rng(1), {"y": np.array([0, 1, 4, 5, 12, 30])}
+    rates = np.array([2.0, 10.0]) * np.exp(0.1 * rng.normal(size=(4, 500, 2)))
+    rates[0, :, 1] *= 1 + shift
+    params = {"weights": rng.dirichlet([30.0, 20.0], (4, 500)), "rates": rates}
+    model = bz.find("toy_poisson_mixture")(2, 1.0, 1.0, 0.1)
+    problem = Problem(model, bz.read(model, rows), rng)
+    outcome = Outcome(params, "by hand", [at_most("nothing", 0, 0)])
+    tree = assemble(problem, outcome, {"method": "by hand", "kind": "sampled", "seed": 0}, {})
+    assert tree.attrs["status"] == status
+    assert bool(components_withheld(tree)) == (shift == 0.3)
+    assert (bz.summarize(tree)["rates"]["mean"] is None) == (shift == 0.3)
+    assert ("components: r_hat" in Fit(tree).checks) == (status == "caution")
+
+
+# Approximations that failed, beside fits that are ok
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Four fits of one posterior: exact, by NUTS, and a Laplace approximation and a mode that fail their gate."""
+    data, made = bz.read(COIN, ROWS), {}
+    for method in ("exact", "nuts", "laplace", "map"):
+        made[method] = bz.fit(COIN(a=2, b=2), data, method, seed=1)
+    for method in ("laplace", "map"):
+        made[method].attrs |= {"status": "failed", "gate": dumps(gate.as_dict([at_most("k_hat", 0.9, 0.7)]))}
+    return made
+
+
+@pytest.mark.parametrize("trusted", ["exact", "nuts"])
+def test_an_approximation_that_failed_is_measured_against_a_trusted_fit(fits, trusted):
+    frame = bz.compare([fits[trusted], fits["laplace"], fits["map"]]).set_index("method")
+    theta = fits["laplace"]["posterior"]["theta"]
+    mean, sd = (frame.loc[trusted, name] for name in ("mean", "sd"))
+    assert frame.loc["laplace", ["status", "measured_against"]].tolist() == ["failed", trusted]
+    assert frame.loc["laplace", "mean"] == pytest.approx(float(theta.mean()))
+    assert frame.loc["laplace", "error_sd"] == pytest.approx((float(theta.mean()) - mean) / sd)
+    assert frame.loc["laplace", "sd_ratio"] == pytest.approx(float(theta.std()) / sd)
+    assert frame.loc["map", "error_sd"] == pytest.approx((5 / 8 - mean) / sd)  # Beta(6, 4) has its mode there
+    assert frame.loc[["laplace", "map"], ["q025", "q975", "p_positive", "log_evidence", "elbo"]].isna().all(axis=None)
+    lines = tables.measured_gaps(frame.reset_index())
+    assert lines[0].startswith(f"laplace FAILED its gate, and is off from {trusted} by at most: theta mean 0.")
+    assert "sd a factor of" in lines[0]
+    assert "factor" not in lines[1]
+    labelled = next(tables.comparison_tables(frame.reset_index()))[2]
+    assert [row[1] for row in labelled] == [trusted, "laplace (failed)", "map (failed)"]
+
+
+def test_without_a_trusted_fit_it_stays_withheld(fits):
+    untrusted = fits["nuts"].copy()
+    untrusted.attrs["status"] = "caution"
+    other = bz.fit(COIN(a=1, b=9), Fit(fits["nuts"]).data, "nuts", seed=1)
+    frame = bz.compare([untrusted, other, fits["laplace"]]).set_index("method")
+    assert frame.loc["laplace", ["mean", "sd", "error_sd", "measured_against"]].isna().all()
+    assert tables.measured_gaps(frame.reset_index()) == []
+
+
+# What to try next
+
+NEXT = [
+    ("beta_bernoulli", "nuts", ["r_hat"], "try --draws 4000, or --method exact"),
+    ("beta_bernoulli", "nuts", ["divergences"], "try a narrower prior (--set FIELD=...), or --method exact"),
+    ("beta_bernoulli", "nuts", ["stuck chains"], "try --seed 2, or --method exact"),
+    ("beta_bernoulli", "nuts", ["draws"], "try --chains 4 --draws 1000"),
+    ("gaussian_mixture", "nuts", ["r_hat"], "try bayeszoo select -c gaussian_mixture --components 1-4, or --method vb"),
+    ("gaussian_mixture", "vb", ["k_hat"], "try --method nuts"),
+    ("student_t", "laplace", ["k_hat"], "try --method nuts"),
+    ("lda", "vb", ["k_hat"], "try --method gibbs"),
+]
+
+
+@pytest.mark.parametrize(("name", "method", "failed", "step"), NEXT)
+def test_a_failed_fit_names_the_command_to_try(fits, name, method, failed, step):
+    tree = fits["nuts"].copy()
+    made = {"model": name, "fields": dumps({"K": 2} if name == "gaussian_mixture" else {}), "method": method}
+    checks = [at_most(check, None, 0) for check in failed]
+    tree.attrs |= {**made, "kind": "sampled" if method == "nuts" else "approximate", "status": "failed"}
+    tree.attrs["gate"] = dumps(gate.as_dict(checks))
+    assert next_step(tree) == step
+    assert next_step(fits["nuts"]) == ""
