@@ -84,7 +84,7 @@ def em_iterations() -> None:
     sides = []
     for count in (10**6, 10**3):
         stats = Patterns.of(rows(count)["Y"])
-        params = ppca.start(stats, FACTORS, np.random.default_rng(0))
+        params = Ppca(q=FACTORS).start(stats, np.random.default_rng(0))
         sides.append(lambda s=stats, p=params: ppca.m_step_flat(steps.e_step(steps.Coefficients.known(p), s).stats))
     versus("iteration of EM, N = 1e6 / N = 1e3", *sides, "<= 1.2")
 

@@ -22,8 +22,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.families.factors import trapezoid
-from bayeszoo.families.factors.ard import ArdModel
-from bayeszoo.families.factors.ard_posterior import Prior
+from bayeszoo.families.factors.ard import ArdModel, Prior
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import SymbolSeries, starts
 from bayeszoo.errors import InputError
+from bayeszoo.families.hmm.emissions import Symbols
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.families.hmm.symbols import Symbols
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
 pm = lazy_loader.load("pymc")

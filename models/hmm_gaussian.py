@@ -22,8 +22,8 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RealSeries, starts
+from bayeszoo.families.hmm.emissions import Normals
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.families.hmm.normals import Normals
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 

@@ -11,7 +11,8 @@ from sklearn.decomposition import PCA
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.factors import ard_posterior, steps
+from bayeszoo.families.factors import ard as ard_posterior
+from bayeszoo.families.factors import steps
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.methods import em, vb

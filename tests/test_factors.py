@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA
 import bayeszoo as bz
 from bayeszoo.answers import factors as projection
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.factors import rows as factors
-from bayeszoo.families.factors.rows import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction
+from bayeszoo.families.factors import base as factors
+from bayeszoo.families.factors.base import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction
 
 RNG = np.random.default_rng(0)
 PARAMS = {"mean": RNG.normal(size=5), "loadings": RNG.normal(size=(5, 2)), "variance": np.float64(0.4)}

@@ -17,9 +17,7 @@ from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import model as hmm_model
 from bayeszoo.families.hmm.counts import PoissonCounts
-from bayeszoo.families.hmm.emissions import Emissions
-from bayeszoo.families.hmm.normals import Normals
-from bayeszoo.families.hmm.symbols import Symbols
+from bayeszoo.families.hmm.emissions import Emissions, Normals, Symbols
 from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
 from bayeszoo.inference.labels.align import align
 from tests.own_models.hmm_example import HMMExample
@@ -229,7 +227,7 @@ def bound_without_the_emissions(monkeypatch):
 
 def masked_symbols_are_the_last(monkeypatch):
     monkeypatch.setattr(Symbols, "_rows", lambda self, log_table, y: log_table.T[y])
-    monkeypatch.setattr(Symbols, "sums", Emissions.sums)
+    monkeypatch.setattr(Symbols, "smoothed", Emissions.smoothed)
 
 
 def variance_read_as_deviation(monkeypatch):

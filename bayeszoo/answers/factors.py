@@ -12,7 +12,7 @@ from bayeszoo.answers.assign import by_row, rows_asked
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes, reconstruction
+from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.results.caveats import require_shown

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors import steps
-from bayeszoo.families.factors.rows import latent_posterior, principal_axes, procrustes
+from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes
 from bayeszoo.model.base import Values
 from bayeszoo.plots.style import panels
 from bayeszoo.results.caveats import require_shown

@@ -78,7 +78,7 @@ def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: A
 
 def _log_density(value: Any, scales: Any, rows: int, factors: int) -> Any:
     """Log density of the free entries: chi variates on the diagonal, and normal ones below."""
-    degrees = trapezoid.degrees_of_freedom(factors)
+    degrees = np.arange(factors, 0, -1.0)
     diagonal, below = np.eye(rows, factors, dtype=bool), np.tril(np.ones((rows, factors)), -1)
     powers = np.where(diagonal, degrees - 1, 0.0)
     per_scale = np.where(diagonal, degrees, below)  # how often log(scale) is subtracted
@@ -93,7 +93,7 @@ def _draw(scales: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray
     """Draw by Bartlett's decomposition."""
     shape = (*(size or ()), *np.shape(scales)[-2:])
     normal = np.tril(rng.standard_normal(shape), -1)
-    diagonal = np.sqrt(rng.chisquare(trapezoid.degrees_of_freedom(shape[-1]), (*shape[:-2], shape[-1])))
+    diagonal = np.sqrt(rng.chisquare(np.arange(shape[-1], 0, -1.0), (*shape[:-2], shape[-1])))
     return np.asarray(scales) * (normal + np.eye(*shape[-2:]) * diagonal[..., None, :])
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.factors import steps, trapezoid
 from bayeszoo.families.factors.base import FactorModel
-from bayeszoo.families.factors.steps import Coefficients, Complete
+from bayeszoo.families.factors.steps import Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Coordinates, Expectation
+from bayeszoo.model.capabilities import Coordinates
 
 VANISHED = 1e-12
 """Share of the mean variance of the columns below which the variance of the noise is on its way to 0."""
@@ -37,12 +37,15 @@ class PpcaModel(FactorModel, family=True):
         """Return the prior of the parameters for rows of D numbers, which must be more than the factors."""
 
     def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters to climb from, at random."""
-        return start(as_patterns(data), self.q, rng)
-
-    def e_step(self, params: Values, data: Any) -> Expectation:
-        """Return expected statistics and the log likelihood at the parameters."""
-        return steps.e_step(Coefficients.known(params), as_patterns(data))
+        """Return parameters to climb from: the columns' means, and random loadings that explain a random share."""
+        stats = as_patterns(data)
+        variances = stats.column_variances()
+        scale = np.sqrt(np.where(np.isfinite(variances), variances, 0.0))
+        scale = np.where(scale > 0, scale, scale.max() if scale.any() else 1.0)
+        share = rng.uniform(0.1, 0.9)
+        W = scale[:, None] * rng.standard_normal((stats.size, self.q)) * math.sqrt(share / self.q)
+        variance = np.float64((1 - share) * np.mean(scale**2))
+        return {"mean": stats.each_column()[1], "loadings": trapezoid.identified(W), "variance": variance}
 
     def m_step(self, stats: Complete, flat: bool = False) -> dict[str, Any]:
         """Return parameters with a higher expected log joint density or, with ``flat``, log likelihood."""
@@ -50,12 +53,12 @@ class PpcaModel(FactorModel, family=True):
 
     def coordinates(self) -> Coordinates:
         """Return the mean, the free loadings and the log of the variance as coordinates of the parameters."""
-        return Coordinates(to_vector, self._from_vector)
 
-    def _from_vector(self, x: np.ndarray) -> dict[str, Any]:
-        """Return the parameters at these coordinates, factors turned to a diagonal that is not negative."""
-        params = from_vector(x, self.q)
-        return {**params, "loadings": trapezoid.turned(params["loadings"])}
+        def parameters(x: np.ndarray) -> dict[str, Any]:
+            params = from_vector(x, self.q)
+            return {**params, "loadings": trapezoid.turned(params["loadings"])}
+
+        return Coordinates(to_vector, parameters)
 
     def closed_mle(self, stats: Patterns) -> dict[str, Any] | None:
         """Return the maximum of the likelihood of complete data; None where numbers are missing, and EM finds it."""
@@ -181,14 +184,3 @@ def from_vector(x: np.ndarray, factors: int) -> dict[str, Any]:
     loadings = np.zeros((size, factors))
     loadings[trapezoid.entries(size, factors)] = x[size:-1]
     return {"mean": x[:size], "loadings": loadings, "variance": np.exp(x[-1])}
-
-
-def start(stats: Patterns, factors: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return parameters to climb from: the columns' means, and random loadings that explain a random share."""
-    variances = stats.column_variances()
-    scale = np.sqrt(np.where(np.isfinite(variances), variances, 0.0))
-    scale = np.where(scale > 0, scale, scale.max() if scale.any() else 1.0)
-    share = rng.uniform(0.1, 0.9)
-    W = scale[:, None] * rng.standard_normal((stats.size, factors)) * math.sqrt(share / max(factors, 1))
-    variance = np.float64((1 - share) * np.mean(scale**2))
-    return {"mean": stats.each_column()[1], "loadings": trapezoid.identified(W), "variance": variance}

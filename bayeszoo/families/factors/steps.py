@@ -61,26 +61,11 @@ class Coefficients:
 
 @dataclass(frozen=True, eq=False)
 class Complete:
-    """Expected statistics of the data with their factors, and where the E-step was.
+    """Expected statistics of the data with their factors, x = (1, z_1, ..., z_q) of each row, and where the E-step was.
 
-    Attributes
-    ----------
-    cells : ndarray of shape (D,)
-        Entries observed in each column.
-    gram : ndarray of shape (D, q + 1, q + 1)
-        Sum over these of E[x x'], with x = (1, z_1, ..., z_q) of the entry's row.
-    cross : ndarray of shape (D, q + 1)
-        Sum of E[x] (y - centre).
-    squares : ndarray of shape (D,)
-        Sum of (y - centre)^2.
-    centre : ndarray of shape (D,)
-        The mean at which the E-step was, so that sums of large numbers do not cancel.
-    precision : float
-        E[1 / variance] there.
-    relevance : ndarray of shape (q,)
-        E[alpha] there.
-    latent : ndarray of shape (q + 1, q + 1)
-        Sum over all rows of E[x x'].
+    Of the entries observed in each column: how many, (D,); the sums of E[x x'], (D, q + 1, q + 1), of E[x] (y -
+    centre), (D, q + 1), and of (y - centre)^2, (D,). The mean (D,), so that sums of large numbers do not cancel, E[1 /
+    variance] and E[alpha] (q,) at which the E-step was. The sum of E[x x'] over all rows, (q + 1, q + 1).
     """
 
     cells: np.ndarray
@@ -123,48 +108,24 @@ def _e_step(at: Coefficients, patterns: Patterns) -> Expectation:
     z = np.einsum("pid,pd->pi", slopes, offset) - tau * np.einsum("pij,pj->pi", covariance, pull)
     spread = slopes @ scatter  # (P, q, D)
     zz = spread @ slopes.swapaxes(1, 2) + n[:, None, None] * z[:, :, None] * z[:, None, :]
-    squares = np.diagonal(scatter, axis1=1, axis2=2) + n[:, None] * offset**2
-    stats = _summed(seen, n, z, zz + n[:, None, None] * covariance, spread, offset, squares, at)
-    cells = stats.cells.sum()
-    value = cells * (at.log_precision - LOG_2_PI) - tau * (stats.squares.sum() + stats.cells @ moments[:, 0, 0])
+    x, xx = np.column_stack([np.ones(len(n)), z]), np.empty((len(n), q + 1, q + 1))  # of all rows of a pattern
+    xx[:, 0], xx[:, 1:, 0], xx[:, 1:, 1:] = n[:, None] * x, n[:, None] * z, zz + n[:, None, None] * covariance
+    cross = (n[:, None] * offset).T @ x
+    cross[:, 1:] += np.einsum("pd,pid->di", seen, spread)
+    squares = np.einsum("pd,pdd->d", seen, scatter) + n @ offset**2
+    gram = np.einsum("pd,pij->dij", seen, xx)
+    stats = Complete(n @ seen, gram, cross, squares, centre, tau, at.relevance, xx.sum(axis=0))
+    value = stats.cells.sum() * (at.log_precision - LOG_2_PI) - tau * (squares.sum() + stats.cells @ moments[:, 0, 0])
     value += np.sum(zz * inner) - n @ np.linalg.slogdet(inner)[1]
     return Expectation(stats, float(value) / 2)
-
-
-def _summed(
-    seen: np.ndarray,
-    n: np.ndarray,
-    z: np.ndarray,
-    zz: np.ndarray,
-    spread: np.ndarray,
-    offset: np.ndarray,
-    squares: np.ndarray,
-    at: Coefficients,
-) -> Complete:
-    """Sum over the patterns in which each column is observed."""
-    D, q = seen.shape[1], z.shape[1]
-    cells = n @ seen
-    gram, cross = np.zeros((D, q + 1, q + 1)), np.zeros((D, q + 1))
-    gram[:, 0, 0] = cells
-    gram[:, 0, 1:] = gram[:, 1:, 0] = np.einsum("p,pd,pi->di", n, seen, z)
-    gram[:, 1:, 1:] = np.einsum("pd,pij->dij", seen, zz)
-    cross[:, 0] = n @ offset
-    cross[:, 1:] = np.einsum("pd,pid->di", seen, spread) + np.einsum("p,pd,pi->di", n, offset, z)
-    latent = np.empty((q + 1, q + 1))
-    latent[0, 0], latent[1:, 1:] = n.sum(), zz.sum(axis=0)
-    latent[0, 1:] = latent[1:, 0] = n @ z
-    own = np.einsum("pd,pd->d", seen, squares)
-    return Complete(cells, gram, cross, own, at.mean[:, 0], at.precision, at.relevance, latent)
 
 
 def value_and_gradient(stats: Patterns, params: Values) -> tuple[float, np.ndarray, np.ndarray, float]:
     """Return the log likelihood and its derivatives in mean (D,), loadings (D, q) and variance."""
     mean, loadings = (np.ascontiguousarray(params[name], dtype=np.float64) for name in ("mean", "loadings"))
-    given = stats.observed.astype(np.float64), stats.n, stats.mean, stats.scatter
-    found: tuple[float, np.ndarray, np.ndarray, float] = loops.ppca_value_and_gradient(
-        mean, loadings, float(params["variance"]), *given
-    )
-    return found
+    parts = stats.observed.astype(np.float64), stats.n, stats.mean, stats.scatter
+    value, *slopes = loops.ppca_value_and_gradient(mean, loadings, float(params["variance"]), *parts)
+    return value, *slopes
 
 
 def pairwise_covariance(stats: Patterns) -> np.ndarray:

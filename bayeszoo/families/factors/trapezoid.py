@@ -49,18 +49,13 @@ def turned(L: np.ndarray) -> np.ndarray:
     return np.asarray(L * np.where(np.diagonal(L) < 0, -1.0, 1.0))
 
 
-def degrees_of_freedom(factors: int) -> np.ndarray:
-    """Return those of the diagonal entries, q, q - 1, ..., 1."""
-    return np.arange(factors, 0, -1.0)
-
-
 def log_density(L: Any, scale: Any) -> np.ndarray:
     """Return the log density of the free entries of L (..., D, q) where W has entries N(0, scale^2), shape (...,).
 
     Of a 0 on the diagonal it is -inf but for the last column: chi of one degree of freedom is half a normal variate.
     """
     L = np.asarray(L, dtype=np.float64)
-    degrees = degrees_of_freedom(L.shape[-1])
+    degrees = np.arange(L.shape[-1], 0, -1.0)
     diagonal = np.diagonal(L, axis1=-2, axis2=-1)
     powers = scipy.special.xlogy(degrees - 1, np.where(diagonal >= 0, diagonal, np.nan) / scale)
     free, below = count(*L.shape[-2:]), count(*L.shape[-2:]) - len(degrees)

@@ -17,7 +17,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.hmm import passes
-from bayeszoo.families.hmm.emissions import Emissions
+from bayeszoo.families.hmm.emissions import Emissions, OfRows
 from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import Pair
 from bayeszoo.families.mixtures.base import clusters
@@ -32,15 +32,10 @@ class PoissonCounts(Emissions):
     """
 
     own = ("rates",)
-    free = property(lambda self: self.K, doc="K.")
 
     def __init__(self, K: int, a: float, b: float) -> None:
-        self.K, self.a, self.b = K, float(a), float(b)
-
-    @property
-    def unbounded(self) -> str:
-        """Say so where the shape is below 1."""
-        return "a < 1: it grows without bound as a rate goes to 0" if self.a < 1 and self.K > 1 else ""
+        self.K, self.free, self.a, self.b = K, K, float(a), float(b)
+        self.unbounded = "a < 1: it grows without bound as a rate goes to 0" if a < 1 and K > 1 else ""
 
     def seen(self, y: np.ndarray) -> np.ndarray:
         """Say which counts are no masks."""
@@ -58,17 +53,10 @@ class PoissonCounts(Emissions):
         of_means = log_peak(k) - deviance(k, shape / rate)
         return np.where(self.seen(y)[:, None], of_means + k * digamma_less_log(shape), 0.0)
 
-    def sums(self, tables: Pair, params: Values, y: np.ndarray, starts: np.ndarray) -> Sums:
+    def smoothed(self, tables: Pair, log_density: OfRows, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Add up in one compiled pass over the distinct counts."""
-        return self._distinct_sums(tables, lambda values: self.log_density(params, values), y, starts)
-
-    def expected_sums(self, tables: Pair, hyper: Any, y: np.ndarray, starts: np.ndarray) -> Sums:
-        """Add up in one compiled pass over the distinct counts."""
-        return self._distinct_sums(tables, lambda values: self.expected_log_density(hyper, values), y, starts)
-
-    def _distinct_sums(self, tables: Pair, log_mass: Any, y: np.ndarray, starts: np.ndarray) -> Sums:
         values, codes = distinct(y)
-        found = passes.table_sums(*tables, log_mass(values).T, codes, starts)
+        found = passes.table_sums(*tables, log_density(values).T, codes, starts)
         return found._replace(emitted=(found.emitted @ values, found.emitted.sum(axis=1)))
 
     def moments(self, each: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,6 @@ enumeration need of them is in closed form.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,20 +60,12 @@ def _tuples(table: np.ndarray) -> Any:
 class Part(ABC):
     """Parameters with a prior that is conjugate given the states: those of a table, or of what the states emit."""
 
-    @property
-    @abstractmethod
-    def own(self) -> tuple[str, ...]:
-        """The parameters; none where they are known."""
-
-    @property
-    @abstractmethod
-    def free(self) -> int:
-        """How many numbers they add to those that the likelihood is maximized over."""
-
-    @property
-    @abstractmethod
-    def unbounded(self) -> str:
-        """Why the prior density has no maximum, if it has none."""
+    own: tuple[str, ...]
+    """The parameters; none where they are known."""
+    free: int
+    """How many numbers they add to those that the likelihood is maximized over."""
+    unbounded: str
+    """Why the prior density has no maximum; nothing where it has one."""
 
     @abstractmethod
     def log_prior(self, params: Values) -> Any:
@@ -101,37 +92,18 @@ class Part(ABC):
         """Return the distribution of the parameters, if there are any."""
 
 
-@dataclass(frozen=True, eq=False)
 class ProbabilityTable(Part):
     """Rows of probabilities, of shape (n,) or (rows, n): a parameter with a Dirichlet prior of each row, or known.
 
     ``prior`` are the concentrations, > 0, and ``known`` the probabilities, where they are no parameter.
     """
 
-    name: str
-    prior: np.ndarray
-    known: np.ndarray | None = None
-
-    @property
-    def own(self) -> tuple[str, ...]:
-        """The name, unless the table is known."""
-        return (self.name,) if self.is_free else ()
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it is a parameter."""
-        return self.known is None
-
-    @property
-    def free(self) -> int:
-        """How many numbers it adds to those that the likelihood is maximized over."""
-        return self.prior.size - self.prior.size // self.prior.shape[-1] if self.is_free else 0
-
-    @property
-    def unbounded(self) -> str:
-        """Say so where a concentration is below 1."""
-        below = self.is_free and self.prior.shape[-1] > 1 and np.any(self.prior < 1)
-        return f"a concentration < 1: it grows without bound as an entry of {self.name} goes to 0" if below else ""
+    def __init__(self, name: str, prior: np.ndarray, known: np.ndarray | None = None) -> None:
+        self.name, self.prior, self.known, self.is_free = name, prior, known, known is None
+        self.own = (name,) if self.is_free else ()
+        self.free = prior.size - prior.size // prior.shape[-1] if self.is_free else 0
+        below = self.is_free and prior.shape[-1] > 1 and np.any(prior < 1)
+        self.unbounded = f"a concentration < 1: it grows without bound as an entry of {name} goes to 0" if below else ""
 
     def of(self, params: Values) -> np.ndarray:
         """Return the probabilities; leading axes of a parameter are draws, a known table has none."""

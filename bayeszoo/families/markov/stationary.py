@@ -1,10 +1,7 @@
-"""Markov chains in the long run: stationary distributions, and PageRank.
+"""Markov chains in the long run: stationary distributions p = p P, and PageRank.
 
-``transition[i, j]`` is the probability of going from state i to state j, so rows sum to one, and a distribution p is
-stationary when p = p P: it is an eigenvector of the transpose of P. (W4400, Markov models, prints the product without
-the transpose.)
-
-PageRank is the stationary distribution of a surfer who follows links, and at times jumps to a random node.
+``P[i, j]`` is the probability of going from state i to state j, so rows sum to one, and p is an eigenvector of the
+transpose of P. (W4400, Markov models, prints the product without the transpose.)
 
 W4400, Markov models and page rank; Grassmann, Taksar and Heyman 1985, Operations Research 33; Stewart 1994,
 Introduction to the Numerical Solution of Markov Chains; Page, Brin, Motwani and Winograd 1999.
@@ -12,7 +9,7 @@ Introduction to the Numerical Solution of Markov Chains; Page, Brin, Motwani and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +76,7 @@ def stationary(transition: Any) -> np.ndarray:
         closed = _closed_class(pattern.reshape(states, states), alike, draws)
         distributions[np.ix_(alike, closed)], smallest = _eliminated(stack[np.ix_(alike, closed, closed)])
         for lost in alike[~(smallest >= _SMALLEST)][:1]:
-            raise NumericalError(f"{_draw(lost, draws)}: its stationary distribution underflows")
+            raise NumericalError(f"{_name(np.unravel_index(lost, draws))}: its stationary distribution underflows")
     return distributions.reshape(*draws, states)
 
 
@@ -113,26 +110,18 @@ def _checked(transition: Any) -> np.ndarray:
     if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2] or matrices.shape[-1] == 0:
         raise InputError(f"transition has shape {matrices.shape}; (..., K, K) was expected")
     matrices = matrices.astype(np.float64)
-    _require_distributions(matrices)
-    return matrices
-
-
-def _require_distributions(matrices: np.ndarray) -> None:
     for index in np.argwhere(~((matrices >= 0) & np.isfinite(matrices)))[:1]:
-        raise InputError(f"{_entry(index)} is {matrices[tuple(index)]:.6g}, not a probability")
+        raise InputError(f"{_name(index)} is {matrices[tuple(index)]:.6g}, not a probability")
     sums = matrices.sum(axis=-1)
     for index in np.argwhere(np.abs(sums - 1) > _ROW_SUM)[:1]:
         transposed = np.allclose(matrices.sum(axis=-2), 1, rtol=0, atol=_ROW_SUM)
         hint = "its columns do: pass the transpose" if transposed else "divide each row by its sum"
-        raise InputError(f"{_entry(index)} sums to {sums[tuple(index)]:.10g}, not to 1", hint=hint)
+        raise InputError(f"{_name(index)} sums to {sums[tuple(index)]:.10g}, not to 1", hint=hint)
+    return matrices
 
 
-def _entry(index: Iterable[Any]) -> str:
-    return f"transition[{', '.join(str(int(i)) for i in index)}]"
-
-
-def _draw(number: Any, draws: Sequence[int]) -> str:
-    return _entry(np.unravel_index(number, draws)) if draws else "transition"
+def _name(index: Sequence[Any] | np.ndarray) -> str:
+    return f"transition[{', '.join(map(str, index))}]" if len(index) else "transition"
 
 
 def _closed_class(pattern: np.ndarray, alike: np.ndarray, draws: Sequence[int]) -> np.ndarray:
@@ -145,14 +134,12 @@ def _closed_class(pattern: np.ndarray, alike: np.ndarray, draws: Sequence[int]) 
         return closed[0]
     sets = _first(["{" + _first(states.tolist(), 8) + "}" for states in sorted(closed, key=lambda c: c[0])], 5)
     others = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
-    raise NumericalError(
-        f"{_draw(alike[0], draws)}{others} has {len(closed)} closed classes of states, {sets}: "
-        "its stationary distribution is not unique; take one class"
-    )
+    has = f"{_name(np.unravel_index(alike[0], draws))}{others} has {len(closed)} closed classes of states, {sets}"
+    raise NumericalError(f"{has}: its stationary distribution is not unique; take one class")
 
 
 def _first(items: list[Any], most: int) -> str:
-    return ", ".join(map(str, [*items[:most], *["..."] * (len(items) > most)]))
+    return ", ".join(map(str, items[:most])) + ", ..." * (len(items) > most)
 
 
 def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance: float = 1e-12) -> pd.DataFrame:
@@ -208,8 +195,8 @@ def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance:
     too_slow = damping * _STEP_ROUNDING > tolerance * (1 - damping)
     rank = _ranks_by_elimination(links, damping) if too_slow else _surf(into, links, damping, tolerance)
     links_in, links_out = (np.diff(matrix.indptr).astype(np.int64) for matrix in (into, links))
-    columns = {"rank": rank, "links_in": links_in, "links_out": links_out}
-    frame = pd.DataFrame(columns, index=pd.Index(labels, name="node"))
+    index = pd.Index(labels, name="node")
+    frame = pd.DataFrame({"rank": rank, "links_in": links_in, "links_out": links_out}, index=index)
     return frame.iloc[np.argsort(-np.round(rank / tolerance), kind="stable")]
 
 
@@ -275,13 +262,12 @@ def _codes(table: Table, nodes: Any) -> tuple[list[Any], np.ndarray, np.ndarray]
     import pandas as pd
 
     more = [] if nodes is None else [read_table({"nodes": nodes})["nodes"]]
-    columns = [table["source"], table["target"], *more]
-    codes, names = pd.factorize(np.concatenate([_labels(column) for column in columns]))
-    if len({isinstance(name, str) for name in names}) > 1:
+    labels = np.concatenate([_labels(column) for column in (table["source"], table["target"], *more)])
+    if len({isinstance(label, str) for label in labels}) > 1:
         raise InputError("some labels are text and some are numbers", hint="make them all text or all whole numbers")
-    order = sorted(range(len(names)), key=names.__getitem__)
-    source, target = np.split(np.argsort(order)[codes[: 2 * table.rows]], 2)
-    return [names[k] for k in order], source, target
+    codes, names = pd.factorize(labels, sort=True)
+    source, target = np.split(codes[: 2 * table.rows], 2)
+    return list(names), source, target
 
 
 def _labels(column: Column) -> np.ndarray:
