@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 
 import bayeszoo as bz
 from bayeszoo.data.read import read
-from bayeszoo.families.documents.gibbs import TopicChain
 from bayeszoo.families.documents.scores import split_words
+from bayeszoo.families.documents.topic_model import TopicChain
 
 SEEDS = (1, 2, 3)
 LADDER = {"Gibbs": (10, 25, 50, 100, 200, 400), "VB": (2, 5, 10, 20, 40, 80)}

@@ -43,7 +43,6 @@ from bayeszoo.model import (
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
-topic_gibbs = lazy_loader.load("bayeszoo.families.documents.gibbs", suppress_warning=True)
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from: of a short Gibbs chain of sparse topics, whatever the prior."""
         sparse = np.full(self.K, 0.1), np.full(len(data["word"]), 0.1)
-        return topic_model.modes(topic_gibbs.counts_to_start(data, *sparse, rng), 1.5, 1.5)
+        return topic_model.modes(topic_model.counts_to_start(data, *sparse, rng), 1.5, 1.5)
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected counts and the log likelihood at the parameters."""
@@ -174,7 +173,7 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def vb_start(self, data: Values, rng: np.random.Generator) -> TopicFactors:
         """Return q(theta) to climb from: the posterior given a state of a short Gibbs chain."""
-        return self.vb_m_step(topic_gibbs.counts_to_start(data, *self._priors(data), rng))
+        return self.vb_m_step(topic_model.counts_to_start(data, *self._priors(data), rng))
 
     def vb_e_step(self, q: TopicFactors, data: Values) -> Expectation:
         """Return expected counts after some steps of the documents' q, and the sum of log normalizers of q(z) at q."""
@@ -207,14 +206,14 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def vb_mixed(self, q: TopicFactors, other: TopicFactors, share: float) -> TopicFactors:
         """Return a mean of the natural parameters of the topics, with so much of the other."""
-        return q.mixed(other, share)
+        return replace(q, words=(1 - share) * q.words + share * other.words)
 
     def vb_choose(self, q: TopicFactors, over: Sequence[str]) -> tuple[LDA, TopicFactors]:
         """Return the model whose fields named in ``over`` make the ELBO largest at q, and q beside its prior."""
         tables = {"alpha": q.documents, "eta": q.words.T}
         found = {name: topic_model.best_concentration(tables[name], getattr(self, name)) for name in over}
         model = replace(self, **found)
-        return model, q.beside(*(model.entries(name, tables[name].shape[1]) for name in tables))
+        return model, replace(q, **{name: model.entries(name, tables[name].shape[1]) for name in tables})
 
     def assign(self, params: Values, data: Values) -> np.ndarray:
         """Return the proportions of the topics in each document of the fit, of shape (..., D, K)."""
@@ -255,8 +254,7 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
-        made: CollapsedChain = topic_gibbs.TopicChain(data, *self._priors(data), rng)
-        return made
+        return topic_model.TopicChain(data, *self._priors(data), rng)
 
     def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Draw the proportions of documents that the fit has not seen, of shape (..., documents, K)."""

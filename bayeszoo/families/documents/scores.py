@@ -44,19 +44,13 @@ Arrays = Mapping[str, np.ndarray]
 class DocumentScores:
     """How probable documents are that topics were not fitted to.
 
-    Attributes
-    ----------
-    log_p, mcse, words : ndarray of shape (documents,)
-        Log probability of the words that are scored, in nats; 0 where there are none, NaN where it is withheld: too few
-        of the draws carry the average. Its Monte Carlo standard error. How many words are scored.
-    mcse_total : float
-        Of the sum over all documents, which share the draws of the topics.
-    bound : ndarray of shape (documents,) or None
-        From left to right: the mean over draws of the log of the estimate. In expectation it is at most the log of the
-        mean, so that it can be said also where that is withheld, as it mostly is of long documents and several draws:
-        their probabilities differ by many powers of e.
-    mcse_bound : float
-        Of the sum of it over all documents.
+    Of each document, (documents,): the log probability of the words that are scored, in nats, 0 where there are none
+    and NaN where it is withheld, as too few of the draws carry the average; its Monte Carlo standard error; how many
+    words are scored. ``mcse_total`` is of the sum over all documents, which share the draws of the topics.
+
+    From left to right also ``bound`` (documents,), the mean over draws of the log of the estimate, and ``mcse_bound``
+    of its sum. In expectation it is at most the log of the mean, so that it can be said also where that is withheld, as
+    it mostly is of long documents and several draws: their probabilities differ by many powers of e.
     """
 
     log_p: np.ndarray
@@ -104,8 +98,6 @@ def left_to_right(
     document is withheld where a few runs outweigh the others: the relative error of its probability is above 0.5, or
     the Pareto shape of the draws above the limit of the gate.
 
-    Notes
-    -----
     Wallach, Murray, Salakhutdinov and Mimno (2009), Evaluation methods for topic models, ICML, algorithm 3. As it
     stands the mean over particles of each factor is biased; here particles are resampled by their factors, which makes
     the product unbiased for the probability of the document (a particle filter with moves). Buntine (2009, Estimating
@@ -117,19 +109,17 @@ def left_to_right(
     _refuse_less_than(1, particles=particles)
     bounds, term = _words(data, data["counts"])
     used, term = np.unique(term, return_inverse=True)
-    if draws.shape[:2] == (1, 1):
-        _refuse_less_than(2, runs=runs)
-        by_word = _by_word(draws[0, 0], used)
-        return _of_one_draw(
-            np.diff(bounds),
-            lambda d, size: loops.left_to_right(bounds[d : d + 2], term, by_word, alpha, runs, size, rng)[:, 0],
-            particles,
-        )
-    each = [
-        loops.left_to_right(bounds, term, _by_word(one, used), alpha, 1, particles, rng)
-        for one in draws.reshape(-1, *draws.shape[2:])
-    ]
-    return _log_means(np.reshape(each, (*draws.shape[:2], len(bounds) - 1)), np.diff(bounds), independent=False)
+    tables = [np.ascontiguousarray(one[:, used].T) for one in draws.reshape(-1, *draws.shape[2:])]
+    if len(tables) > 1:
+        each = [loops.left_to_right(bounds, term, table, alpha, 1, particles, rng) for table in tables]
+        return _log_means(np.reshape(each, (*draws.shape[:2], len(bounds) - 1)), np.diff(bounds), independent=False)
+    _refuse_less_than(2, runs=runs)
+
+    def estimates(d: int, size: int) -> np.ndarray:
+        found: np.ndarray = loops.left_to_right(bounds[d : d + 2], term, tables[0], alpha, runs, size, rng)
+        return found[:, 0]
+
+    return _of_one_draw(np.diff(bounds), estimates, particles)
 
 
 def _of_one_draw(words: np.ndarray, estimates: Callable[[int, int], np.ndarray], particles: int) -> DocumentScores:
@@ -154,8 +144,6 @@ def document_completion(
     sweeps of Gibbs sampling come before ``sweeps`` that count, of each of four chains; of several draws of the topics
     each has one chain, and all of them together have four times as many sweeps.
 
-    Notes
-    -----
     Document completion of Rosen-Zvi, Griffiths, Steyvers and Smyth (2004) and of Wallach et al. (2009), section 5. The
     proportions are not a point estimate: the topics of the words that are seen are drawn by Gibbs sampling with the
     proportions integrated out, and p(word | topics of the others) = sum_k phi_kw (n_k + alpha_k) / (n + sum alpha) is
@@ -167,19 +155,17 @@ def document_completion(
     seen, held = split_words(data, 0.5, rng)
     bounds, term = _words(seen, seen["counts"])
     limits = np.searchsorted(held["doc"], np.arange(len(bounds)))
-    chains = 1 if draws.shape[:2] != (1, 1) else CHAINS
-    length = sweeps if chains > 1 else max(1, -(-CHAINS * sweeps // (draws.shape[0] * draws.shape[1])))
+    tables = draws.reshape(-1, *draws.shape[2:])
+    chains = CHAINS if len(tables) == 1 else 1
+    length = sweeps if chains > 1 else max(1, -(-CHAINS * sweeps // len(tables)))
 
     def probabilities(d: int) -> np.ndarray:
         """Return the probability of each word of a document that is held out, of shape (chain, draw, cells)."""
         first, cells = term[bounds[d] : bounds[d + 1]], held["term"][limits[d] : limits[d + 1]]
         used, codes = np.unique(np.concatenate([first, cells]), return_inverse=True)
-        parts = codes[: len(first)], codes[len(first) :]
-        each = [
-            loops.completion(*parts, _by_word(one, used), alpha, tune, length, rng)
-            for one in draws.reshape(-1, *draws.shape[2:])
-            for _ in range(chains)
-        ]
+        parts = np.split(codes, [len(first)])
+        by_word = [np.ascontiguousarray(table[:, used].T) for table in tables for _ in range(chains)]
+        each = [loops.completion(*parts, table, alpha, tune, length, rng) for table in by_word]
         return np.array(each) if chains > 1 else np.mean(each, axis=1).reshape(*draws.shape[:2], -1)
 
     words = np.bincount(held["doc"], held["counts"], minlength=len(bounds) - 1).astype(np.int64)
@@ -196,7 +182,8 @@ def fold_in(topics: Any, alpha: Any, data: Arrays, rng: np.random.Generator, swe
     draws, alpha = checked_topics(data, np.reshape(topics, (1, -1, *np.shape(topics)[-2:])), alpha)
     bounds, term = _words(data, data["counts"])
     used, term = np.unique(term, return_inverse=True)
-    counts = [loops.folded(bounds, term, _by_word(one, used), alpha, sweeps, rng) for one in draws[0]]
+    tables = (np.ascontiguousarray(one[:, used].T) for one in draws[0])
+    counts = [loops.folded(bounds, term, table, alpha, sweeps, rng) for table in tables]
     made = Dirichlet(alpha + np.array(counts)).rvs((), rng)
     return np.asarray(made).reshape(*shape, *made.shape[1:])
 
@@ -210,19 +197,13 @@ def _words(data: Arrays, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.append(0, np.cumsum(lengths)), np.repeat(data["term"], counts)
 
 
-def _by_word(topics: np.ndarray, used: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(topics[:, used].T)
-
-
 def checked_topics(data: Arrays, topics: Any, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return topics of shape (chains, draws, K, V) and alpha of shape (K,)."""
     draws = np.asarray(topics, dtype=np.float64)
     draws = draws[None, None] if draws.ndim == 2 else draws
     if draws.ndim != 4 or 0 in draws.shape or draws.shape[-1] != len(data["word"]):
-        expected = f"(K, {len(data['word'])}) or (chains, draws, K, {len(data['word'])})"
-        raise InputError(
-            f"topics have shape {np.shape(topics)}, {expected} expected: one column for each word of the data"
-        )
+        expected = f"(K, {len(data['word'])}) or (chains, draws, K, {len(data['word'])}) expected"
+        raise InputError(f"topics have shape {np.shape(topics)}, {expected}: one column for each word of the data")
     if not (np.all(draws >= 0) and np.all(np.abs(draws.sum(axis=-1) - 1) < 1e-6)):
         raise InputError("each topic must be probabilities of the words, which add up to 1")
     K = draws.shape[2]
@@ -327,8 +308,6 @@ def coherence(topics: Any, data: Arrays, top: int = 10, measure: str = "npmi") -
     Larger is better; NPMI is NaN where two of the words are in all documents, as there is nothing to tell. Topics are
     (K, V), such as posterior means; the corpus is that of the fit, or another one, which is the harder test.
 
-    Notes
-    -----
     With D(v) documents that hold a word, and D(v, w) that hold both: ``"npmi"`` is the mean over pairs of normalized
     pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), between -1 (never together, also where it is
     a limit) and 1 (only together); ``"umass"`` the sum over pairs of log((D(v, w) + 1) / D(w)), w the more probable.

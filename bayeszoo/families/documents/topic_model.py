@@ -1,4 +1,4 @@
-"""Documents that mix topics: steps of EM and of variational Bayes over the non-zero cells, and all topics summed over.
+"""Documents that mix topics: steps of EM, variational Bayes and Gibbs sampling, and all topics summed over.
 
 Parameters are ``proportions`` (D, K) and ``topics`` (K, V); leading axes are draws. Densities are of the ordered words.
 """
@@ -15,7 +15,7 @@ import scipy
 from scipy.special import digamma, gammaln, polygamma
 
 from bayeszoo.distributions import dirichlet
-from bayeszoo.distributions.dirichlet import Dirichlet
+from bayeszoo.distributions.dirichlet import Dirichlet, draw_dirichlet
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError
@@ -25,6 +25,7 @@ from bayeszoo.model.capabilities import Expectation
 from bayeszoo.model.fields import plain
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.topics", suppress_warning=True)
+gibbs_loops = lazy_loader.load("bayeszoo.likelihoods.loops.gibbs", suppress_warning=True)
 
 PASSES = 8
 """Steps of a document's own q for each of the topics' q, at most."""
@@ -37,6 +38,11 @@ SMALLEST, LARGEST = 1e-6, 1e6
 MOST_STEPS = 200
 MOST_ORDERS = 8
 """Topics up to which a density is averaged over the orders of their labels."""
+SWEEPS = 100
+"""Of a chain whose counts a climb starts from: climbs then end higher than from any start at random, and cost as much.
+
+The ELBO of 10 topics of the Federalist papers rises by 4,000 nats, that of 20 topics (eta 0.01) by 19,000.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +86,6 @@ class TopicFactors:
         made = replace(self, documents=documents)
         made.__dict__["table"] = self.table
         return made
-
-    def beside(self, alpha: np.ndarray, eta: np.ndarray) -> TopicFactors:
-        """Return the same distributions beside another prior."""
-        return replace(self, alpha=alpha, eta=eta)
-
-    def mixed(self, other: TopicFactors, share: float) -> TopicFactors:
-        """Return a mean of the natural parameters of the topics, with so much of the other; documents as they are."""
-        return replace(self, words=(1 - share) * self.words + share * other.words)
 
 
 def cells_of(data: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -172,6 +170,64 @@ def label_free(params: Values, data: Values) -> dict[str, Any]:
 def log_coefficient(data: Values) -> float:
     """Return the log of how many orders of their words the documents stand for."""
     return float(np.sum(log_rising(1.0, lengths_of(data))) - np.sum(log_rising(1.0, data["counts"])))
+
+
+class TopicChain:
+    """Collapsed Gibbs sampling of the topics of the words, by concentrations ``alpha`` (K,) and ``eta`` (V,).
+
+    Proportions and topics are integrated out, and drawn exactly given the topics of the words (Griffiths and Steyvers
+    2004, PNAS 101, 5228-5235). ``topic`` (words,) are these, in the order of the cells. The same generator gives the
+    same chain. It starts one word after the other, each drawn given those before it, which is nearer to the
+    posterior than topics at random; the order of the documents is random, so that chains start far apart.
+    """
+
+    def __init__(self, data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> None:
+        D, V, K = len(data["document"]), len(data["word"]), len(alpha)
+        self._alpha, self._eta, self._rng = np.array(alpha, dtype=np.float64), np.array(eta, dtype=np.float64), rng
+        self._order = rng.permutation(D)
+        lengths = np.bincount(data["doc"], data["counts"], minlength=D).astype(np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(lengths)])
+        self._term = np.repeat(data["term"], data["counts"]).astype(np.int32)
+        self._in_document, self._total = np.zeros((D, K)), np.zeros(K)
+        self._of_word = np.zeros((V, -(-K // gibbs_loops.BLOCK) * gibbs_loops.BLOCK))
+        self.topic = np.full(len(self._term), -1, dtype=np.int32)
+        self.sweep(1)
+
+    def sweep(self, times: int, power: float = 1.0) -> None:
+        """Draw the topic of every word, so many times over, from probabilities to a power of at most 1."""
+        counts = self._in_document, self._of_word, self._total
+        for _ in range(times):
+            gibbs_loops.sweep(
+                self.topic, self._order, self._starts, self._term, self._alpha, self._eta, *counts, power, self._rng
+            )
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """Draw ``proportions`` (D, K) and ``topics`` (K, V) given the topics of the words."""
+        words = self._of_word[:, : len(self._alpha)].T
+        return {
+            "proportions": draw_dirichlet(self._alpha + self._in_document, (), self._rng),
+            "topics": draw_dirichlet(self._eta + words, (), self._rng),
+        }
+
+    @property
+    def counts(self) -> TopicCounts:
+        """How many words of each document, and how often each word, are of each topic."""
+        return TopicCounts(self._in_document.copy(), self._of_word[:, : len(self._alpha)].copy())
+
+    @property
+    def log_joint(self) -> float:
+        """Log p(w, z) of the ordered words and their topics, proportions and topics integrated out."""
+        word, topic = np.nonzero(self._of_word)
+        terms = log_rising(self._alpha, self._in_document), log_rising(self._eta[word], self._of_word[word, topic])
+        totals = log_rising(self._alpha.sum(), self._in_document.sum(axis=1)), log_rising(self._eta.sum(), self._total)
+        return float(sum(map(np.sum, terms)) - sum(map(np.sum, totals)))
+
+
+def counts_to_start(data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> TopicCounts:
+    """Return counts to climb from: those of a short chain."""
+    chain = TopicChain(data, alpha, eta, rng)
+    chain.sweep(SWEEPS)
+    return chain.counts
 
 
 # every topic of every word of a tiny corpus

@@ -1,4 +1,4 @@
-"""One sweep of collapsed Gibbs sampling over the words of a corpus, and the log joint density of their topics. Numba.
+"""One sweep of collapsed Gibbs sampling over the words of a corpus. Numba.
 
 No PyTensor here. Counts are floats, which are whole numbers up to 2^53: they are multiplied without a conversion. Those
 of a word lie together and are padded with zeros to whole blocks of topics, whose sums the compiler takes several at a
@@ -96,36 +96,3 @@ def sweep(
             here[new] += 1.0
             total[new] += 1.0
             share[new] = (here[new] + alpha[new]) / (total[new] + eta_total)
-
-
-@_loops
-def _log_rising(start: float, steps: float) -> float:
-    """Return log of start (start + 1) ... (start + steps - 1), without cancellation where the steps are few."""
-    if steps > 32.0:
-        return math.lgamma(start + steps) - math.lgamma(start)
-    value = 0.0
-    for i in range(int(steps)):
-        value += math.log(start + i)
-    return value
-
-
-@_loops
-def log_joint(alpha: Any, eta: Any, in_document: Any, of_word: Any, total: Any) -> float:
-    """Return log p(w, z), proportions and topics integrated out, of the ordered words with every constant.
-
-    The arrays are as of `sweep`.
-    """
-    value, alpha_total, eta_total = 0.0, alpha.sum(), eta.sum()
-    for d in range(len(in_document)):
-        length = 0.0
-        for k in range(len(alpha)):
-            value += _log_rising(alpha[k], in_document[d, k])
-            length += in_document[d, k]
-        value -= _log_rising(alpha_total, length)
-    for v in range(len(of_word)):
-        for k in range(len(alpha)):
-            if of_word[v, k] > 0.0:
-                value += _log_rising(eta[v], of_word[v, k])
-    for k in range(len(alpha)):
-        value -= _log_rising(eta_total, total[k])
-    return value
