@@ -20,7 +20,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import CountSeries, starts
-from bayeszoo.families.hmm.counts import PoissonCounts, distinct
+from bayeszoo.families.hmm.emissions import PoissonCounts, distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 

@@ -13,8 +13,7 @@ from scipy import special
 import bayeszoo as bz
 from bayeszoo.comparison import criteria
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.hmm import counts as hmm_counts
-from bayeszoo.families.hmm.counts import PoissonCounts
+from bayeszoo.families.hmm.emissions import PoissonCounts, distinct
 from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 
 SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
@@ -60,7 +59,7 @@ def mode(request):
 
 def test_huge_counts_lose_no_digits_in_the_op_and_its_gradient(mode):
     rates = pt.dvector()
-    value = hmm_poisson_log_likelihood(INITIAL, TRANSITION, rates, *hmm_counts.distinct(HUGE), np.array([0]))
+    value = hmm_poisson_log_likelihood(INITIAL, TRANSITION, rates, *distinct(HUGE), np.array([0]))
     function = pytensor.function([rates], [value, pytensor.grad(value, rates)], mode=mode)
     found, gradient = function(RATES)
     assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
@@ -72,7 +71,7 @@ def test_huge_counts_lose_no_digits_in_the_op_and_its_gradient(mode):
 
 def test_the_op_is_right_for_rates_far_from_the_counts(mode):
     rates, y = pt.dvector(), np.array([0, 1, 15, 16, 17, 40])
-    value = hmm_poisson_log_likelihood(np.ones(1), np.ones((1, 1)), rates, *hmm_counts.distinct(y), np.array([0]))
+    value = hmm_poisson_log_likelihood(np.ones(1), np.ones((1, 1)), rates, *distinct(y), np.array([0]))
     function = pytensor.function([rates], value, mode=mode)
     for rate in (1e-300, 0.02, 3.0, 15.9, 16.1, 1e9):
         exact = float(sum(log_mass(k, rate) for k in y))

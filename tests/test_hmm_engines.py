@@ -16,8 +16,7 @@ from bayeszoo.contract.latent import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import model as hmm_model
-from bayeszoo.families.hmm.counts import PoissonCounts
-from bayeszoo.families.hmm.emissions import Emissions, Normals, Symbols
+from bayeszoo.families.hmm.emissions import Emissions, Normals, PoissonCounts, Symbols
 from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
 from bayeszoo.inference.labels.align import align
 from tests.own_models.hmm_example import HMMExample

@@ -9,8 +9,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import lazy_loader
 import numpy as np
@@ -85,8 +84,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
         """Return a model with some fields given, and the others weakly informative for that K."""
         made = cls(**given)
-        weak = {name: value for name, value in made.weak_fields(data).items() if name not in given}
-        return cast(Self, replace(cast(Any, made), **weak))
+        return made.replaced(**{**made.weak_fields(data), **given})
 
     def weak_fields(self, data: Values) -> dict[str, Any]:
         """Return the weakly informative fields that are not those of the textbook."""
@@ -108,7 +106,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     def one_component(self) -> Self:
         """Return the model with one state, whose tables nobody needs to know."""
-        return cast(Self, replace(cast(Any, self), K=1, **dict.fromkeys(self.known)))
+        return self.replaced(K=1, **dict.fromkeys(self.known))
 
     def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
@@ -232,8 +230,6 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def vb_log_density(self, q: OfParts, params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
 
-        Notes
-        -----
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
         k-hat judges, are of one copy of the posterior among K!.
         """
@@ -270,16 +266,16 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     def _smoothed(self, params: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the log likelihood (...,), and probabilities of the states (..., T, K)."""
-        first, shape = starts(data["sequence"]), (len(data["y"]), self.K)
+        first = starts(data["sequence"])
 
         def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
             found = passes.smooth(*tables, log_b, first)
             return np.append(found.probabilities, found.value)
 
         found = self._of_draws(packed, params, data)
-        return found[..., -1], found[..., :-1].reshape(*found.shape[:-1], *shape)
+        return found[..., -1], found[..., :-1].reshape(*found.shape[:-1], len(data["y"]), self.K)
 
-    def _of_draws(self, function: Callable[..., np.ndarray], params: Values, data: Values) -> np.ndarray:
+    def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Values, data: Values) -> np.ndarray:
         """Call a function of tables and log densities (T, K) at each draw."""
         emissions, chain = self.emissions(data), self.chain
         own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
@@ -299,11 +295,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
         """Return the log likelihood at each draw."""
         first = starts(data["sequence"])
-
-        def value(tables: Pair, log_b: np.ndarray) -> np.ndarray:
-            return np.asarray(passes.log_likelihood(tables[0], tables[1], log_b, first))
-
-        return self._of_draws(value, params, data)
+        return self._of_draws(lambda tables, log_b: passes.log_likelihood(*tables, log_b, first), params, data)
 
     # Sums over paths
 

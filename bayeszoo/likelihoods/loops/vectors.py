@@ -103,15 +103,3 @@ def inverse_factor(sigma: np.ndarray, factor: np.ndarray, inverse: np.ndarray) -
                 total -= factor[i, k] * inverse[k, j]
             inverse[i, j] = total / factor[i, i]
     return log_det
-
-
-@_loops
-def gram(A: np.ndarray, B: np.ndarray, to: np.ndarray) -> None:
-    """Write A' B."""
-    for a in range(A.shape[1]):
-        for b in range(B.shape[1]):
-            to[a, b] = 0.0
-    for i in range(A.shape[0]):
-        for a in range(A.shape[1]):
-            for b in range(B.shape[1]):
-                to[a, b] += A[i, a] * B[i, b]

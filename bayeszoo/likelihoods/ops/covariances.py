@@ -14,7 +14,7 @@ from pytensor.graph.basic import Apply
 from pytensor.link.numba.dispatch import basic as numba_basic
 
 from bayeszoo.likelihoods.loops import vectors
-from bayeszoo.likelihoods.loops.vectors import gram, inverse_factor
+from bayeszoo.likelihoods.loops.vectors import inverse_factor
 from bayeszoo.likelihoods.ops.operation import LogDensity, Operation
 
 
@@ -23,24 +23,14 @@ def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
     size = sigma.shape[1]
     if scatter.shape != sigma.shape:
         raise ValueError("covariances and scatter matrices differ in K or D")
-    values, half, P = np.empty(len(sigma)), np.empty((size, size)), np.empty((size, size))
-    of_sigma, of_scatter = np.empty(sigma.shape), np.empty(sigma.shape)
+    values, of_sigma, of_scatter = np.empty(len(sigma)), np.empty(sigma.shape), np.empty(sigma.shape)
     for k in range(len(sigma)):
         factor, inverse = np.zeros((size, size)), np.zeros((size, size))
         log_det = 2 * inverse_factor(sigma[k], factor, inverse)
-        gram(inverse, inverse, P)
-        if np.isnan(log_det):
-            P[:] = np.nan
-        of_scatter[k], of_sigma[k], half[:], trace = -0.5 * P, -0.5 * n[0] * P, 0.0, 0.0
-        for i in range(size):
-            for m in range(size):
-                for j in range(size):
-                    half[i, j] += 0.5 * P[i, m] * scatter[k, m, j]
-            trace += 2 * half[i, i]
-            for m in range(size):
-                for j in range(size):
-                    of_sigma[k, i, j] += half[i, m] * P[m, j]
-        values[k] = -0.5 * (n[0] * log_det + trace)
+        P = inverse.T @ inverse + (0.0 if log_det == log_det else np.nan)
+        both = P @ np.ascontiguousarray(scatter[k])
+        values[k] = -0.5 * (n[0] * log_det + np.trace(both))
+        of_sigma[k], of_scatter[k] = 0.5 * (both @ P - n[0] * P), -0.5 * P
     return values, of_sigma, of_scatter
 
 
@@ -84,27 +74,20 @@ _compiled_factors = numba_basic.numba_njit(_factors)
 
 def _products(packed: Any) -> Any:
     factors = _compiled_factors(packed)
-    covariances = np.zeros(factors.shape)
+    covariances = np.empty(factors.shape)
     for k in range(len(packed)):
-        for i in range(factors.shape[1]):
-            for j in range(i + 1):
-                for m in range(j + 1):
-                    covariances[k, i, j] += factors[k, i, m] * factors[k, j, m]
-                covariances[k, j, i] = covariances[k, i, j]
+        covariances[k] = factors[k] @ factors[k].T
     return covariances
 
 
 def _pulled_back(packed: Any, given: Any) -> Any:
     """Return the lower triangle of (G + G') L, times L_ii on the diagonal."""
     factors, derivatives = _compiled_factors(packed), np.zeros(packed.shape)
-    size = factors.shape[1]
     for k in range(len(packed)):
-        at = 0
-        for i in range(size):
+        whole, at = (given[k] + given[k].T) @ factors[k], 0
+        for i in range(len(whole)):
             for j in range(i + 1):
-                for m in range(j, size):
-                    derivatives[k, at] += (given[k, i, m] + given[k, m, i]) * factors[k, m, j]
-                derivatives[k, at] *= factors[k, i, i] if i == j else 1.0
+                derivatives[k, at] = whole[i, j] * (factors[k, i, i] if i == j else 1.0)
                 at += 1
     return derivatives
 
