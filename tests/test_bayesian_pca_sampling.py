@@ -1,7 +1,6 @@
 """Bayesian PCA by samplers: the prior as declared, evidence and moments against quadrature, gates on real data."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -155,18 +154,3 @@ def test_select_from_the_command_line_by_numbers_of_factors(run, tmp_path):
     code, out, _ = run("select", tmp_path / "data.csv", "-c", "ppca", "--components", "1-3")
     assert code == 0
     assert all(f"q={q}" in out for q in (1, 2, 3))
-
-
-@pytest.mark.slow
-def test_leave_one_out_and_relevances_find_the_planted_rank():
-    data = planted(2)
-    fits = [bz.fit(replace(PPCA.weak(data), q=q), data, "nuts", seed=q) for q in (1, 2, 3)]
-    fits.append(bz.fit(MODEL.weak(data), data, "nuts", seed=4))
-    assert not any(map(gate, fits))
-    table = bz.select(dict(zip(("1", "2", "3", "ard"), fits, strict=True)), data)
-    loo = table.set_index("model")["loo"]
-    assert loo["1"] < loo["2"] - 20
-    assert loo["3"] < loo["2"] + 2
-    assert abs(loo["ard"] - loo["2"]) < 4
-    alpha = np.exp(fits[-1]["invariants"]["sorted_log_alpha"].mean(("chain", "draw")).to_numpy())
-    assert alpha[1] * 10 < alpha[2]  # two are on, the others off

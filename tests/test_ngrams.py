@@ -1,9 +1,8 @@
 """Transitions of texts, counted by hand."""
 
-import csv
-import io
 from importlib import resources
 
+import pandas as pd
 import pytest
 
 from bayeszoo.errors import InputError
@@ -27,20 +26,10 @@ def test_letters():
 
 def test_words():
     text = "'The cat,' said the cat; don\u2019t -- don't 3 the"
-    expected = {
-        ("the", "cat"): 2,
-        ("cat", "said"): 1,
-        ("said", "the"): 1,
-        ("cat", "don't"): 1,
-        ("don't", "don't"): 1,
-        ("don't", "the"): 1,
-    }
-    assert counts(text, unit="word") == expected
-    assert counts("Of the, of the a", order=2, unit="word") == {
-        ("of the", "of"): 1,
-        ("the of", "the"): 1,
-        ("of the", "a"): 1,
-    }
+    expected = {("the", "cat"): 2, ("cat", "said"): 1, ("said", "the"): 1, ("cat", "don't"): 1, ("don't", "don't"): 1}
+    assert counts(text, unit="word") == {**expected, ("don't", "the"): 1}
+    expected = {("of the", "of"): 1, ("the of", "the"): 1, ("of the", "a"): 1}
+    assert counts("Of the, of the a", order=2, unit="word") == expected
 
 
 def test_characters_are_kept():
@@ -127,7 +116,4 @@ def test_what_cannot_be_counted_is_refused(text, options, message):
 def test_the_shipped_counts_are_those_of_the_shipped_text():
     folder = resources.files("bayeszoo.models.data")
     found = ngrams((folder / "federalist_10.txt").read_text(), order=2, classes=vowel_or_consonant)
-    rows = list(csv.DictReader(io.StringIO((folder / "federalist_10.csv").read_text())))
-    assert [(row["source"], row["target"], int(row["count"])) for row in rows] == list(
-        zip(*found.values(), strict=True)
-    )
+    assert pd.read_csv(folder / "federalist_10.csv").to_dict("list") == found

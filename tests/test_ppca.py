@@ -58,6 +58,7 @@ def test_closed_form_is_scikit_learns_noise_variance_and_score(q):
     Y, n = IRIS["Y"], 150
     peer, model = PCA(q).fit(Y), replace(WEAK, q=q)
     params = em.mle(model, model.statistics(IRIS))
+    assert model.free_parameters(model.statistics(IRIS)) == 4 + 4 * q - q * (q - 1) // 2 + 1
     assert params["variance"] == pytest.approx(peer.noise_variance_ * (n - 1) / n, rel=1e-10)  # its divisor is n - 1
     np.testing.assert_allclose(covariance(params), peer.get_covariance() * (n - 1) / n, rtol=1e-10, atol=1e-12)
     assert model.likelihood(widened(params), IRIS).logpdf(Y).mean() == pytest.approx(peer.score(Y), rel=1e-10)
@@ -97,15 +98,12 @@ def test_em_of_rows_with_holes_is_their_direct_maximum():
     assert all(check.passed for check in checks)
 
 
-def test_fitting_reports_the_closed_form_with_its_certificate():
+def test_fitting_reports_the_closed_form_with_its_certificate_which_a_wrong_divisor_fails():
     tree = bz.fit(WEAK, IRIS, "mle", seed=1)
     assert tree.attrs["status"] == "ok"
     assert tree.attrs["sampler"] == "closed form"
     assert Fit(tree).checks["distance to a stationary point in sd"]["value"] < 1e-9
     assert Fit(tree).fact("log_likelihood") == pytest.approx(-404.96278015610, abs=1e-9)
-
-
-def test_a_wrong_divisor_fails_the_certificate():
     stats = WEAK.statistics(IRIS)
     assert not all(check.passed for check in WEAK.mle_certificate(stats, widened(em.mle(WEAK, stats))))
 
@@ -130,11 +128,13 @@ def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
 # Limits
 
 
-def test_without_noise_the_factors_span_the_subspace_of_pca():
-    _, Y = planted(200, noise=1e-4)
+def test_without_noise_the_factors_span_the_subspace_of_pca_and_a_column_may_be_constant():
+    Y = np.column_stack([planted(200, noise=1e-4)[1], np.full(200, 7.0)])
     model = Ppca(q=2)
     params = em.mle(model, model.statistics(data_of(Y)))
     assert params["variance"] < 1e-7
+    assert params["mean"][-1] == 7.0
+    assert abs(params["loadings"][-1]).max() < 1e-8
     assert scipy.linalg.subspace_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
 
 
@@ -144,16 +144,6 @@ def test_no_factor_is_the_isotropic_gaussian():
     assert params["variance"] == pytest.approx(np.mean(np.var(IRIS["Y"], axis=0)))
     expected = scipy.stats.norm(params["mean"], math.sqrt(params["variance"])).logpdf(IRIS["Y"]).sum()
     assert steps.value_and_gradient(stats, params)[0] == pytest.approx(expected, rel=1e-12)
-
-
-def test_all_but_one_factor_are_the_full_gaussian():
-    model = replace(WEAK, q=3)
-    stats = model.statistics(IRIS)
-    params, sigma = em.mle(model, stats), np.cov(IRIS["Y"].T, bias=True)
-    np.testing.assert_allclose(covariance(params), sigma, atol=1e-12)
-    expected = scipy.stats.multivariate_normal(IRIS["Y"].mean(axis=0), sigma).logpdf(IRIS["Y"]).sum()
-    assert model.log_likelihood(stats, params) == pytest.approx(expected, rel=1e-12)
-    assert model.free_parameters(stats) == 4 + 4 * 5 // 2
 
 
 @pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
@@ -197,19 +187,11 @@ def test_as_many_factors_as_columns_are_refused():
         Ppca(q=0)
 
 
-def test_a_constant_column_is_taken():
-    Y = np.column_stack([planted(30)[1], np.full(30, 7.0)])
-    model = Ppca.weak(data_of(Y))
-    params = em.mle(model, model.statistics(data_of(Y)))
-    assert params["mean"][-1] == 7.0
-    assert abs(params["loadings"][-1]).max() < 1e-8
-
-
 # The prior, and the two declarations
 
 
-def normal_loadings(rng, size, D=4, q=2, scale=0.7):
-    return rng.normal(0.0, scale, (size, D, q))
+def normal_loadings(rng, size):
+    return rng.normal(0.0, 0.7, (size, 4, 2))
 
 
 def bartlett(size, seed, wrong=False):
@@ -285,21 +267,6 @@ def test_declared_and_compressed_are_one_density_and_scipys(data):
         assert rows.logpdf(data["Y"]).sum() == pytest.approx(likelihood, rel=1e-12)
 
 
-@pytest.mark.parametrize("wrong", [False, True])
-def test_simulated_parameters_are_draws_of_the_declared_prior(wrong):
-    model, rng = Ppca(q=2, m0=(1.0, 2.0, 3.0), w0=0.5, s0=2.0, a0=4.0, b0=3.0), np.random.default_rng(0)
-    simulated = [model.simulate(rng, 1)[0] for _ in range(2000)]
-    with model.declare(model.simulate(rng, 3)[1]) as declared:
-        names = [v.name for v in declared.free_RVs]
-        drawn = pm.draw(declared.free_RVs, draws=2000, random_seed=1, mode="FAST_COMPILE")
-    p = []
-    for name, values in zip(names, drawn, strict=True):
-        one = np.reshape([params[name] for params in simulated], (2000, -1)) * (1.1 if wrong else 1.0)
-        other = values.reshape(2000, -1)
-        p += [scipy.stats.ks_2samp(a, b).pvalue for a, b in zip(one.T, other.T, strict=True) if np.ptp(b) > 0]
-    assert (min(p) > 1e-4) is not wrong
-
-
 # The mode of the posterior, and fits
 
 
@@ -321,9 +288,8 @@ def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):
         climbed(replace(WEAK, w0=0.05), IRIS, flat=False)
 
 
-@pytest.mark.parametrize("method", ["laplace", "fullrank_advi"])
-def test_approximations_of_iris_pass_their_gate(method):
-    tree = bz.fit(WEAK, IRIS, method, seed=1)
+def test_an_approximation_of_iris_passes_its_gate():
+    tree = bz.fit(WEAK, IRIS, "fullrank_advi", seed=1)
     assert tree.attrs["status"] == "ok"
     assert tree["derived"]["eigenvalues"].dims == ("chain", "draw", "factor")
 

@@ -33,17 +33,9 @@ MOST_ORDERS = 720
 class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     """A hidden Markov chain of K states, with Dirichlet(alpha) and Dirichlet(beta) priors on its tables, or known ones.
 
-    A subclass gives the emissions, which must be conjugate given the states, and declares the model.
-
-    Attributes
-    ----------
-    K : int
-        How many states.
-    alpha, beta, sticky : float
-        Concentrations of the initial probabilities and of each row of the transition matrix; what is added to that of
-        staying in the same state, >= 0.
-    initial, transition : nested tuples of float, or None
-        Known tables. Then they are no parameters, and the labels of the states have a meaning.
+    A subclass gives the emissions, which must be conjugate given the states, and declares the model. ``sticky``, >= 0,
+    is added to the concentration beta of staying in the same state. ``initial`` and ``transition`` are nested tuples of
+    float where they are known: then they are no parameters, and the labels of the states have a meaning.
     """
 
     alpha: float
@@ -328,9 +320,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws.
 
-        ``log_likelihood`` (...), ``together`` (..., up to 20 pairs of rows): how alike the probabilities of their
-        states are, ``sorted_occupancy`` (..., K): shares of the rows, ``sorted_stay`` (..., K): probabilities of
-        staying, ``next`` the mean of the row after the last, and the emissions' own parameters in order.
+        ``together`` says of up to 20 pairs of rows how alike the probabilities of their states are; ``next`` is the
+        mean of the row after the last.
         """
         log_likelihood, each = self._smoothed(params, data)
         transition, emissions, rows = self.chain.transition.of(params), self.emissions(data), each.shape[-2]

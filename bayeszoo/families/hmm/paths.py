@@ -13,7 +13,6 @@ import numpy as np
 
 from bayeszoo.families.hmm.passes import CheckedChain
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 

@@ -23,12 +23,8 @@ from bayeszoo.errors import InputError, NumericalError
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROW_SUM = 1e-8
-"""How far from one a row of probabilities may sum."""
-
-_SMALLEST = 1e-290
-"""Below it, products of probabilities come near where float64 loses digits, and then everything."""
-
+_ROW_SUM = 1e-8  # how far from one a row of probabilities may sum
+_SMALLEST = 1e-290  # below it, products of probabilities come near where float64 loses digits, and then everything
 _MAX_STEPS = 100_000
 _MAX_DENSE = 2_000  # nodes up to which ranks are found by elimination: the time is cubic
 _STEP_ROUNDING = 1e-15  # what one step of the surfer may be off
@@ -238,10 +234,10 @@ def _edge_table(edges: Any) -> Table:
     table = read_table(_unzipped(edges) if isinstance(edges, list | tuple) else edges)
     if table.notes:
         raise InputError(table.notes[0], hint="give them one index")
-    other = next((name for name in table.columns if name not in _COLUMNS), None)
-    if other is not None and "source" in table.columns:
+    others = [name for name in table.columns if name not in _COLUMNS]
+    if others and "source" in table.columns:
         hint = "rename it to source, target or weight, or leave it out"  # counts passed over would give other ranks
-        raise InputError(f"column {shown(other)} is not used", column=other, hint=hint)
+        raise InputError(f"column {shown(others[0])} is not used", column=others[0], hint=hint)
     if not len(table["source"]):
         raise InputError("there are no edges")
     return table

@@ -1,9 +1,8 @@
 """Log likelihood of rows N(mean, W W' + sigma2 I), some of their numbers missing, from statistics by pattern. Numba.
 
-No PyTensor here. Cost O(D^2 q) a pattern, whatever the number of rows. Only matrices of size q x q are inverted
+Cost O(D^2 q) a pattern, whatever the number of rows. Only matrices of size q x q are inverted
 (Woodbury): with M = W'W + sigma2 I and G = W M^-1, the inverse of C = W W' + sigma2 I is (I - G W') / sigma2, C^-1 W is
-G, and log |C| = (D - q) log sigma2 + log |M|. Every function that a compiled one calls is in this file or in `vectors`,
-because numba's cache of compiled code looks at the time of one file: save this one when that one has changed.
+G, and log |C| = (D - q) log sigma2 + log |M|.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 
 from bayeszoo.likelihoods.loops.vectors import inverse_factor
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 _NATS = math.log(2 * math.pi)
 

@@ -1,8 +1,7 @@
-"""One pass over the rows of a Gaussian mixture: log likelihood and expected statistics. Numba; no PyTensor.
+"""One pass over the rows of a Gaussian mixture: log likelihood and expected statistics. Numba.
 
 The E-step of EM and the gradient in `mixture` are a few small matrix products away from these statistics, so
-responsibilities are never held for more than a block of rows. Cost O(N K D^2). Save this file when
-`vectors` has changed: numba's cache of compiled code looks at the time of one file.
+responsibilities are never held for more than a block of rows. Cost O(N K D^2).
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ BLOCK = 256
 
 _NATS = math.log(2 * math.pi)
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 

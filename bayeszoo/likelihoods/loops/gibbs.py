@@ -1,6 +1,6 @@
 """One sweep of collapsed Gibbs sampling over the words of a corpus. Numba.
 
-No PyTensor here. Counts are floats, which are whole numbers up to 2^53: they are multiplied without a conversion. Those
+Counts are floats, which are whole numbers up to 2^53: they are multiplied without a conversion. Those
 of a word lie together and are padded with zeros to whole blocks of topics, whose sums the compiler takes several at a
 time; a topic is looked for block by block. That costs O(K) a word with a small constant: less than lists of the topics
 that each word has (SparseLDA, Yao, Mimno and McCallum 2009) up to some fifty topics, and a third more at a hundred.
@@ -17,7 +17,6 @@ import numpy as np
 BLOCK = 16
 """Topics that are added up at a time."""
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
@@ -35,19 +34,7 @@ def _flattened(joint: Any, sums: Any, power: float, K: int) -> float:
 
 
 @_loops
-def sweep(
-    topic: Any,
-    order: Any,
-    starts: Any,
-    term: Any,
-    alpha: Any,
-    eta: Any,
-    in_document: Any,
-    of_word: Any,
-    total: Any,
-    power: float,
-    rng: Any,
-) -> None:
+def sweep(topic, order, starts, term, alpha, eta, in_document, of_word, total, power, rng):  # type: ignore[no-untyped-def]
     """Draw the topic of each word, (words,) of int32, given those of all others, in place.
 
     Of a word that has none yet it is -1. ``order`` (D,) are the documents as they are gone through, ``starts`` (D + 1,)

@@ -1,4 +1,4 @@
-"""Forward and backward passes over hidden Markov chains: log likelihood and expected counts. Numba; no PyTensor.
+"""Forward and backward passes over hidden Markov chains: log likelihood and expected counts. Numba.
 
 Two routes to the same numbers. The first takes probabilities, scaled as they get small, at 10 to 70 ns a row. A double
 holds no ratio beyond 1e308, and where the tables have zeros a state that far behind may be the only one that later data
@@ -8,9 +8,6 @@ Throughout: K states; T rows, of which ``starts`` are the first ones of the sequ
 (K, K), whose rows need not sum to one; ``zeros`` is `vectors.zeros` of K. Derivatives are with respect to each entry on
 its own, and are sums of products, not counts divided by probabilities: they are finite where an entry is 0. Where the
 data are impossible the log likelihood is -inf and all derivatives 0. Source: Rabiner (1989), section III.
-
-Every function that a compiled one calls is in this file or in `vectors`, because numba's cache of compiled code looks
-at the time of one file: save this one when that one has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +33,6 @@ LARGEST_LOG = math.log(1e300)
 # having been between 0 and FAINT.
 LEAST_ENTRY, LEAST_DENSITY, FAINT, LEAST_SUM = 1e-50, 1e-100, 1e-150, 1e-200
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 

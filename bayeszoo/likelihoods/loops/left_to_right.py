@@ -1,8 +1,4 @@
-"""Probability of documents given topics, their proportions and the topics of their words summed out by sampling. Numba.
-
-No PyTensor here. Every function that a compiled one calls is in this file, because numba's cache of compiled code looks
-at the time of one file.
-"""
+"""Probability of documents given topics, proportions and the topics of their words summed out by sampling. Numba."""
 
 from __future__ import annotations
 
@@ -15,7 +11,6 @@ import numpy as np
 MOVES = 256
 """Words whose topics are drawn anew before each next word: all of the first, later some in turn."""
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 

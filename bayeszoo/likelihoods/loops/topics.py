@@ -1,8 +1,7 @@
 """Passes over the non-zero cells of a corpus whose documents mix topics, or are of one each. Numba.
 
-No PyTensor here. Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); beside parameters
-and gradients nothing larger than a document is held. Every function that a compiled one calls is in this file, because
-numba's cache of compiled code looks at the time of one file.
+Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); beside parameters
+and gradients nothing larger than a document is held.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Any
 import numba
 import numpy as np
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 LEAST = 1e-280
@@ -126,10 +124,7 @@ def dirichlet_table(concentration: Any, prior: Any) -> Any:
 @_loops
 def _expected_log(concentration: np.ndarray, to: np.ndarray) -> None:
     """Write E[log p] under a Dirichlet distribution to an array."""
-    total = 0.0
-    for k in range(len(to)):
-        total += concentration[k]
-    digamma = gamma_functions(total)[1]
+    digamma = gamma_functions(concentration.sum())[1]
     for k in range(len(to)):
         to[k] = gamma_functions(concentration[k])[1] - digamma
 
@@ -156,17 +151,7 @@ def _cell_in_logarithms(logs: Any, concentration: Any, totals: Any, each: Any) -
 
 
 @_loops
-def variational_pass(
-    alpha: Any,
-    documents: Any,
-    concentration: Any,
-    table: Any,
-    counts: Any,
-    doc: Any,
-    term: Any,
-    passes: int,
-    least: float,
-) -> Any:
+def variational_pass(alpha, documents, concentration, table, counts, doc, term, passes, least):  # type: ignore[no-untyped-def]
     """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after some more passes.
 
     ``alpha`` (K,) is the prior of the proportions, ``documents`` (D, K) their concentrations, ``concentration`` and
@@ -177,10 +162,9 @@ def variational_pass(
     (D, K), V = documents.shape, len(table)
     by_document, by_word, totals = np.zeros((D, K)), np.zeros((V, K)), np.zeros(K)
     logs, weights, shares, each, before = np.empty(K), np.empty(K), np.empty(K), np.empty(K), np.empty(K)
-    value = 0.0
+    value, first = 0.0, 0
     for v in range(V):
         _add(totals, 1.0, concentration[v])
-    first = 0
     while first < len(counts):
         d, last, length = doc[first], first, 0.0
         while last < len(counts) and doc[last] == d:
@@ -222,23 +206,9 @@ def variational_pass(
 
 
 @_loops
-def _logarithms(weights: np.ndarray, topics: np.ndarray) -> Any:
-    """Return log weights, and log topics with the words first, as they are read."""
-    K, V = topics.shape
-    log_weights, log_topics = np.empty(K), np.empty((V, K))
-    for k in range(K):
-        log_weights[k] = math.log(weights[k])
-        for v in range(V):
-            log_topics[v, k] = math.log(topics[k, v])
-    return log_weights, log_topics
-
-
-@_loops
 def _responsibilities(joint: np.ndarray) -> float:
     """Replace log w_k p(document | k) by responsibilities, all 0 where none can give it; return their log sum."""
-    largest, total = joint[0], 0.0
-    for k in range(1, len(joint)):
-        largest = joint[k] if joint[k] > largest else largest
+    largest, total = joint.max(), 0.0
     if largest == -np.inf:
         largest = 0.0
     for k in range(len(joint)):
@@ -258,13 +228,12 @@ def document_statistics(weights: Any, topics: Any, counts: Any, columns: Any, st
     K, V = topics.shape
     if weights.shape != (K,) or counts.shape != columns.shape:
         raise ValueError("weights and topics differ in K, or counts and columns in length")
-    log_weights, log_topics = _logarithms(weights, topics)
+    log_weights, log_topics = np.log(weights), np.log(topics).T.copy()  # the words first, as they are read
     documents, words, joint, value = np.zeros(K), np.zeros((V, K)), np.empty(K), 0.0
     for n in range(len(starts) - 1):
         if not 0 <= starts[n] <= starts[n + 1] <= len(columns):
             return np.nan, documents, words
-        for k in range(K):
-            joint[k] = log_weights[k]
+        joint[:] = log_weights
         for cell in range(starts[n], starts[n + 1]):
             word, count = columns[cell], counts[cell]
             if not 0 <= word < V:

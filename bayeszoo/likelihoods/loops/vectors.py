@@ -1,7 +1,4 @@
-"""What compiled loops share: exponentials of many numbers, Cholesky factors, and short vectors in registers.
-
-Numba's cache of compiled code looks at the time of one file: save those that import this one when it has changed.
-"""
+"""What compiled loops share: exponentials of many numbers, Cholesky factors, and short vectors in registers."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 UNROLLED = 7
 """Length up to which a short vector is a tuple. Loops over it are compiled for the length, and written out."""
 
-# without fastmath=False a function takes over that of the first one that calls it: PyTensor's moves terms about
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 _TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 

@@ -57,18 +57,11 @@ def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
 def _one_topic_by_loops(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
     """Return value and gradients from the expected counts, which are divided by the probabilities; 0 / 0 is 0."""
     value, documents, words = document_statistics(weights, topics, counts, columns, starts)
-    K, V = topics.shape
-    of_weights, of_topics = np.zeros(K), np.zeros((K, V))
-    for k in range(K):
-        of_weights[k] = documents[k] / weights[k] if weights[k] != 0.0 else 0.0
-        for v in range(V):
-            of_topics[k, v] = words[v, k] / topics[k, v] if topics[k, v] != 0.0 else 0.0
-    return np.asarray(value), of_weights, of_topics
+    of_weights = np.where(weights != 0.0, documents / weights, 0.0)
+    return np.asarray(value), of_weights, np.where(topics != 0.0, words.T / topics, 0.0)
 
 
-def _one_topic_by_responsibilities(
-    weights: Any, topics: Any, counts: Any, columns: Any, starts: Any
-) -> list[np.ndarray]:
+def _one_topic_by_responsibilities(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
     """Return value and gradients from the matrix of responsibilities, (N, K)."""
     table = scipy.sparse.csr_array((counts, columns, starts), shape=(len(starts) - 1, topics.shape[1]))
     with np.errstate(divide="ignore", invalid="ignore"):
