@@ -9,6 +9,7 @@ import scipy
 
 from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
+from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.mixtures.base import MixtureModel, log_count_probability, symmetrized
 from bayeszoo.model.base import Values
@@ -111,7 +112,7 @@ def words_by_topic(assignments: np.ndarray, counts: np.ndarray, K: int) -> np.nd
     return np.stack([(assignments == k) @ counts for k in range(K)], axis=1)
 
 
-class DocumentMixture:
+class DocumentMixture(ByVariance):
     """Counts of documents of known length (documents,), each of one topic which is not known.
 
     Weights (..., K) and topics (..., K, words) have draws as leading axes; with SciPy's methods.
@@ -138,10 +139,6 @@ class DocumentMixture:
         means = self._means()
         within = means * (1 - self._topics[..., None, :, :])
         return np.maximum(self._average(within + means**2) - self.mean() ** 2, 0.0)
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each count, of shape (..., documents, words)."""
-        return np.sqrt(self.var())
 
     def cdf(self, counts: Any) -> np.ndarray:
         """Probability of at most so many of each word, of shape (..., documents, words)."""

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import lazy_loader
 import numpy as np
-import scipy
 
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.discrete import ByMarginals
 from bayeszoo.families.factors import steps, trapezoid
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.base import Axes, Values
@@ -36,15 +37,6 @@ class Factors(NamedTuple):
     covariance: np.ndarray
 
 
-class _Given(NamedTuple):
-    """Factors given rows of one pattern, by Woodbury's identity: M = W'W + variance I."""
-
-    residual: np.ndarray
-    factors: np.ndarray
-    inverse: np.ndarray
-    log_det: np.ndarray
-
-
 def latent_posterior(params: Values, Y: Any) -> Factors:
     """Return mean and covariance of the factors of rows (rows, D): M^-1 W'(y - mean) and variance M^-1.
 
@@ -54,9 +46,8 @@ def latent_posterior(params: Values, Y: Any) -> Factors:
     leading = np.shape(params["variance"])
     mean, covariance = np.zeros((*leading, len(Y), q)), np.zeros((*leading, len(Y), q, q))
     for seen, rows in _patterns(Y):
-        found = _given(params, Y[rows], seen)
-        mean[..., rows, :] = found.factors
-        covariance[..., rows, :, :] = (_column(params["variance"], 2) * found.inverse)[..., None, :, :]
+        mean[..., rows, :], inverse, *_ = _given(params, Y[rows], seen)
+        covariance[..., rows, :, :] = (_column(params["variance"], 2) * inverse)[..., None, :, :]
     return Factors(mean, covariance)
 
 
@@ -68,10 +59,10 @@ def row_log_likelihood(params: Values, Y: Any) -> np.ndarray:
     Y = np.asarray(Y, dtype=np.float64)
     out = np.zeros((*np.shape(params["variance"]), len(Y)))
     for seen, rows in _patterns(Y):
-        found, variance = _given(params, Y[rows], seen), _column(params["variance"], 1)
-        free = seen.sum() - np.shape(params["loadings"])[-1]
-        squares = np.sum(found.residual**2, axis=-1) / variance + np.sum(found.factors**2, axis=-1)
-        log_det = free * np.log(variance) + found.log_det[..., None]
+        z, inverse, residual = _given(params, Y[rows], seen)
+        variance, free = _column(params["variance"], 1), seen.sum() - z.shape[-1]
+        squares = np.sum(residual**2, axis=-1) / variance + np.sum(z**2, axis=-1)
+        log_det = free * np.log(variance) - np.linalg.slogdet(inverse)[1][..., None]
         out[..., rows] = -(seen.sum() * steps.LOG_2_PI + log_det + squares) / 2
     return out
 
@@ -95,13 +86,14 @@ def _patterns(Y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(seen, np.flatnonzero(np.ravel(which) == p)) for p, seen in enumerate(observed)]
 
 
-def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> _Given:
+def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean factors of rows of one pattern, the inverse of M = W'W + variance I (Woodbury), and residuals."""
     W = np.asarray(params["loadings"], dtype=np.float64)[..., seen, :]
     M = W.mT @ W + _column(params["variance"], 2) * np.eye(W.shape[-1])
     deviation = rows[:, seen] - np.asarray(params["mean"], dtype=np.float64)[..., None, seen]
     inverse = np.linalg.inv(M)
     factors = deviation @ W @ inverse
-    return _Given(deviation - factors @ W.mT, factors, inverse, np.linalg.slogdet(M)[1])
+    return factors, inverse, deviation - factors @ W.mT
 
 
 def _column(values: Any, axes: int) -> np.ndarray:
@@ -109,7 +101,7 @@ def _column(values: Any, axes: int) -> np.ndarray:
     return np.reshape(values, (*np.shape(values), *[1] * axes))
 
 
-class FactorRows:
+class FactorRows(ByMarginals):
     """The distribution of ``rows`` rows N(mean, W W' + variance I), all alike, with SciPy's methods.
 
     Mean (..., D), loadings (..., D, q) and variance (...,) have draws as leading axes.
@@ -118,26 +110,10 @@ class FactorRows:
     def __init__(self, mean: Any, loadings: Any, variance: Any, rows: int) -> None:
         values = zip(("mean", "loadings", "variance"), (mean, loadings, variance), strict=True)
         self._params = {name: np.asarray(value, dtype=np.float64) for name, value in values}
-        self._rows = rows
-
-    def _tile(self, values: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(values[..., None, :], (*values.shape[:-1], self._rows, values.shape[-1]))
-
-    def mean(self) -> np.ndarray:
-        """Return the mean of each entry, shape (..., rows, D)."""
-        return self._tile(self._params["mean"])
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each entry, shape (..., rows, D)."""
-        return self._tile(np.sum(self._params["loadings"] ** 2, axis=-1) + self._params["variance"][..., None])
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry, shape (..., rows, D)."""
-        return np.sqrt(self.var())
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry, shape (..., rows, D)."""
-        return self.mean() + self.std() * scipy.special.ndtri(q)
+        centre, W = self._params["mean"], self._params["loadings"]
+        sd = np.sqrt(np.sum(W**2, axis=-1) + _column(variance, 1))
+        shape = (*sd.shape[:-1], rows, sd.shape[-1])
+        self._marginals = frozen.norm(*(np.broadcast_to(each[..., None, :], shape) for each in (centre, sd)))
 
     def logpdf(self, Y: Any) -> np.ndarray:
         """Joint log density of what was observed of each row of ``Y`` (rows, D), shape (..., rows)."""
