@@ -1,24 +1,31 @@
-"""Hidden Markov models by every engine, against each other and posteriordb; and seeded bugs, each of which is seen."""
+"""Hidden Markov models by every engine and at their edges: huge counts, maxima that are no points, evidence, scores."""
 
 import json
+import math
 from importlib import resources
 from pathlib import Path
 
+import mpmath as mp
 import numpy as np
 import pandas as pd
+import pytensor
+import pytensor.tensor as pt
 import pytest
 from arviz_stats.base import array_stats
-from scipy import stats
+from hmmlearn import hmm as peers
+from scipy import special, stats
 
 import bayeszoo as bz
 from bayeszoo.answers.leave_out import NoScore, psis
+from bayeszoo.comparison import criteria
 from bayeszoo.contract.latent import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import model as hmm_model
-from bayeszoo.families.hmm.emissions import Emissions, Normals, PoissonCounts, Symbols
+from bayeszoo.families.hmm.emissions import Emissions, Normals, PoissonCounts, Symbols, distinct
 from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
 from bayeszoo.inference.labels.align import align
+from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 from tests.own_models.hmm_example import HMMExample
 from tests.test_hmm_models import CASINO, CATEGORICAL, FEW, NAMES, log_joint, one_check, rows, symbols
 
@@ -236,3 +243,208 @@ def test_a_prior_without_sticky_is_seen_by_the_sum_over_paths(monkeypatch):
     expected = log_joint("hmm_categorical", model, (0, 0, 1, 1, 1), data["y"], (0,))
     patched(HiddenChain, "of", without_sticky)(monkeypatch)
     assert abs(model.log_joint(np.array([[0, 0, 1, 1, 1]]), data)[0] - expected) > 0.1
+
+
+SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
+HUGE = np.array([10**12, 10**12 + 5, 3, 10**12, 2, 1, 0])
+RATES = np.array([2.5, 1e12 + 2.0])
+INITIAL, TRANSITION = np.array([0.3, 0.7]), np.array([[0.6, 0.4], [0.2, 0.8]])
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(60):
+        yield
+
+
+def log_mass(k, rate):
+    return mp.mpf(int(k)) * mp.log(mp.mpf(float(rate))) - mp.mpf(float(rate)) - mp.loggamma(int(k) + 1)
+
+
+def forward(y, rates):
+    """The forward algorithm with 60 digits."""
+    alpha = [mp.mpf(p) * mp.exp(log_mass(y[0], rate)) for p, rate in zip(INITIAL, rates, strict=True)]
+    for k in y[1:]:
+        step = [sum(alpha[i] * mp.mpf(TRANSITION[i, j]) for i in range(2)) for j in range(2)]
+        alpha = [p * mp.exp(log_mass(k, rate)) for p, rate in zip(step, rates, strict=True)]
+    return mp.log(sum(alpha))
+
+
+# Counts of 1e12, of whose log mass the terms are near 3e13
+
+
+def test_huge_counts_lose_no_digits_in_the_e_step():
+    model = COUNTS(a=1, b=0.1)
+    params = {"initial": INITIAL, "transition": TRANSITION, "rates": RATES}
+    found = model.e_step(params, bz.read(model, {"y": HUGE})).value
+    assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
+
+
+@pytest.fixture(scope="module", params=["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.slow)])
+def mode(request):
+    """PyTensor's ways to evaluate: our operation by NumPy, and by loops that numba compiles in a minute."""
+    return request.param
+
+
+def test_huge_counts_lose_no_digits_in_the_op_and_its_gradient(mode):
+    rates = pt.dvector()
+    value = hmm_poisson_log_likelihood(INITIAL, TRANSITION, rates, *distinct(HUGE), np.array([0]))
+    function = pytensor.function([rates], [value, pytensor.grad(value, rates)], mode=mode)
+    found, gradient = function(RATES)
+    assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
+    for j, step in enumerate((1e-6, 1e-2)):
+        up, down = (RATES + sign * step * np.eye(2)[j] for sign in (1, -1))
+        slope = (forward(HUGE, up) - forward(HUGE, down)) / (up[j] - down[j])
+        assert gradient[j] == pytest.approx(float(slope), rel=1e-6, abs=1e-14)
+
+
+def test_the_op_is_right_for_rates_far_from_the_counts(mode):
+    rates, y = pt.dvector(), np.array([0, 1, 15, 16, 17, 40])
+    value = hmm_poisson_log_likelihood(np.ones(1), np.ones((1, 1)), rates, *distinct(y), np.array([0]))
+    function = pytensor.function([rates], value, mode=mode)
+    for rate in (1e-300, 0.02, 3.0, 15.9, 16.1, 1e9):
+        exact = float(sum(log_mass(k, rate) for k in y))
+        assert float(function([rate])) == pytest.approx(exact, rel=1e-13), rate
+
+
+def test_huge_counts_lose_no_digits_in_sums_over_paths_and_in_variational_bayes():
+    a, b, y = 1.5, 0.1, HUGE[:3]
+    counts, total = PoissonCounts(1, a, b), int(y.sum())
+    evidence = a * mp.log(b) - mp.loggamma(a) + mp.loggamma(a + total) - (a + total) * mp.log(b + 3)
+    evidence -= sum(mp.loggamma(int(k) + 1) for k in y)
+    assert counts.log_evidence(np.zeros((1, 3), dtype=int), y) == pytest.approx(float(evidence), rel=1e-13)
+    hyper = np.array([1e12 + 1.5]), np.array([1.1])
+    shape, rate = mp.mpf(float(hyper[0][0])), mp.mpf(float(hyper[1][0]))
+    kl = (shape - a) * mp.digamma(shape) - mp.loggamma(shape) + mp.loggamma(a) + a * mp.log(rate / b)
+    assert counts.divergence(hyper) == pytest.approx(float(kl + shape * (b - rate) / rate), rel=1e-13)
+    expected = [int(k) * (mp.digamma(shape) - mp.log(rate)) - shape / rate - mp.loggamma(int(k) + 1) for k in y]
+    np.testing.assert_allclose(counts.expected_log_density(hyper, y)[:, 0], np.array(expected, float), rtol=1e-12)
+    x = float(shape / rate) * (1 + 2e-6)
+    exact = shape * mp.log(rate) + (shape - 1) * mp.log(x) - rate * mp.mpf(x) - mp.loggamma(shape)
+    assert counts.log_pairs(hyper, {"rates": np.array([x])})[0, 0] == pytest.approx(float(exact), abs=1e-8)
+
+
+def test_variational_bayes_climbs_with_huge_counts():
+    tree = bz.fit(COUNTS(a=1, b=1e-14), {"y": [10**15, 1]}, method="vb", seed=1)
+    assert sorted(np.round(tree["posterior"]["rates"].mean(("chain", "draw")).to_numpy(), -12)) == [0, 1e15]
+
+
+# Maxima that are no single point
+
+
+FLAT, APART = COUNTS(a=1, b=0.1), COUNTS(a=1, b=0.1, transition=np.eye(2).tolist())
+STEADY = NUMBERS(b0=0.02, a0=1.5, m0=1, kappa0=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "method", "why"),
+    [
+        (FLAT, [0] * 12, "map", "emit alike"),
+        (FLAT, [4] * 10, "mle", "emit alike"),
+        (APART, [1, 0, 5, 9], "mle", "emit alike"),
+        (FLAT, [0, 0, 0, 0, 90], "mle", "state . is never left"),
+        (FLAT, [0, 0, 0, 0, 90], "map", "state . is never left"),
+        (STEADY, [1.0] * 20, "map", "never left"),  # a state without rows, whose transitions may be anything
+        (NUMBERS(K=1), [1.0] * 20, "mle", "its variance goes to 0"),
+    ],
+)
+def test_a_maximum_that_is_no_single_point_is_no_answer(model, y, method, why):
+    with pytest.raises(NumericalError, match=why):
+        bz.fit(model, {"y": y}, method=method, seed=1)
+
+
+def test_a_prior_that_is_not_flat_tells_where_a_state_goes():
+    tree = bz.fit(COUNTS(a=1, b=0.1, beta=1.1), {"y": [0, 0, 0, 0, 90]}, method="map", seed=1)
+    rates = tree["posterior"]["rates"].to_numpy()[0, 0]
+    last = tree["posterior"]["transition"].to_numpy()[0, 0, np.argmax(rates)]
+    np.testing.assert_allclose(last, 0.5, atol=1e-6)
+
+
+# Evidence by importance sampling
+
+
+def estimates(models):
+    """Errors of the estimates in their own standard errors."""
+    found = [criteria.estimate(model, data, np.random.default_rng(3)) for model, data, _ in models]
+    return np.abs([(one.log_evidence - exact) / one.mcse for one, (_, _, exact) in zip(found, models, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def enumerated():
+    rng, made = np.random.default_rng(5), []
+    sequences = np.array([0] * 6 + [1] * 4)
+    for model in (SYMBOLS(K=2), NUMBERS(K=2), COUNTS(K=2), SYMBOLS(K=2, transition=TRANSITION)):
+        arrays = model.simulate(rng, 10)[1] | {"sequence": sequences}
+        data = bz.read(model, arrays)
+        made.append((model, data, bz.enumerate_posterior(model, data).log_evidence))
+    return made
+
+
+@pytest.mark.slow
+def test_evidence_by_importance_sampling_agrees_with_sums_over_paths(enumerated):
+    assert all(criteria.can_estimate(model) for model, _, _ in enumerated)
+    assert not criteria.can_estimate(SYMBOLS(K=5))
+    assert estimates(enumerated).max() < 4.4
+
+
+BUGS_OF_EVIDENCE = {
+    "vb_log_density": lambda true: lambda self, q, params: true(self, q, params) + math.log(2),  # of one order
+    "log_likelihoods": lambda true: (
+        lambda self, params, data: true(self, params, {**data, "sequence": np.zeros(10, int)})
+    ),
+}
+
+
+@pytest.mark.parametrize("step", BUGS_OF_EVIDENCE)
+def test_the_comparison_sees_a_bug(enumerated, step, monkeypatch):
+    monkeypatch.setattr(SYMBOLS, step, BUGS_OF_EVIDENCE[step](getattr(SYMBOLS, step)))
+    assert estimates(enumerated[:1]).max() > 4.4
+
+
+# The next row, and other sequences
+
+
+def test_the_next_row_after_an_enumeration_is_of_the_last_sequence():
+    model, known = SYMBOLS(K=2, eta=0.7), {"sequence": ["u"] * 4 + ["v"] * 3, "y": list("aabbaba")}
+    found = bz.enumerate_posterior(model, known)
+    log_p = found.log_predictive(["a", "b"])
+    assert np.exp(log_p).sum() == pytest.approx(1, rel=1e-12)
+    longer = {"sequence": [*known["sequence"], "v"], "y": [*known["y"], "a"]}
+    anew = {"sequence": [*known["sequence"], "w"], "y": [*known["y"], "a"]}
+    evidence, other = (bz.enumerate_posterior(model, one).log_evidence for one in (longer, anew))
+    assert log_p[0] == pytest.approx(evidence - found.log_evidence, rel=1e-12)
+    assert abs(evidence - other) > 1e-3
+
+
+@pytest.fixture(scope="module")
+def few():
+    return bz.fit(SYMBOLS(K=2, transition=TRANSITION), {"y": list("abbabba")}, method="enumerate", seed=1)
+
+
+def test_other_sequences_are_scored_by_their_density_averaged_over_the_draws(few):
+    new = {"sequence": ["u", "u", "u", "v"], "y": ["b", "a", None, "b"]}
+    about = bz.decode(few, new, missing="mask").attrs
+    peer = peers.CategoricalHMM(2, n_features=2)
+    peer.transmat_, scores = np.array(TRANSITION), []
+    draws = few["posterior"].to_dataset().stack(sample=("chain", "draw")).transpose("sample", ...)
+    for initial, emission in zip(draws["initial"].to_numpy(), draws["emission"].to_numpy(), strict=True):
+        peer.startprob_, peer.emissionprob_ = initial, emission
+        scores.append(peer.score([[1], [0], [1]], [2, 1]))  # a last row that is unknown says nothing
+    assert about["log_predictive"] == pytest.approx(special.logsumexp(scores) - np.log(len(scores)), rel=1e-10)
+    assert 0 < about["mcse_log_predictive"] < 0.1
+    assert "log_predictive" not in bz.decode(few).attrs
+
+
+def test_predict_says_what_predicts_rows_in_order(few):
+    with pytest.raises(InputError, match=r"how its observations are distributed.*bayeszoo decode"):
+        bz.predict(few, 3)
+
+
+def test_the_command_says_that_numbers_of_an_exact_fit_are_from_draws(few, tmp_path, run):
+    bz.save(few, tmp_path / "few.nc")
+    (tmp_path / "new.csv").write_text("y\nb\na\n")
+    code, out, _ = run("decode", tmp_path / "few.nc", tmp_path / "new.csv")
+    assert code == 0
+    assert "enumerate (draws of the exact posterior)" in out
+    assert "at the draw of highest density" in out
+    assert "averaged over the draws" in out

@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation: limits, enumeration by brute force, EM and variational Bayes against other libraries."""
+"""Latent Dirichlet allocation: limits, enumeration, EM and variational Bayes, of all rows and by minibatches."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ from bayeszoo.families.documents import topic_model
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
-from bayeszoo.inference.methods import em, vb
+from bayeszoo.inference.methods import em, online_vb, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import starts
@@ -276,13 +276,6 @@ def test_no_field_nearby_has_a_larger_bound():
 
 
 @pytest.mark.slow
-def test_fields_that_vary_between_topics_are_chosen_each():
-    data = planted(300, 80, 2, 20, alpha=(0.3, 1.5))
-    found = bz.empirical_bayes(LDA(alpha=(1.0, 1.1), eta=0.2), data, "alpha", starts=4)
-    assert sorted(found.model.alpha) == pytest.approx([0.3, 1.5], rel=0.5)
-
-
-@pytest.mark.slow
 def test_documents_all_alike_have_no_best_alpha(monkeypatch):
     monkeypatch.setattr(ascent, "BUDGET", 1e8)
     with pytest.raises(NumericalError, match="no climb converged"):
@@ -328,3 +321,87 @@ def test_climbs_on_real_documents_end_above_scikit_learns():
     climbs = vb.climbs(model, data, np.random.default_rng(0), restarts=3).climbs
     assert len(climbs) == 3
     assert climbs[-1].objective > max(theirs) + 500
+
+
+# Minibatches
+
+
+THREE = LDA(K=3, alpha=0.3, eta=0.2)
+
+
+@pytest.fixture(scope="module")
+def docs():
+    rng = np.random.default_rng(0)
+    table = rng.multinomial(100, rng.dirichlet(np.full(3, 0.3), 300) @ rng.dirichlet(np.full(40, 0.2), 3))
+    return bz.read(LDA, corpus(table))
+
+
+@pytest.fixture(scope="module")
+def batch(docs):
+    return max(one.objective for one in vb.climbs(THREE, docs, np.random.default_rng(1), restarts=4).climbs)
+
+
+def test_one_batch_of_all_rows_with_step_one_is_batch_variational_bayes(docs):
+    q = online_vb.climbed(THREE, docs, np.random.default_rng(3), 300, 5, lambda t: 1.0)
+    expected = THREE.vb_start(docs, np.random.default_rng(3))
+    for _ in range(5):
+        expected = THREE.vb_m_step(THREE.vb_e_step(topic_model.with_documents(expected, docs), docs).stats)
+    assert q.words == pytest.approx(expected.words, rel=1e-12)
+    assert q.documents == pytest.approx(topic_model.with_documents(expected, docs).documents, rel=1e-12)
+
+
+def test_going_on_so_it_ends_at_an_optimum_of_batch_variational_bayes(docs):
+    q = online_vb.climbed(THREE, docs, np.random.default_rng(3), 300, 150, lambda t: 1.0)
+    assert abs(online_vb.elbo(THREE, online_vb.swept(THREE, q, docs), docs) - online_vb.elbo(THREE, q, docs)) < 0.5
+
+
+def test_minibatches_end_near_the_batch_optimum(docs, batch):
+    ends = [
+        online_vb.climbed(THREE, docs, np.random.default_rng(seed), 30, 10, lambda t: (t + 1) ** -0.7)
+        for seed in range(3)
+    ]
+    heights = [online_vb.elbo(THREE, q, docs) for q in ends]
+    assert batch - 200 < max(heights) < batch
+
+
+def test_steps_are_a_mean_of_natural_parameters_and_targets_count_all_rows(docs):
+    """A step of 0 changes no topic; of 1, the topics hold as many words as all documents, whatever the minibatch."""
+    q = THREE.vb_start(docs, np.random.default_rng(0))
+    part = LDA.inputs.reordered(docs, np.arange(50))
+    target = online_vb._target(THREE, q, part, 6.0)
+    assert (target.words - 0.2).sum() == pytest.approx(6 * 50 * 100)
+    assert THREE.vb_mixed(q, target, 0.0).words == pytest.approx(q.words)
+    assert THREE.vb_mixed(q, target, 0.25).words == pytest.approx(0.75 * q.words + 0.25 * target.words)
+
+
+@pytest.mark.slow
+def test_own_factors_are_the_best_for_the_topics_held(docs):
+    found = vb.climbs(THREE, docs, np.random.default_rng(0), restarts=1).best.state
+    q = THREE.vb_local(found, docs)
+    best = online_vb.elbo(THREE, q, docs)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        moved = q.of_documents(q.documents * np.exp(0.3 * rng.standard_normal(q.documents.shape)))
+        assert online_vb.elbo(THREE, moved, docs) < best
+
+
+def test_a_fit_has_the_complete_elbo_and_says_how_far_it_is_from_an_optimum(docs, batch):
+    tree = bz.fit(THREE, docs, "online_vb", seed=1, passes=5, draws=50)
+    facts, checks = Fit(tree).facts, Fit(tree).checks
+    assert batch - 500 < facts["elbo"] < batch
+    assert len(facts["maxima"]) == facts["restarts"] == 3
+    assert checks["gain of a sweep over all rows, relative"]["value"] > 0
+    assert not checks["restarts that reached the best"]["passed"]
+    assert "too unequal" in facts["k_hat_withheld"]
+    assert tree.attrs["status"] == "not converged"
+    assert tree["posterior"]["topics"].shape == (4, 50, 3, 40)
+
+
+def test_steps_that_fall_too_slowly_are_refused(docs):
+    with pytest.raises(InputError, match="forgetting must be above"):
+        bz.fit(THREE, docs, "online_vb", seed=1, forgetting=0.5)
+
+
+def test_models_without_parameters_of_rows_are_refused():
+    with pytest.raises(InputError, match="it lacks Stochastic"):
+        bz.fit(bz.find("multinomial_mixture")(), method="online_vb", seed=1)

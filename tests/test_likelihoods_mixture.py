@@ -24,20 +24,13 @@ from bayeszoo.likelihoods.ops.topics import multinomial_mixture_log_likelihood
 from tests.quick import quick_where
 
 MODES = ("NUMBA", "FAST_COMPILE")
-SHAPES = [(3, 2, "full"), (3, 1, "full"), (3, 3, "diagonal"), (2, 3, "spherical"), (3, 2, "tied"), (1, 2, "full")]
+SHAPES = [(3, 2), (3, 1), (2, 3), (1, 2)]
 
 
-def components(K, D, kind="full", seed=0):
+def components(K, D, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(K, D, D))
-    whole = A @ A.mT + 0.5 * np.eye(D)
-    covariances = {
-        "full": whole,
-        "diagonal": whole * np.eye(D),
-        "spherical": whole[:, :1, :1] * np.eye(D),
-        "tied": np.tile(whole[0], (K, 1, 1)),
-    }[kind]
-    return rng.dirichlet(np.full(K, 3.0)), rng.normal(scale=2.0, size=(K, D)), covariances
+    return rng.dirichlet(np.full(K, 3.0)), rng.normal(scale=2.0, size=(K, D)), A @ A.mT + 0.5 * np.eye(D)
 
 
 def rows(N, D, seed=1):
@@ -96,18 +89,18 @@ def compiled():
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("K", "D", "kind"), [*SHAPES, (40, 2, "full"), (4, 6, "full")])
-def test_the_value_is_scipys(compiled, mode, K, D, kind):
-    theta = components(K, D, kind)
+@pytest.mark.parametrize(("K", "D"), [*SHAPES, (40, 2), (4, 6)])
+def test_the_value_is_scipys(compiled, mode, K, D):
+    theta = components(K, D)
     for N in (1, 16, 255, 256, 257, 600):
         Y = rows(N, D)
         assert compiled["gaussian", mode](*theta, Y)[0] == pytest.approx(scipys(*theta, Y), rel=1e-13)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("K", "D", "kind"), SHAPES)
-def test_gradients_are_differences_of_scipys_value(compiled, mode, K, D, kind):
-    theta, Y = components(K, D, kind, seed=2), rows(60, D)
+@pytest.mark.parametrize(("K", "D"), SHAPES)
+def test_gradients_are_differences_of_scipys_value(compiled, mode, K, D):
+    theta, Y = components(K, D, seed=2), rows(60, D)
     found = compiled["gaussian", mode](*theta, Y)[1:]
     assert error_of_gradients(lambda *t: scipys(*t, Y), found, theta) < 1e-7
 
@@ -180,13 +173,6 @@ def expected_sums(theta, Y):
     r, shifts = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), Y[:, None] - theta[1]
     scatters = np.einsum("nk,nki,nkj->kij", r, shifts, shifts)
     return scipys(*theta, Y), r.sum(axis=0), np.einsum("nk,nki->ki", r, shifts), scatters
-
-
-@pytest.mark.parametrize(("K", "D", "kind"), SHAPES)
-def test_the_e_step_is_that_of_responsibilities(K, D, kind):
-    theta, Y = components(K, D, kind), rows(700, D)
-    for found, expected in zip(gaussian_e_step(*theta, Y), expected_sums(theta, Y), strict=True):
-        assert np.allclose(found, expected, rtol=1e-11, atol=1e-9)
 
 
 def test_the_e_step_refuses_what_has_no_likelihood():
@@ -273,16 +259,6 @@ def test_words_that_a_topic_cannot_give(compiled, mode):
     value, *gradients = call(without, topics, *cells_of(table))
     assert value == pytest.approx(dense_value(without[1:], topics[1:], table), rel=1e-13)
     assert all(np.all(g[0] == 0) for g in gradients)
-
-
-def test_the_statistics_of_documents_are_those_of_dense_arrays():
-    weights, topics, table = texts()
-    joint = dense(weights, topics, table)
-    r = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    value, documents, words = topic_loops.document_statistics(weights, topics, *cells_of(table))
-    assert value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
-    assert np.allclose(documents, r.sum(axis=0), rtol=1e-12)
-    assert np.allclose(words.T, r.T @ table, rtol=1e-12)
 
 
 # Seeded bugs: the same loops, run by Python, with one line changed.

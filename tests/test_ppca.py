@@ -12,7 +12,6 @@ from sklearn.decomposition import PCA
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.factors import declaration, ppca, steps, trapezoid
-from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.density import Density
@@ -63,18 +62,6 @@ def test_closed_form_is_scikit_learns_noise_variance_and_score(q):
     np.testing.assert_allclose(covariance(params), peer.get_covariance() * (n - 1) / n, rtol=1e-10, atol=1e-12)
     assert model.likelihood(widened(params), IRIS).logpdf(Y).mean() == pytest.approx(peer.score(Y), rel=1e-10)
     assert model.log_likelihood(model.statistics(IRIS), params) >= n * peer.score(Y)
-
-
-@pytest.mark.parametrize("q", [1, 2, 3])
-def test_em_is_the_closed_form(q):
-    model = replace(WEAK, q=q)
-    stats, found = model.statistics(IRIS), climbed(model, IRIS)
-    assert np.all(np.diff(found.trace) >= -1e-12 * abs(found.trace[-1]))
-    exact, state = em.mle(model, stats), found.state
-    np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-5)
-    for _ in range(1000):  # beyond where heights of 400 nats tell steps apart
-        state = model.m_step(model.e_step(state, stats).stats, flat=True)
-    np.testing.assert_allclose(covariance(state), covariance(exact), atol=1e-8)
 
 
 def test_em_of_rows_with_holes_is_their_direct_maximum():
@@ -136,14 +123,6 @@ def test_without_noise_the_factors_span_the_subspace_of_pca_and_a_column_may_be_
     assert params["mean"][-1] == 7.0
     assert abs(params["loadings"][-1]).max() < 1e-8
     assert scipy.linalg.subspace_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
-
-
-def test_no_factor_is_the_isotropic_gaussian():
-    stats = Patterns.of(IRIS["Y"])
-    params = ppca.closed_form(stats, 0)
-    assert params["variance"] == pytest.approx(np.mean(np.var(IRIS["Y"], axis=0)))
-    expected = scipy.stats.norm(params["mean"], math.sqrt(params["variance"])).logpdf(IRIS["Y"]).sum()
-    assert steps.value_and_gradient(stats, params)[0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])

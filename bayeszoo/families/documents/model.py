@@ -80,7 +80,7 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(w, z), parameters integrated out, of shape (M,) for assignments of shape (M, documents)."""
-        words = words_by_topic(assignments, data["counts"], self.K)
+        words = np.stack([(assignments == k) @ data["counts"] for k in range(self.K)], axis=1)
         of_words = log_dirichlet_ratio(self._eta(data), words).sum(axis=-1)
         return log_count_probability(assignments, self.K, self.alpha) + of_words
 
@@ -89,27 +89,17 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
         return DocumentMixture(data["counts"].sum(axis=1), params["weights"], params["topics"])
 
 
-def log_words(counts: np.ndarray, topics: Any) -> np.ndarray:
-    """Log density of the ordered words of each document under each topic, (..., documents, K).
+def log_terms(counts: np.ndarray, weights: Any, topics: Any) -> np.ndarray:
+    """Log of weight times density of the ordered words of each document, of shape (..., documents, K).
 
-    ``counts`` (documents, words) and topics (..., K, words), whose leading axes are draws; -inf where a document has a
-    word that a topic has not.
+    Of counts (documents, words), weights (..., K) and topics (..., K, words), whose leading axes are draws; -inf where
+    a document has a word that a topic has not.
     """
     topics = np.asarray(topics, dtype=np.float64)
     logs = np.log(topics, out=np.full(topics.shape, _IMPOSSIBLE), where=topics > 0)
     found = np.asarray(counts, dtype=np.float64) @ logs.mT
-    return np.where(found > _IMPOSSIBLE / 2, found, -np.inf)
-
-
-def log_terms(counts: np.ndarray, weights: Any, topics: Any) -> np.ndarray:
-    """Log of weight times density, of shape (..., documents, K)."""
     with np.errstate(divide="ignore"):  # of a weight of 0
-        return np.log(np.asarray(weights))[..., None, :] + log_words(counts, topics)
-
-
-def words_by_topic(assignments: np.ndarray, counts: np.ndarray, K: int) -> np.ndarray:
-    """Return how often each word occurs in the documents of each topic, (M, K, words)."""
-    return np.stack([(assignments == k) @ counts for k in range(K)], axis=1)
+        return np.log(np.asarray(weights))[..., None, :] + np.where(found > _IMPOSSIBLE / 2, found, -np.inf)
 
 
 class DocumentMixture(ByVariance):

@@ -31,7 +31,7 @@ from bayeszoo.model.capabilities import Expectation, Symmetric, Variational
 MOST_COPIES = 4
 """Factors up to which q(theta) is averaged over their 2^q q! orders and signs."""
 ALL_ENTRIES = 6
-"""Columns up to which every entry of the covariance is looked at."""
+"""Columns up to which every entry of the covariance is looked at; of more, the diagonal and those beside it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +54,9 @@ class Factored:
         return Coefficients(self.mean, self.covariance, c / d, float(digamma(c)) - math.log(d), a / b)
 
     @property
-    def loading_squares(self) -> np.ndarray:
-        """E[sum over columns of W_dk^2], shape (q,)."""
-        return np.square(self.mean[:, 1:]).sum(axis=0) + self._spread
-
-    @property
-    def _spread(self) -> np.ndarray:
-        """Sum over columns of the variance of W_dk, shape (q,)."""
-        return np.asarray(np.einsum("dkk->k", self.covariance)[1:])
-
-    @property
-    def switched_on(self) -> np.ndarray:
-        """Which factors have loadings that are larger than their own uncertainty, shape (q,)."""
-        return np.square(self.mean[:, 1:]).sum(axis=0) > self._spread
+    def squares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sums over columns of the squared mean and of the variance of W_dk, each of shape (q,)."""
+        return np.square(self.mean[:, 1:]).sum(axis=0), np.einsum("dkk->k", self.covariance)[1:]
 
 
 def gamma_divergence(one: tuple[Any, Any], other: tuple[float, float]) -> Any:
@@ -160,7 +150,7 @@ class Prior:
         away = np.square(q.mean[:, 0] - self.centre) + q.covariance[:, 0, 0]
         of_mean = D * (LOG_2_PI / 2 + math.log(self.width)) + away.sum() / (2 * self.width**2)
         log_alpha = digamma(a) - np.log(b)
-        of_loadings = np.sum(D * (LOG_2_PI - log_alpha) + a / b * q.loading_squares) / 2
+        of_loadings = np.sum(D * (LOG_2_PI - log_alpha) + a / b * sum(q.squares)) / 2
         of_alpha = np.sum(gamma_divergence((a, b), self.relevance))
         return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence((c, d), self.precision))
 
@@ -267,7 +257,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
 
     Parameters are ``mean`` (D,), ``loadings`` (D, q), ``alpha`` (q,) and ``variance``. The likelihood does not see
     rotations of the loadings; the prior does, but not the order of the factors, nor their signs. The steps take
-    statistics as well as rows. q(theta) is an `Factored`.
+    statistics as well as rows. q(theta) is a `Factored`.
     """
 
     signed = ("loadings",)
@@ -289,10 +279,8 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
     def m_step(self, stats: Complete, flat: bool = False) -> dict[str, Any]:
         """Return parameters with a higher expected log joint density."""
         if flat:
-            raise NumericalError(
-                "no maximum-likelihood estimate: the likelihood depends neither on alpha nor on rotations of the "
-                "loadings; use ppca"
-            )
+            why = "the likelihood depends neither on alpha nor on rotations of the loadings; use ppca"
+            raise NumericalError(f"no maximum-likelihood estimate: {why}")
         return self.prior(len(stats.centre)).mode(stats)
 
     def vb_start(self, data: Any, rng: np.random.Generator) -> Factored:
@@ -325,7 +313,8 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
 
     def occupied(self, q: Factored) -> int:
         """Return how many factors are switched on: their loadings are larger than the uncertainty of these."""
-        return int(np.sum(q.switched_on))
+        squares, spread = q.squares
+        return int(np.sum(squares > spread))
 
     def exchangeable(self) -> str:
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
@@ -340,10 +329,11 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         stats = data.stats if isinstance(data, Accumulated) else as_patterns(data)
         W, variance = np.asarray(params["loadings"]), np.asarray(params["variance"])
         covariance = W @ W.mT + variance[..., None, None] * np.eye(stats.size)
-        basis = np.linalg.svd(W, full_matrices=False)[0]
+        basis, (rows, columns) = np.linalg.svd(W, full_matrices=False)[0], np.triu_indices(stats.size)
+        near = (columns - rows <= 1) | (stats.size <= ALL_ENTRIES)
         return {
             "mean": np.asarray(params["mean"]),
-            "covariance": covariance[..., *_entries(stats.size)],
+            "covariance": covariance[..., rows[near], columns[near]],
             "variance": variance,
             "sorted_log_alpha": np.sort(np.log(params["alpha"]), axis=-1),
             "log_likelihood": self.log_likelihood(stats, params),
@@ -357,10 +347,3 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         if stats.rows == 1:
             return ("there is one row only: the prior says how rows vary",)
         return (f"column {', '.join(still)} does not vary",) if still and stats.rows else ()
-
-
-def _entries(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices of entries of the covariance: all, or of many columns the diagonal and that beside it."""
-    rows, columns = np.triu_indices(size)
-    near = (columns - rows <= 1) | (size <= ALL_ENTRIES)
-    return rows[near], columns[near]

@@ -59,11 +59,11 @@ def row_log_likelihood(params: Values, Y: Any) -> np.ndarray:
     Y = np.asarray(Y, dtype=np.float64)
     out = np.zeros((*np.shape(params["variance"]), len(Y)))
     for seen, rows in _patterns(Y):
-        z, inverse, residual = _given(params, Y[rows], seen)
+        z, _, residual, log_det = _given(params, Y[rows], seen)
         variance, free = _column(params["variance"], 1), seen.sum() - z.shape[-1]
         squares = np.sum(residual**2, axis=-1) / variance + np.sum(z**2, axis=-1)
-        log_det = free * np.log(variance) - np.linalg.slogdet(inverse)[1][..., None]
-        out[..., rows] = -(seen.sum() * steps.LOG_2_PI + log_det + squares) / 2
+        log_dets = free * np.log(variance) + log_det[..., None]
+        out[..., rows] = -(seen.sum() * steps.LOG_2_PI + log_dets + squares) / 2
     return out
 
 
@@ -86,14 +86,14 @@ def _patterns(Y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(seen, np.flatnonzero(np.ravel(which) == p)) for p, seen in enumerate(observed)]
 
 
-def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean factors of rows of one pattern, the inverse of M = W'W + variance I (Woodbury), and residuals."""
+def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return mean factors of rows of one pattern, the inverse of M = W'W + variance I, residuals, and log |M|."""
     W = np.asarray(params["loadings"], dtype=np.float64)[..., seen, :]
     M = W.mT @ W + _column(params["variance"], 2) * np.eye(W.shape[-1])
     deviation = rows[:, seen] - np.asarray(params["mean"], dtype=np.float64)[..., None, seen]
     inverse = np.linalg.inv(M)
     factors = deviation @ W @ inverse
-    return factors, inverse, deviation - factors @ W.mT
+    return factors, inverse, deviation - factors @ W.mT, np.linalg.slogdet(M)[1]
 
 
 def _column(values: Any, axes: int) -> np.ndarray:

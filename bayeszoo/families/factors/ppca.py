@@ -168,7 +168,7 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
         what = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
         raise NumericalError(f"no maximum-likelihood estimate: {what}")
     W = vectors[:, :factors] * np.sqrt(values[:factors] - variance)
-    loadings = trapezoid.identified(W) if factors else W
+    loadings = trapezoid.identified(W)
     return {"mean": np.asarray(moments.mean), "loadings": loadings, "variance": np.float64(variance)}
 
 

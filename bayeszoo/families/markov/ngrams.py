@@ -67,7 +67,11 @@ def ngrams(
     if unit not in get_args(Unit):
         raise InputError(f"unit must be one of {', '.join(get_args(Unit))}, got {shown(unit)}")
     documents = [_symbols(document, unit) for document in _documents(text)]
-    _check_lengths(documents, order, unit)
+    for number, symbols in enumerate(documents, 1):
+        if len(symbols) <= order:
+            which = f"document {number}" if len(documents) > 1 else "the text"
+            has = f"{len(symbols) or 'no'} {unit}{'' if len(symbols) == 1 else 's'}"
+            raise InputError(f"{which} has {has}; order {order} needs at least {order + 1}")
     if classes is not None:
         documents = _classified(documents, classes)
     between = "" if classes is None and unit == "character" else " "
@@ -114,14 +118,6 @@ def _symbols(document: str, unit: Unit) -> Sequence[str]:
     marks = {c for c in folded if not c.isalpha() and not unicodedata.category(c).startswith("M")} - {"'", "\u2019"}
     words = folded.translate({ord(mark): " " for mark in marks} | {0x2019: "'"}).split()
     return [word for word in (run.strip("'") for run in words) if word]
-
-
-def _check_lengths(documents: Sequence[Sequence[str]], order: int, unit: Unit) -> None:
-    for number, symbols in enumerate(documents, 1):
-        if len(symbols) <= order:
-            which = f"document {number}" if len(documents) > 1 else "the text"
-            has = f"{len(symbols) or 'no'} {unit}{'' if len(symbols) == 1 else 's'}"
-            raise InputError(f"{which} has {has}; order {order} needs at least {order + 1}")
 
 
 def _classified(
