@@ -133,13 +133,8 @@ def _draw_normal(mean: Any, kappa: Any, sigma: Any, rng: np.random.Generator, si
 class Cholesky(Transform):
     """A covariance matrix as its Cholesky factor L with the log of the diagonal, packed by rows.
 
-    Every real vector of length D (D + 1) / 2 is a covariance matrix, so a sampler cannot leave the cone. A leading axis
-    is that of further matrices.
-
-    Parameters
-    ----------
-    size : int
-        D.
+    Every real vector of length D (D + 1) / 2, D the ``size``, is a covariance matrix, so a sampler cannot leave the
+    cone. A leading axis is that of further matrices.
     """
 
     name = "cholesky"

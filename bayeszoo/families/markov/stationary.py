@@ -141,9 +141,8 @@ def _first(items: list[Any], most: int) -> str:
 def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance: float = 1e-12) -> pd.DataFrame:
     """Rank the nodes of a directed graph by how often a random surfer is there.
 
-    With probability `damping` the surfer follows a link of the node, chosen in proportion to its weight, else goes to
-    any node at random. From a node without links the surfer always goes to any node. (`damping` is 1 - alpha in
-    W4400.)
+    With probability `damping` (1 - alpha in W4400) the surfer follows a link of the node, chosen in proportion to its
+    weight, else goes to any node at random; from a node without links, always.
 
     Parameters
     ----------
@@ -152,8 +151,8 @@ def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance:
         ``source``, ``target`` and perhaps ``weight``, or its file. Labels are text (in a file, always) or whole
         numbers. Weights are > 0, by default 1, and add up over parallel edges.
     damping : float
-        From 0 to below 1. It may be 1 when the chain is irreducible: the ranks then are its stationary distribution.
-        So near to 1 that steps would lose the answer to rounding (above 0.999 by default), at most 2000 nodes.
+        From 0 to below 1; or 1 where the chain is irreducible, whose stationary distribution the ranks then are. So
+        near to 1 that steps would lose the answer to rounding (above 0.999 by default), at most 2000 nodes.
     nodes : sequence of labels, optional
         Nodes that may have no edges. Those of the edges need not be repeated.
     tolerance : float

@@ -18,14 +18,8 @@ from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache
 class Operation(Op):
     """The same numbers by two routes that share no code.
 
-    Attributes
-    ----------
-    loops : callable
-        The inputs to the outputs, in what numba compiles.
-    sources : tuple
-        Code, other than ``loops``, that was compiled into it: PyTensor's cache on disk sees no other change.
-    by_numpy : callable
-        The inputs to a list of the outputs by NumPy and SciPy, for linkers other than numba's.
+    Both take the inputs to the outputs: ``loops`` in what numba compiles, and ``by_numpy`` for other linkers. With
+    ``sources``, other code that is compiled into ``loops``, a change is seen by PyTensor's cache on disk.
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
@@ -41,14 +35,9 @@ class Operation(Op):
 class LogDensity(Operation):
     """A log density and its gradient in the first of its inputs, computed together.
 
-    Attributes
-    ----------
-    parameters : tuple of int
-        Numbers of axes of the inputs that have a gradient; float64.
-    data : tuple of (int, str)
-        Numbers of axes and types of the inputs that have none, which come last.
-    value_ndim : int
-        0, or 1 where each entry along the first axis of the parameters has a density of its own.
+    ``parameters`` are the numbers of axes of the inputs that have a gradient, of float64, and ``data`` those of the
+    inputs that have none, which come last, with their types. ``value_ndim`` is 0, or 1 where each entry along the first
+    axis of the parameters has a density of its own.
     """
 
     __props__ = ()
