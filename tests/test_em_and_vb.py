@@ -9,7 +9,6 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
-from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.progress import Reporter
@@ -87,23 +86,6 @@ def test_map_exists_where_the_mle_is_degenerate():
     tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), PAIRS, "map", seed=1)
     assert tree.attrs["status"] == "ok"
     assert np.sort(tree["posterior"]["means"].to_numpy().ravel()) == pytest.approx([0.0, 1.0], abs=0.1)
-
-
-def test_map_is_the_maximum_of_scipy_densities_by_nelder_mead():
-    model = UNIGRAMS(K=2, alpha=2.0, eta=1.5)
-
-    def negative(x):
-        weights = scipy.special.softmax([0.0, x[0]])
-        topics = scipy.special.softmax(np.insert(x[1:].reshape(2, 2), 0, 0.0, axis=1), axis=1)
-        prior = scipy.stats.dirichlet.logpdf(weights, [2.0, 2.0])
-        prior += sum(scipy.stats.dirichlet.logpdf(topic, [1.5] * 3) for topic in topics)
-        each = np.log(weights) + DOCUMENTS["counts"] @ np.log(topics).T
-        return -prior - np.sum(scipy.special.logsumexp(each, axis=1))
-
-    options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 20_000, "maxfev": 20_000}
-    starts = np.random.default_rng(0).normal(size=(6, 5))
-    highest = -min(scipy.optimize.minimize(negative, x, method="Nelder-Mead", options=options).fun for x in starts)
-    assert climbs(model, DOCUMENTS).best.objective == pytest.approx(highest, abs=1e-9)
 
 
 def test_posterior_without_a_maximum_is_refused():
@@ -332,23 +314,6 @@ def test_a_wrong_step_is_seen():
     except ascent.AscentError:  # it fell
         found = -np.inf
     assert found < vb_climbs(UNIGRAMS(K=2), DOCUMENTS).best.objective - 0.1
-
-
-# Dirichlet pieces
-
-
-@pytest.mark.parametrize("alpha", [[0.3, 2.0, 5.0], [50.0, 0.01, 1.0]])
-def test_dirichlet_pieces_by_draws(alpha):
-    alpha, prior = np.array(alpha), np.array([1.2, 0.4, 2.0])
-    assert dirichlet.log_density([0.2, 0.3, 0.5], alpha) == pytest.approx(
-        scipy.stats.dirichlet.logpdf([0.2, 0.3, 0.5], alpha), abs=1e-12
-    )
-    draws = scipy.stats.dirichlet(np.maximum(alpha, 0.3)).rvs(20_000, random_state=0)
-    alpha = np.maximum(alpha, 0.3)
-    found = scipy.stats.dirichlet.logpdf(draws.T, alpha) - scipy.stats.dirichlet.logpdf(draws.T, prior)
-    assert abs(found.mean() - dirichlet.divergence(alpha, prior)) < 4.4 * found.std() / np.sqrt(len(found))
-    logs = np.log(draws)
-    assert np.all(abs(logs.mean(0) - dirichlet.expected_log(alpha)) < 4.4 * logs.std(0) / np.sqrt(len(logs)))
 
 
 def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():

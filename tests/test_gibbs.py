@@ -229,16 +229,6 @@ def test_draws_of_topics_have_the_enumerated_means():
     assert np.max(np.abs(z)) < LIMIT
 
 
-def test_one_topic_is_the_conjugate_posterior():
-    chain = TopicChain(SMALL, np.array([0.7]), ETA, np.random.default_rng(5))
-    draws = drawn(chain, 4000, thin=1)
-    np.testing.assert_array_equal(draws["proportions"], 1)
-    after = ETA + np.bincount(SMALL["term"], SMALL["counts"])
-    for v in range(3):
-        marginal = scipy.stats.beta(after[v], after.sum() - after[v])
-        assert scipy.stats.kstest(draws["topics"][:, 0, v], marginal.cdf).pvalue > 1e-5
-
-
 # fits
 
 LDA = bz.find("lda")

@@ -83,17 +83,6 @@ def test_one_fit_is_drawn_as_a_list_of_it_and_nothing_else_is_taken_for_fits(dra
         draw({"mine": exact})
 
 
-def test_the_overlay_leaves_out_what_is_withheld(exact, at_mode):
-    bad = exact.copy()
-    bad.attrs |= {"status": "failed", "method": "advi"}
-    collection = plots.overlay([bad, exact, at_mode])
-    shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
-    assert shown == ["draws of exact", "exact", "MAP"]
-    assert list(lines(collection, "mode")) == ["mu", "lam", "sigma"]
-    with pytest.raises(bz.InputError, match="none of the fits has draws"):
-        plots.overlay([bad])
-
-
 def test_what_cannot_be_drawn_is_refused(exact, coins_exact, at_mode, nuts):
     bad = nuts.copy()
     bad.attrs["status"] = "failed"
@@ -103,6 +92,7 @@ def test_what_cannot_be_drawn_is_refused(exact, coins_exact, at_mode, nuts):
     for call, message in (
         (lambda: draws_of(exact, ["nu"]), "no quantity 'nu'"),
         (lambda: plots.posterior([exact, coins_exact]), "different data"),
+        (lambda: plots.overlay([bad]), "none of the fits has draws"),
         *((lambda draw=draw: draw(exact), "no chains") for draw in (plots.trace, plots.rank, plots.ess)),
         (lambda: plots.energy(exact), "no energy"),
         (lambda: plots.khat(at_mode), "no posterior draws"),

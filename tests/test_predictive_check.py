@@ -78,15 +78,6 @@ def test_ties_count_half():
     exact = law.sf(6) + law.pmf(6) / 2
     assert abs(row["p_value"] - exact) < 4 * row["mcse"]
     assert abs(row["p_value"] - law.sf(5)) > 4 * row["mcse"]  # ties counted as beyond
-    counts = np.array([0, 0, 1, 0, 2, 0, 0])
-    tree = bz.fit(GammaPoisson(1.0, 1.0), counts, "exact", seed=1)
-    row = bz.predictive_check(tree, ["share of zeros"], replicates=4000, seed=1).loc["share of zeros"]
-
-    def both(rate):
-        zeros = stats.binom(7, math.exp(-rate))
-        return (zeros.sf(5) + zeros.pmf(5) / 2) * stats.gamma(4, scale=1 / 8).pdf(rate)
-
-    assert abs(row["p_value"] - integrate.quad(both, 0, 5)[0]) < 4 * row["mcse"]
 
 
 def test_the_monte_carlo_error_is_that_of_repeated_checks(gaussian):
@@ -268,16 +259,11 @@ def test_a_point_estimate_is_plugged_in_and_says_so(gaussian):
 # Pictures
 
 
-@pytest.mark.parametrize(
-    ("model", "y"),
-    [
-        (GaussianMean(0, 1, 1), Y),
-        (GammaPoisson(), [0, 1, 1, 4]),
-        (BetaBernoulli(), [0, 1, 1, 1]),
-        (NormalGamma(), [1.0]),
-        (GaussianMean(0, 1, 1), np.random.default_rng(1).normal(size=50_000)),
-    ],
-)
+MANY = np.random.default_rng(1).normal(size=50_000)
+DRAWN = [(GaussianMean(), Y), (GaussianMean(), MANY), (NormalGamma(), [1.0]), (GammaPoisson(), [0, 1, 1, 4])]
+
+
+@pytest.mark.parametrize(("model", "y"), [*DRAWN, (BetaBernoulli(), [0, 1, 1, 1])])
 def test_pictures(model, y):
     tree = bz.fit(model, y, "exact", seed=1, draws=50)
     figure = bz.plot_predictive_check(tree, replicates=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,22 +170,19 @@ def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[x
 
 def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
     """Compare each approximation with the draws by nuts of the same model and prior, where there are any."""
-    names = names_of(trees)
-    sampled = [(name, one) for name, one in zip(names, trees, strict=True) if one.attrs["method"] == "nuts"]
-    pictures = {}
-    for name, tree in zip(names, trees, strict=True):
-        if tree.attrs["kind"] == "approximate" and sampled:
-            same = [(other, one) for other, one in sampled if same_model([tree, one])]
-            pictures[name] = [_shrinkage(name, tree, same)]
-    return pictures
+    named = list(zip(names_of(trees), trees, strict=True))
+    sampled = [(name, one) for name, one in named if one.attrs["method"] == "nuts"]
+    others = [(name, one) for name, one in named if one.attrs["kind"] == "approximate" and sampled]
+    return {name: [_shrinkage(name, tree, sampled)] for name, tree in others}
 
 
 def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Any:
-    """Draw an approximation against the first fit by nuts that may be shown."""
-    against, nuts = next(((other, one) for other, one in sampled if not withheld(one)), ("nuts", None))
+    """Draw an approximation against the first fit by nuts of its model that may be shown."""
+    same = [(other, one) for other, one in sampled if same_model([tree, one])]
+    against, nuts = next(((other, one) for other, one in same if not withheld(one)), ("nuts", None))
     what = f"{name} against {against}"
     if nuts is None:
-        return Skipped(what, "the estimates of nuts are withheld" if sampled else "no nuts of this model and prior")
+        return Skipped(what, "the estimates of nuts are withheld" if same else "no nuts of this model and prior")
     both = [label for label in labels(nuts) if label in labels(tree)]
     if not both:
         return Skipped(what, "they have no quantity in common that is shown")
@@ -204,9 +202,8 @@ def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict
     """Draw the intervals of each parameter that has several entries, of very many the first."""
     pictures = {}
     every = labels(shown[0]) if shown else []
-    for name in dict.fromkeys(label.partition("[")[0] for label in every):
-        entries = [label for label in every if label.partition("[")[0] == name]
-        if len(entries) > 1:
+    for name, group in groupby(every, lambda label: label.partition("[")[0]):
+        if len(entries := list(group)) > 1:
             drawn = entries[: 3 * plots.MOST]
             fits = that_have(shown, drawn)
             said = [f"{name}: 50% and 95% intervals.", *_of_which(fits, shown, trees)]
