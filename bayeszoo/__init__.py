@@ -45,6 +45,7 @@ from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.page import report
+from bayeszoo.results.figures import facts, joint_covariance
 from bayeszoo.results.files import load, save
 from bayeszoo.results.groups import extend
 from bayeszoo.results.summary import summarize, view
@@ -55,7 +56,7 @@ __all__ += ["Accumulated", "Data", "Example", "accumulate", "example", "find", "
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
-__all__ += ["view"]
+__all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
 __all__ += ["assign", "decode", "document_scores", "forecast", "predict", "predictive_check", "project", "proportions"]
 __all__ += ["reconstruct", "residuals", "topics"]

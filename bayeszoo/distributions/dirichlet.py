@@ -71,7 +71,15 @@ class Dirichlet:
             {name: self.marginals},
             lambda size, rng: {name: self.rvs(size, rng)},
             lambda params: self.logpdf(params[name]),
+            {name: self._covariance},
         )
+
+    def _covariance(self) -> np.ndarray:
+        """Return the covariance matrix of all entries; rows are independent: (diag(m) - m m') / (sum alpha + 1)."""
+        rows = self.alpha.reshape(-1, self.alpha.shape[-1])
+        means = rows / rows.sum(axis=1, keepdims=True)
+        each = ((np.diag(m) - np.outer(m, m)) / (1 + alpha.sum()) for m, alpha in zip(means, rows, strict=True))
+        return scipy.linalg.block_diag(*each)
 
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw an array of shape ``(*size, *alpha.shape)``."""

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.special import log_rising
+from bayeszoo.errors import NumericalError
 
 QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
 """Names and levels of the quantiles by which every posterior is summarized."""
@@ -28,6 +30,9 @@ class Posterior(Mapping[str, Any]):
         drawn independently.
     log_density : callable, optional
         ``log_density(params) -> float``, jointly, with every constant; by default the marginals' densities multiply.
+    within : mapping of str to callable, optional
+        Of a joint distribution whose parameters are uncorrelated: the covariance matrix of the entries of those whose
+        entries are not. By default nothing is known where ``draw`` is given, else all entries are uncorrelated.
     """
 
     def __init__(
@@ -35,8 +40,10 @@ class Posterior(Mapping[str, Any]):
         marginals: Mapping[str, Any],
         draw: Callable[[tuple[int, ...], np.random.Generator], dict[str, np.ndarray]] | None = None,
         log_density: Callable[[Mapping[str, Any]], float] | None = None,
+        within: Mapping[str, Callable[[], np.ndarray]] | None = None,
     ) -> None:
         self._marginals = dict(marginals)
+        self._within = {} if draw is None and within is None else within
         self._draw, self._log_density = draw or self._independent_draws, log_density or self._product
 
     @classmethod
@@ -47,7 +54,9 @@ class Posterior(Mapping[str, Any]):
             return {name: values for part in parts for name, values in part.rvs(size, rng).items()}
 
         marginals = {name: marginal for part in parts for name, marginal in part.items()}
-        return cls(marginals, draw, lambda params: math.fsum(part.logpdf(params) for part in parts))
+        known = [part._within for part in parts if part._within is not None]
+        within = {name: matrix for each in known for name, matrix in each.items()} if len(known) == len(parts) else None
+        return cls(marginals, draw, lambda params: math.fsum(part.logpdf(params) for part in parts), within)
 
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
@@ -65,6 +74,22 @@ class Posterior(Mapping[str, Any]):
     def logpdf(self, params: Mapping[str, Any]) -> float:
         """Log density at one point, with every constant."""
         return self._log_density(params)
+
+    def covariance(self) -> np.ndarray:
+        """Return the covariance matrix of all entries, one parameter after the other; NaN beside an infinite variance.
+
+        Raises `NumericalError` where it has no closed form.
+        """
+        if self._within is None:
+            raise NumericalError("the joint covariance has no closed form")
+        own = self._within
+        blocks = (own[k]() if k in own else np.diag(np.ravel(m.std()) ** 2) for k, m in self.items())
+        matrix = scipy.linalg.block_diag(*blocks)
+        variances = np.diag(matrix).copy()
+        without = ~np.isfinite(variances)
+        matrix[without] = matrix[:, without] = np.nan
+        np.fill_diagonal(matrix, variances)
+        return matrix
 
     def _independent_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(marginal.mean()) for name, marginal in self.items()}
@@ -90,7 +115,7 @@ def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Poster
         of_mu = frozen.norm(mean, (kappa * np.asarray(params["lam"])) ** -0.5)
         return of_mu.logpdf(params["mu"]) + lam.logpdf(params["lam"])
 
-    return Posterior({"mu": mu, "lam": lam}, draw, log_density)
+    return Posterior({"mu": mu, "lam": lam}, draw, log_density, within={})
 
 
 class InverseRootGamma:

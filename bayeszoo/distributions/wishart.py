@@ -38,7 +38,22 @@ class NormalInverseWishart:
 
     def posterior(self) -> Posterior:
         """Return the distribution of the parameters ``mu`` and ``Sigma``."""
-        return Posterior({"mu": self.mu, "Sigma": self.Sigma}, self.rvs, self.logpdf)
+        within = {"mu": self._covariance_of_mean, "Sigma": self._covariance_of_entries}
+        return Posterior({"mu": self.mu, "Sigma": self.Sigma}, self.rvs, self.logpdf, within)
+
+    def _covariance_of_mean(self) -> np.ndarray:
+        """Return Psi / (kappa (nu - D - 1)); infinite variances where nu <= D + 1."""
+        free = self.nu - len(self.m) - 1
+        return self.Psi / (self.kappa * free) if free > 0 else np.full(self.Psi.shape, np.inf)
+
+    def _covariance_of_entries(self) -> np.ndarray:
+        """Return the covariances of the entries of Sigma, shape (D^2, D^2), for nu > D + 3 (Press 1982, 5.2)."""
+        Psi, free = self.Psi, self.nu - len(self.m)
+        if free <= 3:
+            return np.diag(np.ravel(self.Sigma.var()))
+        pairs = np.einsum("ik,jl->ijkl", Psi, Psi) + np.einsum("il,jk->ijkl", Psi, Psi)
+        together = 2 * np.einsum("ij,kl->ijkl", Psi, Psi) + (free - 1) * pairs
+        return (together / (free * (free - 1) ** 2 * (free - 3))).reshape(Psi.size, Psi.size)
 
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw jointly: ``mu`` of shape (*size, D) and ``Sigma`` of shape (*size, D, D)."""

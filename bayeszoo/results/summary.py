@@ -22,7 +22,7 @@ HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
 MCSE = ("mcse_mean", "mcse_sd", *(f"mcse_{name}" for name in QUANTILES))
 MEASURED = ("error_sd", "sd_ratio", "error_mcse")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
-Summary = dict[str, np.ndarray | None]  # by statistic, of the parameter's shape; None where it does not apply
+Summary = dict[str, Any]  # by statistic, an array of the parameter's shape; None where it does not apply
 _EMPTY: Summary = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
 MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
@@ -53,9 +53,30 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
         (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), ``ess_bulk``, ``ess_tail`` and ``r_hat``, each an array of
         the parameter's shape, or None where it does not apply. The exact method gives
         closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that failed or was
-        interrupted the headline numbers are withheld (None) and the diagnostics remain.
+        interrupted the headline numbers are withheld (None) and the diagnostics remain. ``withheld`` says by name why
+        a number is None, or why some are NaN.
     """
-    return _summarized(tree, "posterior", names)
+    found = _summarized(tree, "posterior", names)
+    return {name: {**each, "withheld": _reasons(tree, name, each)} for name, each in found.items()}
+
+
+_DOES_NOT_APPLY = {
+    "exact": "a closed form has no Monte Carlo error",
+    "sampled": "too few draws for it",
+    "approximate": "draws of an approximation are independent",
+    "point estimate": "a point estimate has no spread",
+}
+
+
+def _reasons(tree: xr.DataTree, name: str, found: Mapping[str, Any]) -> dict[str, str]:
+    """Say of each statistic of a parameter that is None, or NaN somewhere, why."""
+    of_components = is_of_components(tree, "posterior", name)
+    hidden = components_withheld(tree) if of_components else "; ".join(failures_of(tree))
+    lacking = [key for key, values in found.items() if values is None]
+    why = dict.fromkeys(lacking, hidden if found["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
+    undefined = [key for key, values in found.items() if values is not None and np.isnan(values).any()]
+    tails = next((line for line in _of_tails(tree, [name]) if undefined), "it does not exist, or is not known")
+    return why | dict.fromkeys(undefined, tails)
 
 
 def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
@@ -130,10 +151,11 @@ def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
     return np.asarray(fit.once(f"tails of {group}/{name}", tree[group].variables[name], compute))
 
 
-def _of_tails(tree: xr.DataTree) -> list[str]:
+def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[str]:
     """Say which quantities have tails so heavy that moments are withheld."""
     exact = tree["exact"].data_vars if "exact" in tree.children else ()
     names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
+    names = names if only is None else [pair for pair in names if pair[1] in only]
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
     return [

@@ -62,6 +62,10 @@ class Solution:
         """Posterior standard deviation of each entry."""
         return np.sqrt(np.sum(np.square(self.factor), axis=1)) * self.trust
 
+    def covariance(self) -> np.ndarray:
+        """Return the posterior covariance matrix of the entries."""
+        return self.factor @ self.factor.T * self.trust
+
     @property
     def log_det_factor(self) -> float:
         """Log determinant of ``factor``."""
@@ -187,6 +191,7 @@ def gaussian(name: str, solution: Solution) -> Posterior:
         {name: frozen.norm(solution.mean, solution.sd)},
         lambda size, rng: {name: solution.mean + solution.noise(size, rng)},
         lambda params: solution.log_normal(params[name], 1.0),
+        {name: solution.covariance},
     )
 
 
@@ -207,7 +212,10 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: fl
         value = float(params[variance])
         return float(inverse_gamma.logpdf(value)) + solution.log_normal(params[name], value) if value > 0 else -math.inf
 
-    return Posterior({name: student, variance: inverse_gamma}, draw, log_density)
+    def covariance() -> np.ndarray:
+        return solution.covariance() * (scale / (shape - 1) if shape > 1 else math.inf)
+
+    return Posterior({name: student, variance: inverse_gamma}, draw, log_density, {name: covariance})
 
 
 def above_zero(squared_error: float, variance: str) -> float:

@@ -1,0 +1,113 @@
+"""Figures of a fit as a whole: its log likelihood, evidence and ELBO, and the joint covariance of its parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import FIGURES, components_withheld, elements, failures_of, summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+MOST_ENTRIES = 2000
+"""Entries of all parameters together whose covariance matrix is computed."""
+_ERRORS = {"log_evidence": "log_evidence_mcse", "elbo": "elbo_se"}
+
+
+def facts(tree: xr.DataTree) -> dict[str, Any]:
+    """Return the log likelihood, the evidence and the ELBO of a fit under one set of names, whatever its method.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+
+    Returns
+    -------
+    dict
+        ``log_likelihood`` and ``log_joint`` at a point estimate, ``log_evidence`` and ``elbo``, in nats, and their
+        Monte Carlo errors, ``log_likelihood_error`` and so on, 0 where there is no randomness; None where the method
+        does not give it or it is withheld. ``withheld`` says by name why a figure is None.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> found = bz.facts(bz.fit(bz.find("beta_bernoulli")(a=1, b=1), [1, 0, 1], "exact", seed=1))
+    >>> round(found["log_evidence"], 4), found["log_evidence_error"], found["withheld"]["elbo"]
+    (-2.4849, 0.0, 'exact does not give it')
+    """
+    fit = Fit(tree)
+    why = "" if fit.is_shown else "; ".join(failures_of(tree))
+    found: dict[str, Any] = {}
+    withheld = {}
+    for name in FIGURES:
+        value = None if why else fit.fact(name)
+        error = fit.fact(_ERRORS[name]) if _ERRORS.get(name) in fit.facts else 0.0
+        found |= {name: value, f"{name}_error": None if value is None or error is None else error}
+        if value is None:
+            undefined = fit.facts.get("evidence_withheld") if name in _ERRORS else None
+            withheld[name] = str(why or undefined or f"{fit.method} does not give it")
+    return {**found, "withheld": withheld}
+
+
+def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
+    """Return the covariance matrix of all parameters, in closed form where the fit is exact, else that of its draws.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row and one column for each scalar, named as in a summary: ``mu``, ``w[Temp]``. An infinite variance is inf,
+        and covariances with it are NaN.
+
+    Raises
+    ------
+    InputError
+        Of a point estimate, which has none, or of more than `MOST_ENTRIES` scalars.
+    NumericalError
+        When the posterior is exact and its covariance has no closed form.
+    Untrustworthy
+        When the fit's estimates are withheld.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> bz.joint_covariance(bz.fit(bz.find("dirichlet_multinomial")(alpha=1), ["a", "b"], "exact", seed=1)).round(3)
+          p[a]  p[b]
+    p[a]  0.05 -0.05
+    p[b] -0.05  0.05
+    """
+    import pandas as pd
+
+    fit = Fit(tree)
+    if fit.kind == "point estimate":
+        raise InputError("a point estimate has no covariance", hint="fit by another method")
+    if why := "; ".join(failures_of(tree)) if not fit.is_shown else components_withheld(tree):
+        raise Untrustworthy(f"the covariance is withheld: {why}")
+    posterior = tree["posterior"].to_dataset()
+    names = [label for variable in posterior.data_vars.values() for _, label in elements(variable)]
+    if len(names) > MOST_ENTRIES:
+        raise InputError(f"the covariance of {len(names)} scalars is not computed: the most is {MOST_ENTRIES}")
+    return pd.DataFrame(_matrix(tree), index=names, columns=names)
+
+
+def _matrix(tree: xr.DataTree) -> np.ndarray:
+    """Return the closed form, or the covariance of the draws; NaN beside what has no variance."""
+    fit = Fit(tree)
+    if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
+        return np.asarray(fit.model.posterior(fit.stats).covariance())
+    columns = np.column_stack([values.reshape(len(values), -1) for values in fit.pooled().values()])
+    matrix = np.atleast_2d(np.cov(columns, rowvar=False))
+    without = np.isnan(np.concatenate([np.ravel(found["sd"]) for found in summarize(tree).values()]))
+    matrix[without] = matrix[:, without] = np.nan
+    return matrix
