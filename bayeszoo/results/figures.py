@@ -8,8 +8,9 @@ import numpy as np
 
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import FIGURES, components_withheld, elements, failures_of, summarize
+from bayeszoo.results.summary import FIGURES, components_withheld, elements, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
