@@ -132,6 +132,7 @@ def test_the_table_withholds_and_stderr_names_the_checks(caught):
     assert "status failed: " in caught.table.out
     assert not estimates_of(bz.load(caught.file)) & set(caught.table.out.split())
     assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err
+    assert f"\nnext: {caught.json.document['next']}\n" in caught.table.err
     for name in caught.bad.sees:
         assert f"\nwarning: {name}: " in caught.table.err
 

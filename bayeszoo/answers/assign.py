@@ -14,7 +14,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Latent, exchangeable_axis
-from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.caveats import next_step, require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -129,7 +129,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     """
     fit, model = require_shown(tree, "assignments by it"), Fit(tree).model
     if why := components_withheld(tree):
-        raise Untrustworthy(f"assignments to components are withheld: {why}")
+        raise Untrustworthy(f"assignments to components are withheld: {why}; {next_step(tree)}")
     if not isinstance(model, Latent):
         raise InputError(f"{model.name} has no latent variable of each row", hint="see `bayeszoo list`")
     data = rows_asked(fit, new_data, options)

@@ -19,7 +19,7 @@ from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
-from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.caveats import next_step, require_shown
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
         data = read(model, new_data, **options)
         return Decodable(model, _known(model, data), data, None)
     if (withheld := components_withheld(source)) and need_states:
-        raise Untrustworthy(f"states are withheld: {withheld}")
+        raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}")
     return Decodable(model, fit.draws(), rows_asked(fit, new_data, options, "states"), fit.data, withheld)
 
 

@@ -30,6 +30,8 @@ MIN_DRAWS = 400
 MAX_R_HAT, SHOWN_R_HAT = 1.01, 1.05
 """Vehtari et al. 2021 ask for 1.01. Gelman and Rubin's 1.1 let through chains that had not converged, as they show;
 1.05, from which rstan and PyMC 3 warned, is where a caveat ends: between chains lies then a tenth of the variance."""
+APART = 1.3
+"""R-hat above which chains are taken to be in different modes, which no longer run mends."""
 MIN_ESS_PER_CHAIN, SHOWN_ESS = 100, 100
 """Vehtari et al. 2021 ask for 100 a chain, so that R-hat and errors can be relied on. A hundred in all are a caveat:
 the error of a mean is a tenth of the sd (Gelman et al. 2013, Bayesian Data Analysis, section 10.5)."""
@@ -179,10 +181,12 @@ def failures(checks: Iterable[Check]) -> str:
 def as_dict(checks: Iterable[Check]) -> dict[str, Any]:
     """Return the gate as plain values: ``{"passed": ..., "verdict": ..., "checks": {name: {...}}}``."""
     checks = list(checks)
-    each = {check.name: {"verdict": check.verdict, **asdict(check)} for check in checks}
-    for described in each.values():
-        del described["name"]
-    return {"passed": passed(checks), "verdict": verdict(checks), "checks": each}
+    each = [{"verdict": check.verdict, **asdict(check)} for check in checks]
+    return {
+        "passed": passed(checks),
+        "verdict": verdict(checks),
+        "checks": {described.pop("name"): described for described in each},
+    }
 
 
 def gate(tree: xr.DataTree) -> list[Check]:

@@ -10,10 +10,11 @@ from bayeszoo.comparison.compare import require_same_data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model.base import fields_of
 from bayeszoo.plots import style as pictures
+from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.matched import matched
 from bayeszoo.results.quantities import labels, varying
 from bayeszoo.results.stored import Fit, dumps
-from bayeszoo.results.summary import components_withheld, failures_of
+from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,7 +56,7 @@ def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
     for tree in trees:
         if why := withheld(tree):
-            raise Untrustworthy(f"{tree.attrs['method']}: {why}")
+            raise Untrustworthy(f"{tree.attrs['method']}: {'; '.join(filter(None, (why, next_step(tree))))}")
     return matched(list(trees))
 
 

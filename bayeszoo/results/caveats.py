@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
-from bayeszoo.foundation.gate import STRUCTURAL
+from bayeszoo.foundation.gate import APART, STRUCTURAL
 from bayeszoo.model.capabilities import ClosedForm, Collapsed, Variational
 from bayeszoo.results.stored import Fit
 
@@ -53,10 +53,13 @@ def warn(tree: xr.DataTree) -> None:
 
 
 def next_step(tree: xr.DataTree) -> str:
-    """Name the command, or the options of the same command, to try where a fit failed its gate; else nothing."""
+    """Name the command, or the options of the same command, to try where numbers are withheld; else nothing.
+
+    They are where a check of the gate failed, or those of single components, of which the draws do not agree.
+    """
     fit = Fit(tree)
     failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
-    if fit.status != "failed" or not failed:
+    if fit.status == "interrupted" or not (failed or fit.facts.get("components_withheld")):
         return ""
     if failed & {"chains", "draws"}:
         return "try --chains 4 --draws 1000"
@@ -67,14 +70,17 @@ def next_step(tree: xr.DataTree) -> str:
 
 
 def _mending(fit: Fit, failed: set[str]) -> list[str]:
-    """Return what to try of a sampler: other numbers of components, longer chains, another prior."""
+    """Return what to try of a sampler: another prior, longer chains, other numbers of components."""
     if failed & set(STRUCTURAL):
         return [f"--seed {int(fit.tree.attrs['seed']) + 1}"]
     if "divergences" in failed:
         return ["a narrower prior (--set FIELD=...)"]
+    if "thin" in fit.facts:
+        return [f"--thin {2 * fit.facts['thin']}"]
     if {"K", "q"} & fit.fields.keys():
         return [f"bayeszoo select -c {fit.tree.attrs['model']} --components 1-4"]
-    return [f"--thin {2 * fit.facts['thin']}" if "thin" in fit.facts else f"--draws {4 * fit.options['draws']}"]
+    r_hat = fit.checks.get("r_hat", {}).get("value")
+    return [] if isinstance(r_hat, float) and r_hat > APART else [f"--draws {4 * fit.options['draws']}"]
 
 
 def _other_methods(fit: Fit) -> list[str]:

@@ -20,14 +20,13 @@ import xarray as xr
 
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
-from bayeszoo.foundation.gate import Check, check_draws, failures, longer_may_help, passed
+from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer_may_help, passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Collapsed, CollapsedChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw, and in warmup if there is one, as the one before
-APART = 1.3  # R-hat above which chains are taken to be in different modes, which no longer run mends
 LEAST_POWER = 0.3  # at which warmup begins
 ANNEALED = 0.75  # share of the warmup in which the power rises to 1
 MOST_BYTES = 2 * 2**30  # of all draws
