@@ -129,11 +129,8 @@ def test_chunks_have_so_many_rows(files, rows):
 
 def test_what_is_said_of_a_chunk_is_not_said_of_the_file(written):
     path = written("y,a,b\n1,7,1\n2,7,2\n4,7,3\n3,8,4\n5,9,5\n6,5,6\n")
-    Ridge = bz.find("ridge")
-    assert "'a' is constant" in str(bz.read(Ridge, {"y": [1, 2, 4], "a": [7, 7, 7], "b": [1, 2, 3]}).notes)
-    assert bz.read(Ridge, path).notes == ()
-    assert not any("constant (" in note or "identify" in note for note in bz.accumulate(Ridge(), path, 3).notes)
-    assert bz.accumulate(Ridge(), path, 3).notes == (
+    assert bz.read(bz.find("ridge"), path).notes == ()
+    assert bz.accumulate(bz.find("ridge")(), path, 3).notes == (
         "constant, identical or too many columns were not looked for, as the file was read in chunks",
         "6 rows in 2 chunks: their statistics were kept, the rows were not",
     )

@@ -222,6 +222,9 @@ def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
     assert "[bold]x\\x1b" in out
 
 
+EXACT_FIT = ["fit", "beta_bernoulli", "--method", "exact"]
+
+
 def heavy_modules_after(*arguments):
     """Run a command in a process of its own; return what it printed and which slow libraries it imported."""
     code = (
@@ -234,7 +237,7 @@ def heavy_modules_after(*arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", quick_first([["fit", "beta_bernoulli", "--method", "exact"], ["list"], ["fit", "x"]])
+    "arguments", quick_first([EXACT_FIT, ["fit", "normal_inverse_wishart", "--set", "Psi0=[[1,2],[2,1]]"], ["list"]], 2)
 )
 def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(arguments):
     done = heavy_modules_after(*arguments)

@@ -1,8 +1,5 @@
 """Bad input for the conjugate families: one line that says what is wrong, exit code 2, and nothing compiled."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -127,15 +124,3 @@ def saved(tmp_path_factory):
 def test_rows_that_cannot_be_predicted(refused, written, nothing_compiled, saved, table, options, message):
     paths = [] if table is None else [written(table)]
     assert message in refused("predict", saved, *paths, *options)
-
-
-def test_nothing_slow_is_imported_to_refuse(written):
-    """In a process of its own: PyTensor and PyMC are not even loaded."""
-    code = (
-        "import sys\nfrom bayeszoo.cli.app import main\ntry: main()\nexcept SystemExit as stop: code = stop.code\n"
-        "print(code, sorted({'pytensor', 'pymc.model', 'numba', 'nutpie'} & set(sys.modules)))"
-    )
-    command = ["fit", "normal_inverse_wishart", written(PAIRS), "--set", "Psi0=[[1,2],[2,1]]"]
-    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
-    assert done.stdout == "2 []\n", done.stderr
-    assert "Psi0 is not positive definite" in done.stderr

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import arviz as az
 import h5py
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ from tests.quick import quick_first
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = methods_for(bz.find("beta_bernoulli"))
-POINTS = {"mle", "map"}
 NOT_OURS = r"^{} is not a bayeszoo result \(or is damaged\)$"
 
 
@@ -69,12 +67,6 @@ def test_a_fit_with_labels_that_mean_nothing_keeps_all_its_groups(method, tmp_pa
     loaded = bz.load(bz.save(tree, tmp_path / "fit.nc"))
     xr.testing.assert_identical(loaded, tree)
     assert {"posterior", "unaligned", "labels", "invariants"} <= set(loaded.children)
-
-
-@pytest.mark.parametrize("method", sorted(set(METHODS) - POINTS))
-def test_arviz_summarizes_what_is_loaded(fits, method, tmp_path):
-    summary = az.summary(bz.load(bz.save(fits[method], tmp_path / "fit.nc")), round_to="none")
-    assert summary.loc["theta", "mean"] == pytest.approx(438 / 982, abs=0.005)
 
 
 def test_a_loaded_fit_does_not_hold_its_file(saved, tree):

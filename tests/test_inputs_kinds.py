@@ -182,13 +182,6 @@ def test_relabelled_data_are_the_same_table(inputs, arrays):
         assert {name: v.tolist() for name, v in after.items()} == {name: v.tolist() for name, v in before.items()}
 
 
-@WITH_LABELS
-def test_dims_name_the_axes_after_the_rows(inputs, arrays):
-    for name in arrays.keys() - set(inputs.coords):
-        shape = tuple(len(arrays[axis]) for axis in inputs.dims.get(name, ()))
-        assert arrays[name].shape[1:] == shape
-
-
 @KINDS
 def test_new_rows_from_data_with_other_codes(inputs, arrays):
     """Data read on their own have codes of their own: the fit's take their place."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from bayeszoo.data.inputs import Categories, Documents, Matrix, Real
+from bayeszoo.data.inputs import Documents, Matrix, Real
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.model.chunks import read_chunks
@@ -24,11 +23,6 @@ def test_columns():
     assert plain(read(Vectors, table, columns=["b"])) == {"Y": [[3.0], [4.0]], "column": ["b"]}
 
 
-@pytest.mark.parametrize("rows", [np.array([[1, 2], [3, 4]]), [[1, 2], (3, 4.0)], [np.array([1, 2]), np.array([3, 4])]])
-def test_rows_without_names(rows):
-    assert plain(read(Vectors, rows)) == {"Y": [[1.0, 2.0], [3.0, 4.0]], "column": ["1", "2"]}
-
-
 def test_rows_with_holes():
     table = {"a": [1, None, 3], "b": [1, 2, np.nan], "c": [1, 2, 3]}
     data = read(Vectors, table, missing="drop")
@@ -45,29 +39,10 @@ REFUSED = {
 test_tables_that_are_refused = refuses(Vectors, REFUSED)
 
 
-LIKE = {"Y": np.zeros((1, 2)), "column": np.array(["a", "b"])}
-
-
-def test_new_rows_have_the_columns_of_the_fit_in_its_order():
-    data = read(Vectors, {"b": [2], "a": [1]}, new=True, like=LIKE)
-    assert plain(data) == {"Y": [[1.0, 2.0]], "column": ["a", "b"]}
-    more = {"b": [2], "z": [0], "a": [1]}
-    assert read(Vectors, more, new=True, like=LIKE, columns="b,a")["Y"].tolist() == [[1.0, 2.0]]
-    refused = str(refusal(Vectors, more, new=True, like=LIKE))
-    assert refused == "column 'z' is not among the 2 of the fit; use --columns a,b"
-    assert str(refusal(Vectors, {"b": [2]}, new=True, like=LIKE)) == "there is no column 'a', which the fit has"
-
-
 # One column of several
 
 
 REAL = model_of(Real())
-
-
-@pytest.mark.parametrize("source", [np.array([[1.0, 2.0], [3.0, 4.0]]), [[1, 2.0], (3, 4)], [np.array([1, 2])] * 2])
-def test_rows_become_numbered_columns(source):
-    assert str(refusal(REAL, source)) == "the table has columns '1', '2'; say which with --column"
-    assert Real().parse(read_table(source), column="2").arrays["y"][0] == 2.0
 
 
 def test_rows_keep_their_types_and_their_lengths():
@@ -130,13 +105,6 @@ REFUSED_DOCUMENTS = {
     "one word": ([5, 6], {}, "only the word 'y', at least two are needed" + ALL),
 }
 test_tables_of_words_that_are_refused = refuses(Topics, REFUSED_DOCUMENTS)
-
-
-def test_counts_read_for_another_model_are_the_same_documents():
-    counts = read(model_of(Categories()), {"b": [1, 2], "a": [3, 4]})
-    assert plain(read(Topics, counts)) == {"counts": [[1, 3], [2, 4]], "word": ["b", "a"]}
-    numbers = read(model_of(Matrix()), {"b": [1.0, 2.0], "a": [3.0, 4.5]})
-    assert str(refusal(Topics, numbers)) == "column 'a', row 2: 4.5 is not a whole number"
 
 
 def test_new_documents_have_the_words_of_the_fit_in_its_order():

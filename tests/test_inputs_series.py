@@ -7,15 +7,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import polars as pl
-import pytest
 
-from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs.models import table_csv
-from bayeszoo.data.inputs import CountSeries, Real, RealSeries, SymbolSeries, starts
+from bayeszoo.data.inputs import CountSeries, RealSeries, SymbolSeries, starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
-from bayeszoo.errors import InputError
-from bayeszoo.model.chunks import first_chunk, read_chunks
 from tests.reading import by_name, model_of, plain, refusal
 
 NAME_IT = "; name its sequence, or take it out of the table"
@@ -303,13 +299,6 @@ def test_codes_that_are_refused(change, message):
     assert str(refusal(SYMBOLS, {**CODES, **change})).startswith(message)
 
 
-def test_codes_are_not_recoded():
-    assert plain(read(SYMBOLS, CODES)) == {"y": [0, 2], "sequence": [0, 0], "symbol": ["a", "b", "c"]}
-    assert SYMBOLS.inputs.reading(read(SYMBOLS, CODES)) == {"symbols": ["a", "b", "c"]}
-    shifted = {**CODES, "sequence": [5, 3]}
-    assert read(SYMBOLS, shifted)["sequence"].tolist() == [0, 1]
-
-
 # Methods
 
 THREE = {"y": np.array([0, 1, 2, -1, 0, 1]), "sequence": np.array([0, 0, 1, 1, 1, 2]), "symbol": ABC}
@@ -337,29 +326,3 @@ def test_masks_survive_other_codes():
     made = SymbolSeries().relabelled(THREE, "symbol", np.array([2, 0, 1]))
     assert (made["y"].tolist(), made["symbol"].tolist()) == ([1, 2, 0, -1, 1, 2], ["c", "a", "b"])
     assert made["sequence"] is THREE["sequence"]
-
-
-# Files
-
-
-@EVERY
-def test_a_sequence_is_not_cut_into_chunks(model, written):
-    path = written("y,sequence\n1,a\n2,a\n2,b\n")
-    for chunks in (lambda: list(read_chunks(model, path, rows=2)), lambda: first_chunk(model, path, rows=2)):
-        with pytest.raises(InputError, match=r"^a sequence of observations cannot be cut into chunks; read the file"):
-            chunks()
-    (whole,) = read_chunks(model, path, rows=3)
-    assert whole == read(model, path)
-
-
-def test_the_command_line_has_masks(written, capsys):
-    path = written("who,roll\nx,1\nx,\ny,6\n")
-    options = TableOptions(column="roll", sequence="who", missing="mask")
-    data = options.read(SYMBOLS, str(path))
-    assert data["y"].tolist() == [0, -1, 1]
-    printed = "".join(capsys.readouterr())
-    assert "note: column 'roll': symbols 1, 6\n" in printed
-    assert "note: column 'roll': 1 missing value masked (row 2)\n" in printed
-    assert "note: column 'who' names 2 sequences, of 2 and 1 rows\n" in printed
-    with pytest.raises(InputError, match=r"^missing must be 'refuse' or 'drop', got 'mask'$"):
-        TableOptions(column="roll", missing="mask").read(model_of(Real()), str(path))

@@ -126,14 +126,6 @@ def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_giv
     assert_remade(tree)
 
 
-def test_statistics_are_added_up_again(tmp_path):
-    model = bz.find("ridge")(tau=2.0, features=("a", "t"))
-    total = bz.accumulate(model, tmp_path / "reg.csv", 5, target="z", features=["a", "t"])
-    tree = bz.load(bz.save(bz.fit(model, total, "exact", seed=3), "fit.nc"))
-    assert "bz.accumulate(model, 'reg.csv', rows=5, target='z', features=['a', 't'])" in asked.python([tree])
-    assert_remade(tree)
-
-
 def test_data_out_of_a_fit_are_read_as_the_fit_was():
     once = fit_of("linear_regression", "reg.csv", "map", target="z", features=np.array(["b", "a"]))
     fit = Fit(bz.load(bz.save(once, "fit.nc")))

@@ -332,6 +332,8 @@ def test_counts_that_add_up_to_too_much_over_the_chunks(written):
 
 
 NOT_IN_CHUNKS = {
+    "observations": ("hmm_gaussian", "y\n1\n2\n", {}, "a sequence of observations cannot be cut into chunks; read the"),
+    "documents": ("lda", "document,word\nx,a\ny,b\n", {}, "documents cannot be cut into chunks; read the file at once"),
     "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive needs all rows"),
     "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count needs all"),
     "labels": ("dirichlet_multinomial", "v\na\nb\na\n", {}, "the categories must be known .* with --categories"),

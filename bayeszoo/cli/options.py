@@ -157,16 +157,20 @@ class PriorOptions(FieldOptions):
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file that begins with them; ``which`` names them."""
         chosen = self.fields(model)
-        if self.prior == "textbook":
-            return model(**chosen)
-        prior = model.weak_given(data, chosen)
-        if self.is_scaled(prior):
-            terminal.note(f"priors are scaled to {which}, and so is the log evidence")
-        return prior
+        return model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
 
     def is_scaled(self, model: Model) -> bool:
         """Say whether some of the fields were chosen by the data."""
         return self.prior == "weak" and chosen_by_data(model, self.fields(type(model)))
+
+
+def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
+    """Make a model with some fields chosen, and say whether the data shaped the others; of which model, if `named`."""
+    model = kind.weak_given(data, chosen)
+    if chosen_by_data(model, chosen):
+        subject = f"{model}: the prior is" if named else "priors are"
+        terminal.note(f"{subject} scaled to {which}, and so is the log evidence")
+    return model
 
 
 @Parameter(name="*")

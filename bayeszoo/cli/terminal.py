@@ -182,13 +182,18 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     show(table(*estimate_rows(tree, document)))
     for line in figures(document):
         console.print(line)
-    checks = document["gate"]["checks"]
-    count = {verdict: sum(check["verdict"] == verdict for check in checks.values()) for verdict in _OUTCOMES}
-    said = [f"{count[verdict]} of {len(checks)} checks of the gate {words}" for verdict, words in _OUTCOMES.items()]
-    worst = max((i for i, number in enumerate(count.values()) if number), default=-1)
-    console.print(f"status {document['status']}: {said[worst]}")
+    console.print(judged(document, "checks of the gate"))
     for line in document["warnings"][1:] if document["status"] == "caution" else ():
         console.print(f"caution {escaped(line)}")
+
+
+def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
+    """Say in a line what the status is, and how many checks there are of the worst verdict."""
+    checks = document["gate"]["checks"]
+    count = {verdict: sum(check["verdict"] == verdict for check in checks.values()) for verdict in _OUTCOMES}
+    said = [f"{count[verdict]} of {len(checks)} {noun} {words}" for verdict, words in _OUTCOMES.items()]
+    worst = max((i for i, number in enumerate(count.values()) if number), default=-1)
+    return f"status {document['status']}: {said[worst]}"
 
 
 def show_comparison(frame: pd.DataFrame) -> None:

@@ -18,9 +18,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Inputs, Parsed
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
-from bayeszoo.data.table.numbers import Dropped
 from bayeszoo.data.table.read import PACKED, read_table, unpacked
-from bayeszoo.data.table.table import Table, shown
+from bayeszoo.data.table.table import Dropped, Table, shown
 from bayeszoo.errors import InputError
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}

@@ -17,42 +17,18 @@ from bayeszoo.model.capabilities import Sufficient
 
 @dataclass(frozen=True, eq=False)
 class Accumulated:
-    """A model's statistics of a whole file, and what else a fit has to know of its rows.
+    """A model's statistics of a whole file, and what else a fit has to know of its rows: `accumulate` makes it."""
 
-    Parameters
-    ----------
-    model : Model
-        Whose statistics they are. Another model's, or those with other fields, may be the same: `require` tells.
-    stats : Stats
-        The statistics of all rows.
-    like : Data
-        None of the rows: the names, types and labels of their arrays.
-    rows : int
-        How many rows were kept of those that were read.
-    digest : str
-        SHA-256 of the rows, whatever parts they were read in. It is not the digest of the same rows as `Data`.
-    source : str
-        The base name of the file.
-    columns : mapping of str to str
-        The user's column for each role.
-    notes : tuple of str
-        Everything that was done to the rows or is remarkable about them.
-    probe : Data, optional
-        A few of the rows, by which it is told whether another model has the same statistics.
-    reading : mapping of str to object, optional
-        What `accumulate` was asked with, as `Data.reading`, and ``rows``, how many were read at a time.
-    """
-
-    model: Model
-    stats: Any
-    like: Data
-    rows: int
-    digest: str
-    source: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    probe: Data | None = None
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    model: Model  # whose statistics they are; another's may be the same, which `require` tells
+    stats: Any  # of all rows
+    like: Data  # none of the rows: the names, types and labels of their arrays
+    rows: int  # how many were kept of those that were read
+    digest: str  # SHA-256 of the rows, whatever parts they were read in; it is not that of the same rows as `Data`
+    source: str = ""  # the base name of the file
+    columns: Mapping[str, str] = field(default_factory=dict)  # the user's column for each role
+    notes: tuple[str, ...] = ()  # everything that was done to the rows or is remarkable about them
+    probe: Data | None = None  # a few of the rows, by which it is told whether another model's statistics are the same
+    reading: Mapping[str, Any] = field(default_factory=dict)  # as `Data.reading`, with ``rows`` read at a time
 
     def __repr__(self) -> str:
         """Say what the statistics are of."""

@@ -14,9 +14,8 @@ import numpy as np
 from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data, HasInputs, reading_of
-from bayeszoo.data.table.numbers import LARGEST_COUNT, Dropped
 from bayeszoo.data.table.read import read_parts
-from bayeszoo.data.table.table import Table, shown
+from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, arrays_of
@@ -71,7 +70,7 @@ def read_chunks(
         (``positive``, counts of labels, sequences of symbols or of other observations).
     """
     how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
-    return (chunk.data for chunk in _read(model, source, rows, how, missing, options))
+    return (chunk.data for chunk in _read(model, source, rows, {**how, "missing": missing, **options}))
 
 
 def accumulate(
@@ -118,8 +117,7 @@ def accumulate(
         raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
     if not isinstance(model, Sufficient):
         raise InputError(f"{model.name} has no sufficient statistics to add up", hint="see `bayeszoo list`")
-    how, missing, given = _apart(options)
-    total = _added_up(model, _read(model, source, rows, how, missing, given), reporter or Reporter())
+    total = _added_up(model, _read(model, source, rows, options), reporter or Reporter())
     return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows)))
 
 
@@ -127,17 +125,9 @@ def first_chunk(
     model: HasInputs, source: str | os.PathLike[str], /, rows: int = ROWS, **options: Any
 ) -> tuple[Data, str]:
     """Return the first chunk of a file with any rows that are kept, and what to call it: ``"rows 1 to 1000"``."""
-    how, missing, options = _apart(options)
-    chunks = _read(model, source, rows, how, missing, options)
+    chunks = _read(model, source, rows, options)
     chunk = next(chunk for chunk in chunks if model.inputs.size(chunk.data))  # or reading has refused the file
     return chunk.data, "the data" if chunk.is_whole else chunk.where
-
-
-def _apart(options: dict[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:
-    """Take the options of a file from those of the inputs."""
-    how = {"delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
-    given = {name: value for name, value in options.items() if name not in how and name != "missing"}
-    return {name: options.get(name, value) for name, value in how.items()}, options.get("missing", "refuse"), given
 
 
 class _Chunk(NamedTuple):
@@ -153,24 +143,24 @@ class _Chunk(NamedTuple):
         return f"rows {self.first} to {self.last}"
 
 
-def _read(
-    model: HasInputs, source: Any, rows: int, how: Mapping[str, Any], missing: str, options: Mapping[str, Any]
-) -> Iterator[_Chunk]:
+def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) -> Iterator[_Chunk]:
     """Check what can be checked before the file is read, and return its chunks."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}")
     if not isinstance(source, str | os.PathLike):
         hint = "bz.read takes what is in memory"
         raise InputError(f"chunks are of a file, got {type(source).__name__}", hint=hint)
-    return _checked(model, read_parts(source, int(rows), **how), missing, options)
+    how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
+    given = {name: value for name, value in options.items() if name not in how}
+    return _checked(model, read_parts(source, int(rows), **how), given)
 
 
-def _checked(model: HasInputs, tables: Iterator[Table], missing: str, options: Mapping[str, Any]) -> Iterator[_Chunk]:
+def _checked(model: HasInputs, tables: Iterator[Table], options: Mapping[str, Any]) -> Iterator[_Chunk]:
     """Parse tables, and hold them to the rules for all of them together."""
     inputs, totals, observations = model.inputs, Counter[str](), 0
     like: Data | None = None
     for table in tables:
-        chunk = _parsed(inputs, table, missing, options)
+        chunk = _parsed(inputs, table, options)
         refuse_other_labels(model.labels, chunk.data)
         here = none_of(inputs, chunk.data)
         like = like or here
@@ -186,18 +176,16 @@ def _checked(model: HasInputs, tables: Iterator[Table], missing: str, options: M
         raise InputError("there are no observations: no row has a value in every column that is used, and counts")
 
 
-def _parsed(inputs: Inputs, table: Table, missing: str, options: Mapping[str, Any]) -> _Chunk:
+def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> _Chunk:
     before = next((column.before for column in table.columns.values()), None)
     first, last = 1 + (before or 0), table.rows + (before or 0)
-    if before is None:
-        parsed = inputs.parse(table, missing=missing, **options)
-    else:
+    if before is not None:
         _refuse_what_needs_all_rows(inputs, table, options)
-        try:
-            parsed = inputs.parse(table, missing=missing, **options)
-        except InputError as error:
-            # how many rows are wrong is of those that were looked at, not of the file
-            raise error.also(f", of the rows up to {last}" * bool(error.rows)) from None
+    try:
+        parsed = inputs.parse(table, **options)
+    except InputError as error:
+        # how many rows are wrong is of those that were looked at, not of the file
+        raise error.also(f", of the rows up to {last}" * (before is not None and bool(error.rows))) from None
     checked_for = (inputs, False) if inputs.size(parsed.arrays) else None
     data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for)
     return _Chunk(data, first, last, before is None)

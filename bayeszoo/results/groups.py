@@ -164,7 +164,7 @@ def _log_likelihood(fit: Fit) -> xr.Dataset:
 
 def _predictive(fit: Fit, group: str) -> xr.Dataset:
     """Replicate the data once for each draw of ``posterior`` or ``prior``."""
-    model, outcome, rng = _observable(fit), _outcome(fit), _rng(fit, group)
+    model, outcome, rng = _observable(fit), _outcome(fit), stream_of_fit(fit.tree.attrs, 0, "group", group)
     if group == "prior_predictive":
         extend(fit.tree, ["prior"])
     draws = fit.draws("prior") if group == "prior_predictive" else _draws(fit)
@@ -186,7 +186,7 @@ def replicates(
 
 
 def _prior(fit: Fit) -> xr.Dataset:
-    drawn = prior_draws(fit.model, fit.data, PRIOR_DRAWS, _rng(fit, "prior"))
+    drawn = prior_draws(fit.model, fit.data, PRIOR_DRAWS, stream_of_fit(fit.tree.attrs, 0, "group", "prior"))
     posterior = fit.tree["posterior"].to_dataset()
     if missing := [str(name) for name in posterior.data_vars if name not in drawn]:
         raise NoGroup(f"the prior of {missing[0]} is not drawn by itself")
@@ -245,11 +245,6 @@ def _declared_log_prior(fit: Fit) -> np.ndarray:
             posterior, model=fit.model.declare(fit.data), extend_inferencedata=False, progressbar=False
         )
     return np.asarray(sum(v.sum(v.dims[2:]).to_numpy() for v in terms.data_vars.values()))
-
-
-def _rng(fit: Fit, name: str) -> np.random.Generator:
-    """Return the stream of a group: it depends on the seed and the data of the fit, and on no other group."""
-    return stream_of_fit(fit.tree.attrs, 0, "group", name)
 
 
 _MAKERS: dict[str, Callable[[Fit], Any]] = {

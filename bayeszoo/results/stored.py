@@ -184,6 +184,7 @@ class Fit:
         return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
+        coords = self.tree["observed_data"].coords
         data = Data(
             self._stored_arrays(),
             source=self.tree.attrs["data_source"],
@@ -191,15 +192,11 @@ class Fit:
             notes=tuple(self.notes),
             checked_for=(self.model.inputs, False),  # `fit` did, and the digest says that they are the same
             reading=self.reading or {},
-            row_numbers=self._row_numbers(),
+            row_numbers=coords["row"].to_numpy() if "row" in coords else None,
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
         return data
-
-    def _row_numbers(self) -> np.ndarray | None:
-        coords = self.tree["observed_data"].coords
-        return coords["row"].to_numpy() if "row" in coords else None
 
     @property
     def holds_its_data(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict
 from bayeszoo.model import find as zoo
-from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import text
 from bayeszoo.report.tables import MAX_ROWS, number
@@ -99,6 +99,10 @@ def document(
     ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
     """
     model, ok, known = maximum.model, maximum.status == "ok", type(maximum) is EmpiricalBayes
+    bound = None
+    if isinstance(maximum, EmpiricalBayesByVB):
+        elbos = {"elbo_before": maximum.elbo_before, "elbo": maximum.elbo if ok else None}
+        bound = {**elbos, "log_evidence": ONLY_A_BOUND}
     return {
         "model": model.name,
         "status": maximum.status,
@@ -108,7 +112,7 @@ def document(
         "log_evidence_before": maximum.log_evidence_before if known else None,
         "log_evidence": maximum.log_evidence if ok and known else None,
         "draws": _of_draws(maximum) if isinstance(maximum, EmpiricalBayesByDraws) else None,
-        "bound": _of_bound(maximum) if isinstance(maximum, EmpiricalBayesByVB) else None,
+        "bound": bound,
         "figures": None if not ok else model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {},
         "boundary": maximum.boundary,
         "starts": maximum.starts,
@@ -134,12 +138,6 @@ def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
         log_evidence_gain_error=maximum.gain_error,
     )
     return {**shown, "fits": maximum.fits, "log_evidence": WITHHELD}
-
-
-def _of_bound(maximum: EmpiricalBayesByVB) -> dict[str, Any]:
-    """Return the ELBO before and after, of fields that were chosen by it."""
-    after = _unless(maximum.status != "ok", elbo=maximum.elbo)
-    return {"elbo_before": maximum.elbo_before, **after, "log_evidence": ONLY_A_BOUND}
 
 
 def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
@@ -180,12 +178,11 @@ def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: Ful
     if point is not None and not point.converged:
         lines.append(f"MacKay's iteration: {point.reason}")
     elif point is not None:
-        pairs = {name: (float(getattr(point.model, name)), float(getattr(maximum.model, name))) for name in point.over}
-        lines += [
-            f"MacKay's iteration ended at another stationary point: {name} = {there:.8g}, not {here:.8g}"
-            for name, (there, here) in pairs.items()
-            if abs(there / here - 1) > SAME_FIELDS
-        ]
+        ended = "MacKay's iteration ended at another stationary point"
+        for name in point.over:
+            there, here = float(getattr(point.model, name)), float(getattr(maximum.model, name))
+            if abs(there / here - 1) > SAME_FIELDS:
+                lines.append(f"{ended}: {name} = {there:.8g}, not {here:.8g}")
     if integrated is not None:
         lines += integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
     return lines
@@ -201,33 +198,12 @@ def _show(maximum: EmpiricalBayes, described: dict[str, Any]) -> None:
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
     terminal.show(terminal.table(columns, _rows(described)))
-    for line in (*_of_evidence(described), *([ENVELOPE] if maximum.status == "ok" else []), *_more(described)):
+    ok = maximum.status == "ok"
+    for line in (*maximum.about_evidence(ok), *([ENVELOPE] if ok else []), *_more(described)):
         console.print(line)
-    console.print(f"status {maximum.status}: {_verdict(described)}")
+    console.print(terminal.judged(described))
     if described["full_bayes"]:
-        _show_integrated(maximum.model, described["full_bayes"])
-
-
-def _of_evidence(described: dict[str, Any]) -> Iterator[str]:
-    """Yield lines on the evidence: before and after, or its gain and the Monte Carlo errors of the fields."""
-    ok, draws, bound = described["status"] == "ok", described["draws"], described["bound"]
-    if bound:
-        before, after = (number(bound[key], 10) for key in ("elbo_before", "elbo"))
-        yield f"ELBO {before} before, {after if ok else 'withheld'} after"
-        yield bound["log_evidence"]
-        return
-    if not draws:
-        before, after = (number(described[key], 10) for key in ("log_evidence_before", "log_evidence"))
-        yield f"log evidence {before} before, {after if ok else 'withheld'} after"
-        return
-    if ok:
-        for label, error in draws["log_field_error"].items():
-            own = draws["field_error"].get(label)
-            yield f"Monte Carlo error of log {label} {error:.2g}" + (f", of {label} {own:.2g}" if own else "")
-        gain, error = draws["log_evidence_gain"], draws["log_evidence_gain_error"]
-        yield f"log evidence higher by {number(gain)}, Monte Carlo error {error:.2g}"
-    yield draws["log_evidence"]
-    yield f"{draws['fits']} fits with NUTS"
+        _show_integrated(described["full_bayes"])
 
 
 def _rows(described: dict[str, Any]) -> list[list[str]]:
@@ -254,13 +230,7 @@ def _more(described: dict[str, Any]) -> Iterator[str]:
         yield f"{described['reached']} of {described['starts']} climbs reached the best"
 
 
-def _verdict(described: Mapping[str, Any]) -> str:
-    checks = described["gate"]["checks"]
-    failed = sum(not check["passed"] for check in checks.values())
-    return f"{failed} of {len(checks)} checks failed" if failed else f"{len(checks)} of {len(checks)} checks passed"
-
-
-def _show_integrated(model: Model, described: dict[str, Any]) -> None:
+def _show_integrated(described: dict[str, Any]) -> None:
     """Print the posterior of the fields, and of the parameters with the fields integrated out."""
     console = terminal.out()
     console.print(f"\nFull Bayes: prior {described['prior']}")
@@ -277,7 +247,7 @@ def _show_integrated(model: Model, described: dict[str, Any]) -> None:
         console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
     edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
     console.print(f"posterior probability near the bounds: {', '.join(edges)}")
-    console.print(f"status {described['status']}: {_verdict(described)}")
+    console.print(terminal.judged(described))
 
 
 def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:

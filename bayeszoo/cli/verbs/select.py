@@ -25,7 +25,7 @@ from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.fit import fit
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
-from bayeszoo.model.base import Model, chosen_by_data
+from bayeszoo.model.base import Model
 from bayeszoo.plots.select import CRITERIA, plot_select
 from bayeszoo.report.tables import number
 from bayeszoo.results import files
@@ -38,22 +38,25 @@ MAX_ROWS = 50
 """Candidates that are printed; --json has all of them."""
 
 _TABLES = {
-    "Evidence": ("log_evidence", "evidence_se", "log_bayes_factor", "log_bayes_factor_se", "probability"),
-    "Variational bound": ("elbo",),
-    "Likelihood": ("log_likelihood", "parameters", "observations", "aic", "bic"),
-    "Description length": ("mdl",),
-    "Prediction: K-fold": ("kfold", "kfold_se", "kfold_difference", "kfold_difference_se"),
-    "Prediction: leave-one-out": ("loo", "loo_se", "loo_mcse", "loo_difference", "loo_difference_se", "k_hat"),
-}
-"""The tables that are printed: columns of the frame, to which comes the one that says from what they are."""
-_HEADS = {
-    "log_evidence": "log evidence", "evidence_se": "error", "log_bayes_factor": "log Bayes factor",
-    "log_bayes_factor_se": "error", "elbo": "ELBO", "log_likelihood": "maximum", "aic": "AIC", "bic": "BIC",
-    "mdl": "MDL", "kfold": "K-fold score", "kfold_se": "se", "kfold_difference": "difference",
-    "kfold_difference_se": "se",
-    "loo": "LOO score", "loo_se": "se", "loo_mcse": "MC error", "loo_difference": "difference",
-    "loo_difference_se": "se", "k_hat": "k-hat",
+    "Evidence": {
+        "log_evidence": "log evidence", "evidence_se": "error", "log_bayes_factor": "log Bayes factor",
+        "log_bayes_factor_se": "error", "probability": "probability",
+    },
+    "Variational bound": {"elbo": "ELBO"},
+    "Likelihood": {
+        "log_likelihood": "maximum", "parameters": "parameters", "observations": "observations",
+        "aic": "AIC", "bic": "BIC",
+    },
+    "Description length": {"mdl": "MDL"},
+    "Prediction: K-fold": {
+        "kfold": "K-fold score", "kfold_se": "se", "kfold_difference": "difference", "kfold_difference_se": "se",
+    },
+    "Prediction: leave-one-out": {
+        "loo": "LOO score", "loo_se": "se", "loo_mcse": "MC error", "loo_difference": "difference",
+        "loo_difference_se": "se", "k_hat": "k-hat",
+    },
 }  # fmt: skip
+"""The tables that are printed: columns of the frame and their heads, to which comes from what they are."""
 _FROM = {"log_evidence": "evidence_from", "log_likelihood": "likelihood_from"}
 """Where the column that says from what it is is not called as the first of a table."""
 _OF_SOME = ("elbo", "mdl")
@@ -218,7 +221,8 @@ def _candidates(
         if name in chosen:
             raise InputError(f"give {name} or --components, not both")
         chosen = {**chosen, name: 1}  # so that a weak prior is that of one, the same for all
-    return terms.candidates(_model(kind, chosen, rows, prior), cast(Data, rows))
+    data = cast(Data, rows)
+    return terms.candidates(kind(**chosen) if prior == "textbook" else opt.weak(kind, chosen, data, named=True), data)
 
 
 def _named(texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -259,26 +263,19 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
         raise InputError(f"--candidate {text!r}: {str(error).removeprefix('--set ')}") from None
 
 
-def _model(kind: type[Model], chosen: dict[str, Any], rows: Data | None, prior: Prior) -> Model:
-    """Make the model for the data, and say whether they shaped its prior."""
-    if prior == "textbook":
-        return kind(**chosen)
-    model = kind.weak_given(cast(Data, rows), chosen)
-    if chosen_by_data(model, chosen):
-        terminal.note(f"{model}: the prior is scaled to the data, and so is the log evidence")
-    return model
-
-
 def _show(frame: pd.DataFrame) -> None:
     """Print evidence, likelihood, description length and prediction, each as a table."""
     shown = frame.head(MAX_ROWS)
     for title, names in _TABLES.items():
-        if names[0] in _OF_SOME and frame[names[0]].isna().all():
+        first = next(iter(names))
+        if first in _OF_SOME and frame[first].isna().all():
             continue
-        columns = [*names, _FROM.get(names[0], f"{names[0]}_from")]
-        cells = [[row["model"], *(_cell(row, name) for name in columns)] for row in shown.to_dict("records")]
-        heads = ["model", *(_HEADS.get(name, name) for name in names), "from"]
-        terminal.show(terminal.table(heads, cells, title=title, words=["from"]))
+        columns = [*names, _FROM.get(first, f"{first}_from")]
+        cells = [
+            [row["model"], *(number(row[name], 9 if name in _PRECISE else 5) for name in columns)]
+            for row in shown.to_dict("records")
+        ]
+        terminal.show(terminal.table(["model", *names.values(), "from"], cells, title=title, words=["from"]))
     console = terminal.out()
     if len(shown) < len(frame):
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")
@@ -293,10 +290,6 @@ def _among(frame: pd.DataFrame) -> str:
     if not without or frame["probability"].isna().all():
         return ""
     return f"\nProbabilities are among the {len(frame) - len(without)} with an evidence, without {', '.join(without)}."
-
-
-def _cell(row: Mapping[Any, Any], name: str) -> str:
-    return number(row[name], 9 if name in _PRECISE else 5)
 
 
 def _best(frame: pd.DataFrame) -> list[str]:

@@ -46,8 +46,9 @@ class EmpiricalBayesByVB(EmpiricalBayes):
     elbo_before: float = math.nan
     trace: np.ndarray | None = None
 
-    def _about_evidence(self) -> list[str]:
-        return [f"ELBO {self.elbo_before:.10g} -> {self.elbo:.10g}", WITHHELD]
+    def about_evidence(self, shown: bool = True) -> list[str]:
+        """Return what is known of the ELBO, a line each."""
+        return [f"ELBO {self.elbo_before:.10g} -> {f'{self.elbo:.10g}' if shown else 'withheld'}", WITHHELD]
 
 
 def by_vb(

@@ -76,9 +76,11 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
         error = f" (Monte Carlo error {self.error_of(name):.2g})" if name in self.error else ""
         return super()._after(name) + error
 
-    def _about_evidence(self) -> list[str]:
+    def about_evidence(self, shown: bool = True) -> list[str]:
+        """Return what is known of the gain in evidence, a line each."""
+        errors = [f"Monte Carlo error of log {name} {error:.2g}" for name, error in self.error.items()]
         gain = f"log evidence {self.gain:+.6g} (Monte Carlo error {self.gain_error:.2g})"
-        return [gain, WITHHELD, f"{self.fits} fits with NUTS"]
+        return [*([*errors, gain] if shown else []), WITHHELD, f"{self.fits} fits with NUTS"]
 
     def error_of(self, name: str) -> float:
         """Return the Monte Carlo standard error of a field that is a number, in its own units."""

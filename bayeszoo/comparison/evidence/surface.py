@@ -85,7 +85,7 @@ class EmpiricalBayes:
         changes = [f"{name} {text(getattr(self.before, name))} -> {self._after(name)}" for name in self.over]
         lines = [
             f"{self.model.name}: {', '.join(changes)}{ended}",
-            *self._about_evidence(),
+            *self.about_evidence(),
             ENVELOPE,
             f"{self.reached} of {self.starts} climbs reached the best",
             f"status {self.status}",
@@ -95,8 +95,10 @@ class EmpiricalBayes:
     def _after(self, name: str) -> str:
         return text(getattr(self.model, name))
 
-    def _about_evidence(self) -> list[str]:
-        return [f"log evidence {self.log_evidence_before:.10g} -> {self.log_evidence:.10g}"]
+    def about_evidence(self, shown: bool = True) -> list[str]:
+        """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
+        after = f"{self.log_evidence:.10g}" if shown else "withheld"
+        return [f"log evidence {self.log_evidence_before:.10g} -> {after}"]
 
     @property
     def reasons(self) -> list[str]:

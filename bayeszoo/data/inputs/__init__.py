@@ -1,9 +1,8 @@
 """What the table of a model must hold, and the arrays that become of it."""
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
-from bayeszoo.data.inputs.binary import Binary
 from bayeszoo.data.inputs.categories import Categories
-from bayeszoo.data.inputs.counts import Counts
+from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.matrix import Matrix, Real
 from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts

@@ -11,8 +11,18 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, columns_of, every_code, group_starts, listing
 from bayeszoo.data.inputs.labels import Alphabet, Coded, checked_codes, checked_labels, in_order, label_array
-from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, choose, complete, refuse_sum, stacked, to_counts
-from bayeszoo.data.table.table import Column, Table, listed
+from bayeszoo.data.table.table import (
+    LARGEST_COUNT,
+    Column,
+    Table,
+    are_numbers,
+    choose,
+    complete,
+    listed,
+    refuse_sum,
+    stacked,
+    to_counts,
+)
 from bayeszoo.errors import InputError
 
 COUNTS = "counts"

@@ -1,28 +1,194 @@
-"""Counts of events: one number a row, perhaps with the time or the space in which they were counted."""
+"""Outcomes that are counted: zeros and ones, and events, perhaps with the time or the space in which they happened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed
-from bayeszoo.data.table.numbers import (
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, every_code, group_starts
+from bayeszoo.data.inputs.labels import texts_of
+from bayeszoo.data.table.table import (
+    MISSING,
+    Column,
+    Table,
     choose,
     complete,
     distinct_pairs,
+    escaped,
+    number,
     refuse_large_sum,
+    refuse_sum,
     repeats,
+    shown,
     subnormal,
     to_counts,
+    to_numbers,
     to_positive,
 )
-from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 
 EXPOSURE = "exposure"
+_POSITIVE_WORDS = frozenset({"true", "yes", "t", "y"})
+
+
+class _Outcomes(NamedTuple):
+    """Zeros and ones, NaN where missing; how labels were read; and which label is 0, which is 1."""
+
+    values: np.ndarray
+    notes: tuple[str, ...] = ()
+    labels: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Binary(Inputs):
+    """Outcomes that are 0 or 1: a column of them, or counts of them.
+
+    The table holds one column of 0 and 1 (or of two labels, with ``positive``); or columns ``successes`` and
+    ``trials``; or a column of labels and a column ``count`` of how often each occurs.
+    """
+
+    name: str = "y"
+    options = frozenset({"column", "positive", "count", "successes", "trials"})
+    holds = (
+        "one column of 0 and 1 ({0.name}; or two labels, with --positive), or columns successes and trials, "
+        "or a column of labels and a column of counts (--count)"
+    )
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        counts = {"successes", "trials"}
+        if options.keys() & counts:
+            if options.keys() != counts:
+                raise InputError("successes and trials go together, and with no other option")
+            return _parse_successes(table[options["successes"]], table[options["trials"]], missing)
+        if not options and counts <= table.columns.keys():
+            return _parse_successes(table["successes"], table["trials"], missing)
+        taken = {options["count"]: "their counts"} if "count" in options else {}
+        column = choose(table, options.get("column"), self.name, taken)
+        read = _outcomes(column, options.get("positive"), getattr(like, "reading", {}).get("outcomes", ()))
+        if "count" in options:
+            return _parse_counted(column, read, table[options["count"]], missing)
+        outcomes, notes, labels = read
+        (outcomes,), dropped = complete([column], [outcomes], missing)
+        notes = (*notes, *dropped)
+        return Parsed({self.name: outcomes.astype(np.int64)}, {self.name: column.name}, notes, labels)
+
+    def outcome(self, arrays: Arrays) -> np.ndarray:
+        """Return the zeros and ones, or the numbers of successes; shape (rows,)."""
+        return arrays["successes" if "successes" in arrays else self.name]
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Parse a table of ``trials`` alone, which asks for the number of successes, or any other as for a fit."""
+        alone = not options and "trials" in table.columns and "successes" not in table.columns
+        if not (options.keys() == {"trials"} or alone):
+            return self._parse(table, missing, options, like)
+        trials = table[options.get("trials", "trials")]
+        (counts,), dropped = complete([trials], [to_counts(trials)], missing)
+        return Parsed({"trials": counts.astype(np.int64)}, {"trials": trials.name}, dropped)
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the rows hold more than trials."""
+        return set(arrays) != {"trials"}
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return counts of one, two, three, ... of the rows at a time."""
+        if "trials" in arrays:
+            return []
+        starts = group_starts(self.size(arrays))
+        trials = np.diff(np.append(starts, self.size(arrays)))
+        return [{"successes": np.add.reduceat(self.outcome(arrays), starts), "trials": trials}]
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through every four outcomes."""
+        return ({self.name: outcomes} for outcomes in every_code(2))
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return a failure and a success as rows, and how many of each the data hold."""
+        outcome = self.outcome(arrays)
+        successes = int(outcome.sum())
+        trials = int(arrays["trials"].sum()) if "trials" in arrays else len(outcome)
+        return {self.name: np.array([0, 1])}, np.array([trials - successes, successes])
+
+
+def _outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -> _Outcomes:
+    """Convert a column to 0 and 1, NaN where missing; the labels ``known`` from a fit mean what they do there."""
+    if positive is None and known and {*texts_of(column)} <= {"", *known}:
+        positive = known[1]
+    if positive is not None:
+        return _from_labels(column, positive, known)
+    values = column.values
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind == "b":
+            return _Outcomes(values.astype(np.float64))
+        if values.dtype.kind == "O" and {type(cell) for cell in values.tolist()} <= {bool, np.bool_, type(None)}:
+            return _Outcomes(np.array([np.nan if cell is None else cell for cell in values.tolist()], dtype=np.float64))
+    _refuse_labels(column, known)
+    outcomes = to_numbers(column)
+    as_numbers = replace(column, values=outcomes) if isinstance(values, list) else column
+    as_numbers.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
+    return _Outcomes(outcomes)
+
+
+def _refuse_labels(column: Column, known: Sequence[str]) -> None:
+    """Refuse text that is not numbers, with the option to use when it looks like two labels."""
+    if not isinstance(column.values, list):
+        return
+    labels = {label for label in set(column.values) if label.strip().lower() not in MISSING}
+    words = sorted(label for label in labels if number(label, column.decimal) is None)
+    if words and len(labels) == len(words) <= 2:
+        words.sort(key=lambda label: label.lower() not in _POSITIVE_WORDS)
+        clear = len(words) == 1 or words[0].lower() in _POSITIVE_WORDS
+        short = [escaped(word[:40]) for word in words]
+        chosen = known[1:] or (short[:1] if clear else short)
+        choices = " or ".join(f"--positive {shlex.quote(word)}" for word in chosen)
+        raise column.error(f"holds {'/'.join(short)}: use {choices}")
+    if words:
+        others = set(words)
+        rows = [row for row, label in enumerate(column.values) if label in others]
+        raise column.error("is neither 0 nor 1", rows)
+
+
+def _from_labels(column: Column, positive: str, known: Sequence[str]) -> _Outcomes:
+    texts = texts_of(column)
+    distinct = sorted({*texts} - {""})
+    listing = ", ".join(map(shown, distinct[:5])) + ", ..." * (len(distinct) > 5)
+    if not distinct:
+        return _Outcomes(np.full(len(texts), np.nan))
+    if positive not in distinct and positive not in known[1:]:
+        raise column.error(f"has no {shown(positive)}", hint=f"it holds {listing}")
+    others = [label for label in distinct if label != positive]
+    if len(others) > 1:
+        besides = "two" if positive in distinct else f"one besides {shown(positive)}"
+        raise column.error(f"holds {len(distinct)} labels, not {besides}: {listing}")
+    code = {"": np.nan, **dict.fromkeys(distinct, 0.0), positive: 1.0}
+    outcomes = np.fromiter(map(code.__getitem__, texts), np.float64, len(texts))
+    note = f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct)
+    return _Outcomes(outcomes, (note,), ((others or [""])[0], positive))
+
+
+def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
+    columns = [successes, trials]
+    counts = [to_counts(column) for column in columns]
+    above = np.flatnonzero(counts[0] > counts[1])
+    if len(above):
+        row = above[0]
+        raise successes.error(f"successes are more than {shown(trials.values[row])} trials", above)
+    (first, second), dropped = complete(columns, counts, missing)
+    refuse_sum(trials, second)
+    arrays = {"successes": first.astype(np.int64), "trials": second.astype(np.int64)}
+    return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, dropped)
+
+
+def _parse_counted(column: Column, read: _Outcomes, count: Column, missing: str) -> Parsed:
+    outcomes, notes, labels = read
+    (outcomes, counts), dropped = complete([column, count], [outcomes, to_counts(count)], missing)
+    refuse_sum(count, counts)
+    totals = {"successes": counts[outcomes == 1].sum(), "trials": counts.sum()}
+    arrays = {name: np.array([total], dtype=np.int64) for name, total in totals.items()}
+    return Parsed(arrays, {"column": column.name, "count": count.name}, (*notes, *dropped), labels)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayeszoo.data.table.numbers import DATES, number, to_counts
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import Column, escaped, shown
+from bayeszoo.data.table.table import DATES, Column, escaped, number, shown, to_counts
 from bayeszoo.errors import InputError
 
 Arrays = Mapping[str, np.ndarray]

@@ -10,8 +10,20 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of, listing
 from bayeszoo.data.inputs.labels import checked_labels, label_array
-from bayeszoo.data.table.numbers import DROP, are_numbers, choose, complete, stacked, subnormal, to_numbers, to_reals
-from bayeszoo.data.table.table import Column, Table, listed, shown
+from bayeszoo.data.table.table import (
+    DROP,
+    Column,
+    Table,
+    are_numbers,
+    choose,
+    complete,
+    listed,
+    shown,
+    stacked,
+    subnormal,
+    to_numbers,
+    to_reals,
+)
 from bayeszoo.errors import InputError
 
 

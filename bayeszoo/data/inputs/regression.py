@@ -13,9 +13,8 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array, text_of
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
-from bayeszoo.data.table.numbers import complete, subnormal, to_reals
 from bayeszoo.data.table.read import has_two_dimensions, is_frame, one_column
-from bayeszoo.data.table.table import Column, Table, quoted, shown
+from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, subnormal, to_reals
 from bayeszoo.errors import InputError
 
 _MOST_NOTES = 5

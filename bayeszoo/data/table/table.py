@@ -1,4 +1,4 @@
-"""Read a user's table, from a file or from memory, without guessing, converting or dropping anything.
+"""A user's table, read without guessing, converting or dropping anything; and its columns as numbers, when asked for.
 
 Cells of text files stay text: what a cell means depends on the model and is settled in `bayeszoo.data.inputs`.
 ``pandas.read_csv`` is not used because it shifts columns, renames duplicates, turns ``NA`` into a hole and opens URLs
@@ -7,13 +7,34 @@ without saying so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import datetime
+import numbers
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
+from typing import Self
 
 import numpy as np
 
 from bayeszoo.errors import InputError
+
+LARGEST_COUNT = 2**53
+"""Above it, float64 no longer holds every whole number."""
+
+MOST_ROWS = 10_000_000
+"""Rows that a table of counts is expanded to, at most."""
+
+LARGEST_REAL = 1e150
+"""Above it, the square of a number, or a sum of squares, overflows."""
+
+DROP = "use --missing drop"
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
+_PLAIN = re.compile(r"[0-9eE+.\-]*")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
+DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 def shown(value: object) -> str:
@@ -116,3 +137,238 @@ def refuse_duplicates(names: Sequence[str]) -> None:
             where = f"(columns {seen[label]} and {position})"
             raise InputError(f"column name {shown(label)} appears twice {where}", column=label)
         seen[label] = position
+
+
+class Dropped(str):
+    """The note on rows that were left out: the first few of them, how many they are, and the rows kept, from 1."""
+
+    first: tuple[int, ...]
+    total: int
+    kept: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, first: Sequence[int], total: int) -> Self:
+        """Write the note; ``first`` has at most five rows."""
+        places = listed([row - 1 for row in first]).removesuffix(", ...") + ", ..." * (total > len(first))
+        note = cls(f"{total} row{'s' if total > 1 else ''} with missing values dropped ({places})")
+        note.first, note.total = tuple(first), total
+        return note
+
+
+# Columns: which one, and which of its rows
+
+
+def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str] | None = None) -> Column:
+    """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken."""
+    taken = taken or {}
+    if column is not None and column in taken:
+        raise InputError(f"column {shown(column)} cannot hold both the outcomes and {taken[column]}", column=column)
+    if column is not None:
+        return table[column]
+    if name in table.columns and name not in taken:
+        return table[name]
+    candidates = [label for label in table.columns if label not in taken]
+    if len(candidates) == 1:
+        return table[candidates[0]]
+    raise InputError(f"{table.name or 'the table'} has columns {quoted(table.columns)}", hint="say which with --column")
+
+
+def complete(
+    columns: list[Column], arrays: Iterable[np.ndarray], missing: str, hint: str = DROP
+) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    """Refuse, or drop, the rows in which a column has no value: its number is NaN.
+
+    Refused too is a table of which no row is complete; a part of a table may have none.
+    """
+    arrays, before = list(arrays), columns[0].before
+    whole, before = before is None, before or 0
+    masks = [np.isnan(values) for values in arrays]
+    for column, mask in zip(columns, masks, strict=True):
+        rows = np.flatnonzero(mask)
+        if len(rows) == len(mask) and whole:
+            raise InputError(f"{column} has no values", column=column.name)
+        if len(rows) and missing == "refuse":
+            count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
+            where = [before + int(row) + 1 for row in rows[:5]]
+            raise InputError(f"{column}: {count}", column=column.name, rows=where, hint=hint)
+    holes = np.logical_or.reduce(masks)
+    rows = np.flatnonzero(holes)
+    if not len(rows):
+        return arrays, ()
+    if len(rows) == len(holes) and whole:
+        raise InputError("no row has a value in every column that is used")
+    note = Dropped.of([before + int(row) + 1 for row in rows[:5]], len(rows))
+    note.kept = before + np.flatnonzero(~holes) + 1
+    return [values[~holes] for values in arrays], (note,)
+
+
+def stacked(
+    columns: list[Column], convert: Callable[[Column], np.ndarray], missing: str, hint: str = DROP
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Convert columns and put their complete rows into one array of shape (kept, columns); the note is `complete`'s."""
+    arrays, dropped = complete(columns, map(convert, columns), missing, hint)
+    return np.column_stack(arrays), dropped
+
+
+def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct pairs of two columns, as two arrays, and how often each occurs."""
+    firsts, i = np.unique(first, return_inverse=True)
+    seconds, j = np.unique(second, return_inverse=True)
+    pairs, times = np.unique(i * len(seconds) + j, return_counts=True)
+    return firsts[pairs // max(len(seconds), 1)], seconds[pairs % max(len(seconds), 1)], times
+
+
+# Numbers
+
+
+def to_numbers(column: Column) -> np.ndarray:
+    """Convert a column to float64, shape (n,), with NaN where a value is missing."""
+    converted = _converted(column)
+    column.refuse(np.isinf(converted), "is too large")
+    return converted
+
+
+def are_numbers(column: Column) -> bool:
+    """Say whether every value is a number, however large, or missing."""
+    try:
+        _converted(column)
+    except InputError:
+        return False
+    return True
+
+
+def _converted(column: Column) -> np.ndarray:
+    values = column.values
+    if isinstance(values, list):
+        return _from_text(column, values)
+    if values.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # from an extended precision, to the infinity that `to_numbers` refuses
+            return values.astype(np.float64, copy=False)
+    return _from_objects(column, values)
+
+
+def to_reals(column: Column) -> np.ndarray:
+    """Convert a column to float64 as `to_numbers` does, and refuse numbers whose square overflows."""
+    values = to_numbers(column)
+    column.refuse(np.abs(values) > LARGEST_REAL, "is too large to square", hint="rescale the column")
+    return values
+
+
+def to_counts(column: Column) -> np.ndarray:
+    """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53."""
+    values = to_numbers(column)
+    column.refuse((values != np.floor(values)) & ~np.isnan(values), "is not a whole number")
+    column.refuse(values < 0, "is negative", hint="counts must be >= 0")
+    # 2**53 + 1 has become 2**53: only the user's own number tells.
+    near = np.flatnonzero(values >= LARGEST_COUNT)
+    large = [int(row) for row in near if Decimal(str(column.values[row]).replace(",", ".")) > LARGEST_COUNT]
+    if large:
+        raise column.error("is too large", large, hint="counts must be <= 2**53")
+    return values
+
+
+def to_positive(column: Column) -> np.ndarray:
+    """Convert a column as `to_reals` does, and refuse all but numbers above 0."""
+    values = to_reals(column)
+    column.refuse(values <= 0, "is not > 0")
+    return values
+
+
+def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
+    """Add up counts, and refuse a sum above what float64 can count."""
+    fits = len(counts) * counts.max(initial=0) < 2**62  # or else the sum of int64 could wrap
+    total = int(counts.astype(np.int64).sum()) if fits else sum(map(int, counts))
+    if total > LARGEST_COUNT:
+        raise column.error("has a sum above 2**53")
+    return total
+
+
+def refuse_sum(column: Column, counts: np.ndarray) -> int:
+    """Add up counts, and refuse a sum of nothing as well, but for a part of a table."""
+    total = refuse_large_sum(column, counts)
+    if total == 0 and column.before is None:
+        raise column.error("adds up to 0: there are no observations")
+    return total
+
+
+def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
+    """Return how often to repeat each row, and refuse to make more than `MOST_ROWS` of them."""
+    total = refuse_sum(column, counts)
+    if total > MOST_ROWS:
+        raise column.error(f"adds up to {total} observations, at most {MOST_ROWS} are read", hint="give a part of them")
+    return counts.astype(np.int64)
+
+
+def _from_text(column: Column, values: list[str]) -> np.ndarray:
+    is_plain = column.decimal == "."
+    if is_plain and len(set(values[:1000])) > 500 and (at_once := _plain(values)) is not None:
+        return at_once  # hardly any text occurs twice
+    distinct = list(dict.fromkeys(values))  # a set would forget the order, and the memory be read at random
+    plain = _plain(distinct) if is_plain else None
+    known = dict(zip(distinct, (number(t, column.decimal) for t in distinct) if plain is None else plain, strict=True))
+    if None in known.values():
+        raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
+    return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
+
+
+def _plain(texts: list[str]) -> np.ndarray | None:
+    """Convert texts at once when they are all numbers; return None when one has to look at each."""
+    # float takes "1_000" and "infinity"; but of these characters it makes nothing but the numbers meant.
+    if not _PLAIN.fullmatch("".join(texts)):
+        return None
+    try:
+        return np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:
+        return None
+
+
+def number(text: str, decimal: str = ".") -> float | None:
+    """Convert text to a number: NaN when it stands for a missing value, None when it is no number."""
+    token = text.strip()
+    if token.lower() in MISSING:
+        return np.nan
+    if decimal == ",":
+        token = token.replace(".", "?").replace(",", ".")
+    return float(token) if _NUMBER.fullmatch(token) else None
+
+
+def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
+    cells = values.tolist()
+    present = [cell for cell in cells if cell is not None]
+    if values.dtype.kind in "mM" or any(isinstance(cell, DATES) for cell in present):
+        raise column.error("holds dates")
+    if values.dtype.kind == "c" or any(isinstance(cell, complex | np.complexfloating) for cell in present):
+        raise column.error("is complex")
+    if values.dtype.kind == "b" or (present and all(isinstance(cell, bool | np.bool_) for cell in present)):
+        raise column.error("holds true/false, not numbers")
+    converted = [_object_number(cell, column.decimal) for cell in cells]
+    if None in converted:
+        raise _no_number(column, [row for row, value in enumerate(converted) if value is None])
+    return np.array(converted, dtype=np.float64)
+
+
+def _object_number(cell: object, decimal: str) -> float | None:
+    if cell is None:
+        return np.nan
+    if isinstance(cell, str):
+        return number(cell, decimal)
+    if isinstance(cell, bool | np.bool_) or not isinstance(cell, numbers.Real | Decimal):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf
+
+
+def _no_number(column: Column, rows: list[int]) -> InputError:
+    first = column.values[rows[0]]
+    comma = column.decimal == "." and isinstance(first, str) and _DECIMAL_COMMA.fullmatch(first.strip())
+    return column.error("is not a number", rows, hint="use --decimal ','" if comma else None)
+
+
+def subnormal(column: Column, values: np.ndarray) -> tuple[str, ...]:
+    """Return a note when some values are so small that they have lost digits."""
+    sizes = np.abs(values[values != 0])
+    if not len(sizes) or sizes.min() >= np.finfo(np.float64).tiny:
+        return ()
+    return (f"{column} spans {float(sizes.min())!r}..{float(sizes.max())!r}",)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from bayeszoo.data.table.numbers import to_reals
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.data.table.table import Column, Table, shown, to_reals
 from bayeszoo.errors import InputError, NumericalError
 
 if TYPE_CHECKING:

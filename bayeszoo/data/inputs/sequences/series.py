@@ -11,9 +11,18 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, every_code
 from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, code, in_order, label_array
-from bayeszoo.data.table.numbers import choose, refuse_large_sum, subnormal, to_counts, to_reals
 from bayeszoo.data.table.read import read_table, to_column
-from bayeszoo.data.table.table import Column, Table, listed, shown
+from bayeszoo.data.table.table import (
+    Column,
+    Table,
+    choose,
+    listed,
+    refuse_large_sum,
+    shown,
+    subnormal,
+    to_counts,
+    to_reals,
+)
 from bayeszoo.errors import InputError
 
 SEQUENCE = "sequence"

@@ -21,8 +21,7 @@ from bayeszoo.data.inputs.labels import (
     merged,
 )
 from bayeszoo.data.inputs.sequences.series import columns_in_order, names_of, table_of
-from bayeszoo.data.table.numbers import complete, distinct_pairs, repeats, to_counts
-from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.data.table.table import Column, Table, complete, distinct_pairs, repeats, shown, to_counts
 from bayeszoo.errors import InputError
 
 _PAIRS = ("from", "to"), ("source", "target")

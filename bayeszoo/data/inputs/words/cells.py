@@ -13,9 +13,8 @@ import numpy as np
 from bayeszoo.data.inputs.base import columns_of
 from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
 from bayeszoo.data.inputs.matrix import refuse_text
-from bayeszoo.data.table.numbers import LARGEST_COUNT, are_numbers, complete, to_counts
 from bayeszoo.data.table.read import has_two_dimensions, to_column
-from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.data.table.table import LARGEST_COUNT, Column, Table, are_numbers, complete, shown, to_counts
 from bayeszoo.errors import InputError
 
 DOCUMENT = "document"

@@ -21,9 +21,8 @@ from bayeszoo.data.inputs.words.cells import (
     matrix_table,
     read_cells,
 )
-from bayeszoo.data.table.numbers import complete, number, to_counts
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import Column, Table, shown
+from bayeszoo.data.table.table import Column, Table, complete, number, shown, to_counts
 from bayeszoo.errors import InputError
 
 COUNTS, DOC, TERM, WORD = "counts", "doc", "term", "word"
