@@ -88,6 +88,8 @@ def test_strict_makes_it_exit_code_3_and_prediction_is_shown(saved):
     code, out, err = said_by("predict", saved[0])
     assert (code, "0.6" in out) == (0, True)
     assert err.startswith("caution: beta_bernoulli, nuts: ")
+    beside = json.loads(said_by("predict", saved[0], "--json")[1])
+    assert (beside["status"], beside["caveats"][0][:10]) == ("caution", "r_hat: 1.0")
     strict, same, _ = said_by("predict", saved[0], "--strict")
     assert (strict, same) == (3, out)
     assert said_by("list", "--strict")[0] == 0

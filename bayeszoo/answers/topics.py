@@ -198,13 +198,13 @@ def document_scores(
 
 def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
     """Say why the estimates are withheld, or raise it, or which caveat goes with them; nothing where none does."""
-    said, components, step = "; ".join(failures_of(tree)), components_withheld(tree), next_step(tree)
-    if components and Fit(tree).is_shown:
-        said = f"topics are withheld: {components}"
-    if said and not untrusted and (components or not Fit(tree).is_shown):
+    is_shown, components, lines = Fit(tree).is_shown, components_withheld(tree), failures_of(tree)
+    if is_shown:
+        lines = [f"topics are withheld: {components}"] if components else lines[1:]
+    if not untrusted and (components or not is_shown):
         hint = "untrusted=True (--untrusted) shows them as one solution"
-        raise Untrustworthy("; ".join(line for line in (said, step, hint) if line))
-    return {"caveat": said} if said else {}
+        raise Untrustworthy("; ".join(filter(None, (*lines, next_step(tree), hint))))
+    return {"caveat": "; ".join(lines)} if lines else {}
 
 
 def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:

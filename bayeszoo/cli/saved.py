@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.cli import terminal
 from bayeszoo.cli.options import TABLE, TableOptions
 from bayeszoo.foundation import writing
+from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data |
 
 
 def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
-    """Return what is said of a fit beside every answer."""
-    return {name: tree.attrs[name] for name in ("model", "method", "kind", *more)}
+    """Return what is said of a fit beside every answer: what it is, and its caveats."""
+    with_caution = Fit(tree).status == "caution"
+    caveats = {"status": "caution", "caveats": failures_of(tree)[1:]} if with_caution else {}
+    return {name: tree.attrs[name] for name in ("model", "method", "kind", *more)} | caveats
 
 
 def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
@@ -67,7 +70,7 @@ def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
 
 def title(whole: dict[str, Any], kind: str | None = None) -> str:
     """Return the title of a table: model, method, and what the numbers are."""
-    return f"{whole['model']}, {whole['method']} ({kind or whole['kind']})"
+    return f"{whole['model']}, {whole['method']} ({kind or whole['kind']}{', with caution' * ('caveats' in whole)})"
 
 
 def show_rows(frame: pd.DataFrame, title: str, noun: str = "rows") -> None:
