@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
 .DEFAULT_GOAL := help
-.PHONY: help env demo reports test test-all test-browser notebooks docs docs-quick lint format bench scorecards clean
+.PHONY: help env demo reports test test-all test-browser notebooks docs docs-quick lint format bench scorecards certify clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -109,6 +109,9 @@ docs-quick: $(TOOLS) ## The same site with notebooks that were not run and witho
 
 bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py
+
+certify: $(READY) ## Calibration of every sampler, seeded bugs, fits again, bad targets: hours, resumed where interrupted
+	$(BIN)/python -m benchmarks.certify
 
 scorecards: $(READY) ## Check every model and store what was found
 	$(BIN)/python -m bayeszoo.cli.verbs.check

@@ -1,0 +1,288 @@
+"""`make certify`: hours of fits that show whether the promise holds, resumed where they were interrupted.
+
+Every cell (one simulated data set, one fit again, one target, one file of seeded bugs) is a line of
+``models/scorecards/certificate.jsonl``, appended as soon as it is done; a cell that has a line is not run again, and
+``--fresh`` begins anew. The page ``docs/guide/certificate.md`` is written from the lines alone.
+
+    python -m benchmarks.certify [WORDS ...] [--simulations 200] [--workers 2] [--fresh]
+
+runs the cells whose name holds one of the words, such as ``sbc/gaussian_mean`` or ``bad/``; all without any.
+"""
+
+import argparse
+import hashlib
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo import models
+from bayeszoo.contract.case import off_default
+from bayeszoo.contract.sampler import largest_z
+from bayeszoo.model.capabilities import ClosedForm, Collapsed, Observable, Symmetric
+from bayeszoo.model.density import log_density
+from bayeszoo.results.stored import Fit
+
+ROOT = Path(__file__).parents[1]
+LINES, PAGE = ROOT / "models" / "scorecards" / "certificate.jsonl", ROOT / "docs" / "guide" / "certificate.md"
+THINNED = 99  # draws among which a parameter is ranked
+BINS = 20
+LEVEL = 1e-4  # of a model's smallest p-value, Bonferroni over its quantities
+FEWEST = 100  # simulations below which nothing is concluded
+ROWS = 20
+AGAIN = ("beta_bernoulli", "gamma_poisson", "gaussian_mean", "gaussian_precision", "normal_gamma")
+AGAIN += ("dirichlet_multinomial", "markov_chain", "linear_regression", "ridge", "student_t")
+SEEDS_AGAIN, SEEDS_BAD = 20, 10
+MAX_Z = 4.9  # of the largest of some thousand numbers
+BUGS = ("test_checks_catch_bugs", "test_checks_catch_bugs_of_families", "test_checks_catch_bugs_of_mixtures")
+BUGS += ("test_checks_catch_bugs_of_regressions", "test_checks_of_declarations", "test_gate", "test_hmm_engines")
+BUGS += ("test_hidden_markov", "test_gaussian_components", "test_student_t", "test_topic_scores")
+BAD = {
+    "two modes at +-6": ("two_modes", {"distance": 6.0}),
+    "two modes at +-10": ("two_modes", {"distance": 10.0}),
+    "funnel": ("funnel", {}),
+    "Cauchy": ("heavy", {"nu": 1.0}),
+    "t, 1.5 degrees of freedom": ("heavy", {"nu": 1.5}),
+}
+"""Targets that no fit may show as they are: a miss is a number that is shown and wrong."""
+
+
+def cells(simulations: int) -> Iterator[str]:
+    """Name every cell, the quick ones of each kind first."""
+    for name in bz.names():
+        methods = ["nuts", *(["gibbs"] if issubclass(bz.find(name), Collapsed) else [])]
+        yield from (f"sbc/{name}/{method}/{i}" for method in methods for i in range(simulations))
+    yield from (f"again/{name}/{seed}" for name in AGAIN for seed in range(SEEDS_AGAIN))
+    yield from (f"bad/{target}/{seed}" for target in BAD for seed in range(SEEDS_BAD))
+    yield from (f"bugs/{file}" for file in BUGS if (ROOT / "tests" / f"{file}.py").exists())
+
+
+def run(cell: str) -> dict[str, Any]:
+    """Compute one cell; what it raises is its result."""
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
+    kind, *what = cell.split("/")
+    try:
+        return KINDS[kind](*what)
+    except Exception as error:  # a model may raise anything, and the certificate is where to say it
+        return {"raised": f"{type(error).__name__}: {error}"}
+
+
+def calibrate(name: str, method: str, number: str) -> dict[str, Any]:
+    """Rank simulated parameters, and their log likelihood, among posterior draws (Talts et al. 2018)."""
+    model, seed = off_default(bz.find(name)), int(number)
+    rng = np.random.default_rng([seed, *name.encode()])
+    params, arrays = model.simulate(rng, ROWS)
+    fit = Fit(bz.fit(model, bz.read(model, arrays), method, seed=seed, groups=()))
+    if not fit.is_shown:
+        return {"status": fit.status}
+    draws = {k: v[np.linspace(0, len(v) - 1, THINNED).astype(int)] for k, v in fit.pooled().items() if k in params}
+    both = {k: np.concatenate([np.asarray(params[k])[None], v]) for k, v in draws.items()}
+    values = dict(model.invariants(both, fit.data)) if isinstance(model, Symmetric) else dict(both)
+    if isinstance(model, Observable):
+        each = log_density(model.likelihood(both, fit.data), model.inputs.outcome(fit.data))
+        values["log likelihood"] = each.sum(axis=-1)
+    ranks = {}
+    for key, entries in values.items():
+        flat = np.reshape(entries, (THINNED + 1, -1))
+        below, equal = (flat[1:] < flat[0]).sum(axis=0), (flat[1:] == flat[0]).sum(axis=0)
+        ranks[key] = (below + rng.integers(0, equal + 1)).tolist()
+    return {"status": fit.status, "ranks": ranks}
+
+
+def fit_again(name: str, seed: str) -> dict[str, Any]:
+    """Fit a model to its own data with another seed: the gate is not to fail, and the closed form is met."""
+    kind = bz.find(name)
+    data = bz.example(kind)
+    fit = Fit(bz.fit(kind.weak(data), data, "nuts", seed=int(seed), groups=()))
+    exact = fit.posterior if isinstance(fit.model, ClosedForm) else None
+    known = {k: exact[k] for k in fit.draws() if k in exact} if exact else {}
+    return {"status": fit.status, "z": largest_z(fit.draws(), known) if known else None}
+
+
+def fit_bad(target: str, seed: str) -> dict[str, Any]:
+    """Fit a target whose numbers are known to be out of reach, and say which wrong ones are shown."""
+    name, fields = BAD[target]
+    models.__path__ = [str(ROOT / "tests" / "bad_models"), *models.__path__]
+    bz.find.cache_clear()  # type: ignore[attr-defined]
+    try:
+        fit = bz.fit(bz.find(name)(**fields), {"y": [0.0]}, "nuts", seed=int(seed), groups=())
+        found = bz.summarize(fit)["v" if name == "funnel" else "x"]
+        missed = [] if found["mean"] is None else WRONG[name](found, fields)
+        return {"status": fit.attrs["status"], "missed": missed}
+    finally:
+        models.__path__ = models.__path__[1:]
+        bz.find.cache_clear()  # type: ignore[attr-defined]
+
+
+WRONG: dict[str, Callable[[Mapping[str, Any], Mapping[str, float]], list[str]]] = {
+    "two_modes": lambda found, fields: ["sd"] if abs(found["sd"] / np.hypot(1, fields["distance"]) - 1) > 0.1 else [],
+    "funnel": lambda found, fields: ["sd"] if abs(found["sd"] / 3 - 1) > 0.1 else [],
+    "heavy": lambda found, fields: [k for k, nu in (("mean", 1), ("sd", 2)) if fields["nu"] <= nu and _shown(found[k])],
+}
+
+
+def _shown(value: Any) -> bool:
+    return value is not None and bool(np.isfinite(value))
+
+
+def catch_bugs(file: str) -> dict[str, Any]:
+    """Run the tests of a file that seed bugs: which bug is caught by which check, as the name of its test says."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.xml")
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-k", "bug", f"tests/{file}.py"]
+        subprocess.run([*command, f"--junitxml={report}"], cwd=ROOT, capture_output=True, check=False)
+        tests = ElementTree.parse(report).getroot().iter("testcase")
+        return {"bugs": {test.attrib["name"]: len(test) == 0 for test in tests}}
+
+
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "sbc": calibrate,
+    "again": fit_again,
+    "bad": fit_bad,
+    "bugs": catch_bugs,
+}
+
+
+def source_digest() -> str:
+    """Return a digest of the library and of the models that a line was computed with."""
+    files = sorted(path for folder in ("bayeszoo", "models") for path in ROOT.joinpath(folder).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+def read_lines(path: Path = LINES) -> dict[str, dict[str, Any]]:
+    """Read the lines by cell; one that an interrupt cut off is left out."""
+    found = {}
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        found[line["cell"]] = line
+    return found
+
+
+def run_all(names: Iterable[str], workers: int, path: Path = LINES) -> None:
+    """Run the cells without a line, and append each as soon as it is done."""
+    done, digest = read_lines(path), source_digest()
+    todo = (name for name in names if name not in done)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    with pool, path.open("a", encoding="utf-8") as out:
+        if path.stat().st_size and not path.read_text(encoding="utf-8").endswith("\n"):
+            out.write("\n")
+        while batch := list(islice(todo, 4 * workers)):
+            running: dict[Future[dict[str, Any]], str] = {pool.submit(run, name): name for name in batch}
+            for future in as_completed(running):
+                line = {"cell": running[future], "source": digest, **future.result()}
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+                print(running[future], *(f"{k} {line[k]}" for k in ("status", "missed", "raised") if k in line))
+
+
+def lowest_p(ranks: Sequence[Mapping[str, list[int]]]) -> tuple[float, int]:
+    """Return the smallest chi-square p-value of any quantity's ranks, times their number, and this number."""
+    columns = [np.array([each[name] for each in ranks]).reshape(len(ranks), -1) for name in ranks[0]]
+    table = np.concatenate(columns, axis=1)
+    counts = [np.histogram(column, BINS, (0, THINNED + 1))[0] for column in table.T]
+    return min(1.0, min(stats.chisquare(each).pvalue for each in counts) * len(counts)), len(counts)
+
+
+def page(lines: Mapping[str, Mapping[str, Any]], digest: str) -> str:
+    """Write the certificate: what was run, and what came of it."""
+    groups: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for cell, line in lines.items():
+        kind, _, rest = cell.partition("/")
+        groups[kind][rest if kind == "bugs" else rest.rpartition("/")[0]].append(line)
+    present = sum(line["source"] == digest for line in lines.values())
+    parts = [
+        "# Certificate",
+        "Written by `make certify` from `models/scorecards/certificate.jsonl`, and not to be edited. It takes hours "
+        f"and goes on where it was interrupted: {len(lines)} cells so far, {present} of them with the present source.",
+        "## Simulation-based calibration",
+        f"Ranks among {THINNED} draws of parameters simulated with {ROWS} rows, chi-square in {BINS} bins, p times the "
+        f"number of quantities; below {LEVEL:g} fails, and of fewer than {FEWEST} simulations nothing is concluded.",
+        _table("model and sampler, simulations, withheld, raised, quantities, p, verdict", _calibrated(groups["sbc"])),
+        "## Seeded bugs",
+        _table("tests, bugs, caught, missed", _caught(groups["bugs"])),
+        "## Fits again with other seeds",
+        f"False alarms: a fit of its own data that the gate fails, or a number off by {MAX_Z} errors.",
+        _table("model, fits, ok, caution, failed, largest z", _again(groups["again"])),
+        "## Targets out of reach",
+        "A miss is a number that is shown and wrong.",
+        _table("target, fits, ok, caution, failed, misses (seeds)", _bad(groups["bad"])),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(heads: str, rows: Iterable[Sequence[Any]]) -> str:
+    names = heads.split(", ")
+    body = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in row)} |" for row in body)
+
+
+def _calibrated(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, lines in sorted(found.items()):
+        ranks = [line["ranks"] for line in lines if "ranks" in line]
+        raised = sum("raised" in line for line in lines)
+        p, quantities = lowest_p(ranks) if ranks else (1.0, 0)
+        verdict = "too few" if len(ranks) < FEWEST else ("passed" if p >= LEVEL else "failed")
+        yield name, len(lines), len(lines) - len(ranks) - raised, raised, quantities, f"{p:.2g}", verdict
+
+
+def _caught(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, (line,) in sorted(found.items()):
+        bugs = line.get("bugs", {})
+        missed = ", ".join(f"`{bug}`" for bug, was_caught in bugs.items() if not was_caught)
+        yield name, len(bugs), sum(bugs.values()), line.get("raised", missed)
+
+
+def _statuses(lines: Sequence[Mapping[str, Any]]) -> list[int]:
+    counts = Counter(line.get("status", "failed") for line in lines)
+    return [len(lines), counts["ok"], counts["caution"], len(lines) - counts["ok"] - counts["caution"]]
+
+
+def _again(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, lines in sorted(found.items()):
+        largest = max((line["z"] for line in lines if line.get("z") is not None), default=None)
+        yield name, *_statuses(lines), "" if largest is None else f"{largest:.2f}{'!' * (largest > MAX_Z)}"
+
+
+def _bad(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, lines in sorted(found.items()):
+        missed = [line["cell"].rpartition("/")[2] for line in lines if line.get("missed") or "raised" in line]
+        yield name, *_statuses(lines), f"{len(missed)} ({', '.join(missed)})" if missed else 0
+
+
+def main() -> None:
+    """Run what was asked for, and write the page also when interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--simulations", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--fresh", action="store_true")
+    asked = parser.parse_args()
+    if asked.fresh:
+        LINES.unlink(missing_ok=True)
+    names = [cell for cell in cells(asked.simulations) if not asked.words or any(word in cell for word in asked.words)]
+    try:
+        run_all(names, asked.workers)
+    finally:
+        PAGE.write_text(page(read_lines(), source_digest()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
