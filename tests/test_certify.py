@@ -1,0 +1,59 @@
+"""The certificate: lines are kept, interrupted ones are run again, and its tables count what the lines say."""
+
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SPEC = spec_from_file_location("certify", Path(__file__).parents[1] / "benchmarks" / "certify.py")
+certify = module_from_spec(SPEC)
+SPEC.loader.exec_module(certify)
+
+
+def line(cell, **found):
+    return {"cell": cell, "source": "now", **found}
+
+
+def test_a_cell_with_a_line_is_not_run_again_and_one_cut_off_is(tmp_path):
+    path = tmp_path / "lines.jsonl"
+    path.write_text(json.dumps(line("bad/funnel/0", status="failed", missed=[])) + "\n" + '{"cell": "bad/fun')
+    assert list(certify.read_lines(path)) == ["bad/funnel/0"]
+    certify.run_all(["bad/funnel/0"], 1, path)
+    assert list(certify.read_lines(path)) == ["bad/funnel/0"]
+    assert path.read_text().endswith("\n")
+
+
+@pytest.mark.parametrize(("change", "passes"), [(lambda u: u, True), (lambda u: (u - 0.5) / 1.5 + 0.5, False)])
+def test_ranks_of_draws_that_are_too_wide_fail(change, passes):
+    u = np.random.default_rng(1).random((300, 2))
+    ranks = [{"mu": each.tolist()} for each in np.floor(100 * change(u)).astype(int)]
+    p, quantities = certify.lowest_p(ranks)
+    assert quantities == 2
+    assert bool(p >= certify.LEVEL) is passes
+
+
+def test_page_counts_what_the_lines_say():
+    lines = [line(f"sbc/gaussian_mean/nuts/{i}", status="ok", ranks={"mu": [i % 100]}) for i in range(100)]
+    lines += [line("sbc/lda/gibbs/0", status="failed"), line("sbc/lda/gibbs/1", raised="ValueError: no")]
+    lines += [line("again/ridge/0", status="ok", z=5.0), line("again/ridge/1", status="failed", z=1.0)]
+    lines += [line("bad/funnel/0", status="ok", missed=["sd"]), line("bad/funnel/3", status="failed", missed=[])]
+    lines += [{**line("bugs/test_x", bugs={"seen": True, "blind": False}), "source": "before"}]
+    text = certify.page({each["cell"]: each for each in lines}, "now")
+    assert f"{len(lines)} cells so far, {len(lines) - 1} of them with the present source" in text
+    for row in (
+        "| gaussian_mean/nuts | 100 | 0 | 0 | 1 | 1 | passed |",
+        "| lda/gibbs | 2 | 1 | 1 | 0 | 1 | too few |",
+        "| ridge | 2 | 1 | 0 | 1 | 5.00! |",
+        "| funnel | 2 | 1 | 0 | 1 | 1 (0) |",
+        "| test_x | 2 | 1 | `blind` |",
+    ):
+        assert row in text
+
+
+def test_cells_are_named_once_and_are_of_known_kinds():
+    names = list(certify.cells(3))
+    assert len(names) == len(set(names))
+    assert {name.partition("/")[0] for name in names} == set(certify.KINDS)
+    assert {"sbc/lda/gibbs/2", "again/ridge/19", "bad/Cauchy/9"} <= set(names)
