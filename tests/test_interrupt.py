@@ -107,7 +107,7 @@ def test_nothing_is_predicted_from_a_partial_fit(tmp_path):
     tree = bz.fit(bz.find("beta_bernoulli")(), BIRTHS, method="exact", seed=1)
     tree.attrs["status"] = "interrupted"
     bz.save(tree, tmp_path / "fit.nc.partial")
-    with pytest.raises(bz.Untrustworthy, match="the fit is interrupted"):
+    with pytest.raises(bz.Untrustworthy, match="the fit was interrupted"):
         bz.predict(bz.load(tmp_path / "fit.nc.partial"))
 
 

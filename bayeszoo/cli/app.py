@@ -16,13 +16,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.verbs.check import check_command
-from bayeszoo.cli.verbs.empirical import empirical_command
-from bayeszoo.cli.verbs.fits import compare_command, fit_command, report_command
-from bayeszoo.cli.verbs.models import list_command, show_command, simulate_command
-from bayeszoo.cli.verbs.residuals import residuals_command
-from bayeszoo.cli.verbs.rows import assign_command, decode_command, predict_command, topics_command
-from bayeszoo.cli.verbs.select import heldout_command, select_command
+from bayeszoo.cli.verbs import check, empirical, fits, models, residuals, rows, select
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 
@@ -33,24 +27,10 @@ app = App(
     "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-for command in (
-    assign_command,
-    check_command,
-    compare_command,
-    decode_command,
-    empirical_command,
-    fit_command,
-    heldout_command,
-    list_command,
-    predict_command,
-    report_command,
-    residuals_command,
-    select_command,
-    show_command,
-    simulate_command,
-    topics_command,
-):
-    app.command(command, name=command.__name__.removesuffix("_command"))
+for verbs in (check, empirical, fits, models, residuals, rows, select):
+    for function, command in vars(verbs).items():
+        if function.endswith("_command"):
+            app.command(command, name=function.removesuffix("_command"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

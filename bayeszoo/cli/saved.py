@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,17 @@ def note_more(count: int, noun: str = "rows") -> None:
 
 def as_csv(frame: pd.DataFrame) -> str:
     """Write a table as CSV: numbers in full, nothing for NaN, and no text that a spreadsheet would run."""
-    whole, buffer = frame.reset_index(), io.StringIO()
+    whole = frame.reset_index()
+    names = [_cell(str(name)) for name in whole.columns]
+    return csv_of(names, [map(_cell, whole[name].tolist()) for name in whole.columns])
+
+
+def csv_of(names: Iterable[str], columns: Iterable[Iterable[Any]]) -> str:
+    """Write columns as CSV, under their names."""
+    buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([_cell(str(name)) for name in whole.columns])
-    writer.writerows([_cell(value) for value in row] for row in zip(*(whole[c].tolist() for c in whole), strict=True))
+    writer.writerow(names)
+    writer.writerows(zip(*columns, strict=True))
     return buffer.getvalue()
 
 

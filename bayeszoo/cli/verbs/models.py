@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import secrets
 import sys
 from dataclasses import fields
@@ -79,13 +77,8 @@ def in_full(model: type[Model]) -> dict[str, Any]:
     for field in fields(cast(Any, model)):
         about = known.get(field.name)
         along = f"; along {', '.join(about.axes)}" if about and about.axes else ""
-        rows.append(
-            {
-                "field": field.name,
-                "is": about.label + along if about else "",
-                "default": text(field.default),
-            }
-        )
+        what = about.label + along if about else ""
+        rows.append({"field": field.name, "is": what, "default": text(field.default)})
     return {
         **in_brief(model),
         "notation": notation(model),
@@ -125,8 +118,5 @@ def simulate_command(
 
 def table_csv(inputs: Inputs, arrays: Arrays) -> str:
     """Write data as the CSV text of a table that `read` takes back to them."""
-    table, buffer = inputs.table(arrays), io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*(values.tolist() for values in table.values()), strict=True))
-    return buffer.getvalue()
+    table = inputs.table(arrays)
+    return saved.csv_of(table, [values.tolist() for values in table.values()])

@@ -162,12 +162,6 @@ class Alphabet:
         return (coding, f"{where}: {nouns} {joined(never)} never {occurs}") if never else (coding,)
 
 
-def merged(first: Coded, second: Coded) -> tuple[Coded, Coded]:
-    """Give two columns the same labels: all those of either."""
-    labels = in_order({*first.labels, *second.labels})
-    return first.among(labels), second.among(labels)
-
-
 def label_array(labels: Sequence[str]) -> np.ndarray:
     """Make the array of a coordinate."""
     array = np.array(labels, dtype=str)

@@ -221,11 +221,8 @@ def _features_of(table: Table, target: str | None, options: Mapping[str, Any]) -
 
 def _free(name: str, taken: Iterable[str]) -> str:
     """Return the name, or where it is taken the first of ``y_2``, ``y_3``, ... that is not."""
-    taken, number, free = set(taken), 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free
+    taken = set(taken)
+    return next(free for free in (name, *(f"{name}_{i + 2}" for i in range(len(taken)))) if free not in taken)
 
 
 # Remarks

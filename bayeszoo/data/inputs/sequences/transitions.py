@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from bayeszoo.data.inputs.labels import (
     in_order,
     joined,
     label_array,
-    merged,
 )
 from bayeszoo.data.inputs.sequences.series import columns_in_order, names_of, table_of
 from bayeszoo.data.table.table import Column, Table, complete, distinct_pairs, repeats, shown, to_counts
@@ -218,7 +217,8 @@ def _both_ends(
     if order > 1 if order is not None else are_contexts(first.labels, second.labels):
         return first, alphabet.coded(target), False
     if alphabet.labels is None:
-        return *merged(first, second), True
+        labels = in_order({*first.labels, *second.labels})
+        return first.among(labels), second.among(labels), True
     return alphabet.coded(source), alphabet.coded(target), True
 
 
@@ -249,31 +249,24 @@ def from_symbols(
     if dropped:
         notes = (*notes, *dropped, "no transition leads across a dropped row")
     names = np.zeros(len(column)) if sequence is None else names_of(sequence)
-    windows = _windows(coded.codes, names, order)
-    notes = (*notes, *_about(sequence, names, windows.rows))
-    if not len(windows.rows):
+    windows, rows = _windows(coded.codes, names, order)
+    notes = (*notes, *_about(sequence, names, rows))
+    if not len(rows):
         raise column.error("holds no transition", hint=f"a sequence of more than {order} symbols is needed")
-    following = Coded(coded.labels, windows.symbols[:, -1])
+    following = Coded(coded.labels, windows[:, -1])
     if order == 1:
         if like is not None and like["context"].tolist() != coded.labels:
             raise InputError("the chain was fitted to contexts of several symbols", hint="leave the order out")
-        contexts = Coded(coded.labels, windows.symbols[:, 0])
+        contexts = Coded(coded.labels, windows[:, 0])
         return _arrays(contexts, following), notes
-    contexts = _joined_contexts(column, windows, coded.labels, like)
+    contexts = _joined_contexts(column, windows, rows, coded.labels, like)
     return _arrays(contexts, following), (*notes, f"{len(contexts.labels)} contexts of {order} symbols")
 
 
-class _Windows(NamedTuple):
-    """The symbols of each transition, those of its context first; and the row of its last symbol."""
-
-    symbols: np.ndarray
-    rows: np.ndarray
-
-
-def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> _Windows:
-    """Find the runs of ``order + 1`` symbols of one sequence; a missing symbol breaks it."""
+def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the runs of ``order + 1`` symbols of one sequence, and the row where each ends; a missing one breaks it."""
     if len(codes) <= order:
-        return _Windows(np.empty((0, order + 1), dtype=np.int64), np.empty(0, dtype=np.int64))
+        return np.empty((0, order + 1), dtype=np.int64), np.empty(0, dtype=np.int64)
     place = np.argsort(names, kind="stable")
     codes, names = codes[place], names[place]
     whole = names[order:] == names[:-order]
@@ -281,7 +274,7 @@ def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> _Windows:
         whole &= ~np.isnan(codes[order - back : len(codes) - back])
     ends = np.flatnonzero(whole) + order
     ends = ends[np.argsort(place[ends])]  # as in the table
-    return _Windows(codes[ends[:, None] + np.arange(-order, 1)].astype(np.int64), place[ends])
+    return codes[ends[:, None] + np.arange(-order, 1)].astype(np.int64), place[ends]
 
 
 def _about(sequence: Column | None, names: np.ndarray, rows: np.ndarray) -> tuple[str, ...]:
@@ -294,23 +287,25 @@ def _about(sequence: Column | None, names: np.ndarray, rows: np.ndarray) -> tupl
     return (f"{note}, {short} of them too short for a transition" if short else note,)
 
 
-def _joined_contexts(column: Column, windows: _Windows, labels: list[str], like: Arrays | None) -> Coded:
+def _joined_contexts(
+    column: Column, windows: np.ndarray, rows: np.ndarray, labels: list[str], like: Arrays | None
+) -> Coded:
     """Code contexts of several symbols, whose labels are those of the symbols joined by a space."""
     spaced = next((label for label in labels if " " in label), None)
     if spaced is not None:
         hint = "write it without, or use --order 1"
         raise InputError(f"symbol {shown(spaced)} has a space, which joins the symbols of a context", hint=hint)
-    key = windows.symbols[:, 0]
-    for i in range(1, windows.symbols.shape[1] - 1):  # two at a time, so that the numbers stay small
-        key = np.unique(key * len(labels) + windows.symbols[:, i], return_inverse=True)[1]
+    key = windows[:, 0]
+    for i in range(1, windows.shape[1] - 1):  # two at a time, so that the numbers stay small
+        key = np.unique(key * len(labels) + windows[:, i], return_inverse=True)[1]
     _, first, key = np.unique(key, return_index=True, return_inverse=True)
-    texts = [" ".join(labels[symbol] for symbol in windows.symbols[row, :-1]) for row in first]
+    texts = [" ".join(labels[symbol] for symbol in windows[row, :-1]) for row in first]
     known = in_order(texts) if like is None else like["context"].tolist()
     place = {label: i for i, label in enumerate(known)}
     unknown = [i for i, text in enumerate(texts) if text not in place]
     if unknown:
         other = min(unknown, key=first.__getitem__)
-        row = int(windows.rows[first[other]]) + 1
+        row = int(rows[first[other]]) + 1
         message = f"{column}, row {row}: context {shown(texts[other])} is not among the {len(known)} of the fit"
         raise InputError(message, column=column.name, rows=[row], hint="leave it out, or fit again with it")
     return Coded(known, np.array([place[text] for text in texts], dtype=np.float64)[key])

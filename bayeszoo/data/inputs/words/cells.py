@@ -93,7 +93,9 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     codes = {name: code(columns[name]) for name in ("document", "word")}
     arrays = [*(coded.codes for coded in codes.values()), *(to_counts(columns[n]) for n in columns if n == "count")]
     (doc, term, *rest), dropped = complete([columns[n] for n in (*codes, "count") if n in columns], arrays, missing)
-    documents = _as_they_come(Coded(codes["document"].labels, doc).trimmed())
+    documents = Coded(codes["document"].labels, doc).trimmed()
+    come = np.argsort(np.unique(documents.codes, return_index=True)[1])  # in the order in which they first occur
+    documents = documents.among([documents.labels[i] for i in come])
     words = Coded(codes["word"].labels, term).trimmed()
     counts = rest[0] if rest else np.ones(len(doc))
     cells = Cells.of(documents.labels, words.labels, documents.codes, words.codes, counts)
@@ -101,13 +103,6 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     cases = "rows repeat their documents and words" if again > 1 else "row repeats its document and word"
     notes = (f"{again} {cases}: the counts are added",) if again else ()
     return ReadCells(cells, {role: column.name for role, column in columns.items()}, (*dropped, *notes))
-
-
-def _as_they_come(coded: Coded) -> Coded:
-    """Put the labels in the order in which they first occur."""
-    codes = coded.codes.astype(np.int64)
-    order = np.argsort(np.unique(codes, return_index=True)[1])
-    return Coded([coded.labels[i] for i in order], np.argsort(order)[codes])
 
 
 # A document a row
@@ -272,17 +267,14 @@ def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     if roles.keys() & {"word", "count"} or (not roles and triplets):
         count = options.get("count", "count" if "count" in names else None)
         return {DOCUMENT: document, "word": options.get("word", "word")} | ({"count": count} if count else {})
-    text = options.get("text", None if roles else _text_of(table, document))
+    rest = [name for name in names if name != document] or [document]
+    text = options.get("text")
+    if not roles and ("text" in rest or len(rest) == 1):  # the one called so, or the only one but for names
+        candidate = "text" if "text" in rest else rest[0]
+        text = None if are_numbers(table[candidate]) else candidate
     if text is not None:
         return {"text": text} | ({DOCUMENT: document} if document in names else {})
     return own
-
-
-def _text_of(table: Table, document: str) -> str | None:
-    """Return the column of raw text: the one called so, or the only one but for names, if it is not of numbers."""
-    rest = [name for name in table.columns if name != document] or [document]
-    name = "text" if "text" in rest else rest[0] if len(rest) == 1 else None
-    return name if name is not None and not are_numbers(table[name]) else None
 
 
 def dense_columns(table: Table, options: Mapping[str, Any]) -> list[Column]:
