@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
+from bayeszoo.data.inputs import Real
 from bayeszoo.foundation import gate
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model import Symmetric
 from bayeszoo.report import tables, verdict
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import failures_of, next_step
@@ -26,7 +30,6 @@ COIN = bz.find("beta_bernoulli")
 ROWS = [0, 1, 1, 1, 0, 1]
 SHORT = ("--draws", 400, "--tune", 100)
 latent_models = zoo_with("latent_models")
-pytestmark = pytest.mark.filterwarnings("always::bayeszoo.Caution")
 
 
 def said_by(*arguments):
@@ -132,6 +135,36 @@ def test_components_that_miss_by_little_are_shown_with_the_caveat(shift, status)
     assert bool(components_withheld(tree)) == bool(next_step(tree)) == (shift == 0.3)
     assert (bz.summarize(tree)["rates"]["mean"] is None) == (shift == 0.3)
     assert ("components: r_hat" in Fit(tree).checks) == (status == "caution")
+
+
+@dataclass(frozen=True)
+class Twins(Symmetric):
+    """Two means that only their sum tells of; nothing says which component a row is of."""
+
+    inputs = Real("y")
+    dims: ClassVar = {"mu": ("component",)}
+
+    def exchangeable(self):
+        return "component"
+
+    def invariants(self, params, data):
+        return {"total": params["mu"].sum(axis=-1)}
+
+    def simulate(self, rng, size=3):
+        return {"mu": np.zeros(2)}, {"y": rng.normal(size=size)}
+
+    def declare(self, data):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("kind", "is_shown"), [("sampled", False), ("approximate", True)])
+def test_draws_whose_labels_nothing_tells_apart_are_not_averaged(kind, is_shown):
+    rng = np.random.default_rng(1)
+    model, outcome = Twins(), Outcome({"mu": rng.normal(size=(4, 100, 2))}, "by hand", [at_most("nothing", 0, 0)])
+    problem = Problem(model, bz.read(model, {"y": [0.0, 1.0, 2.0]}), rng)
+    tree = assemble(problem, outcome, {"method": "by hand", "kind": kind, "seed": 0}, {})
+    assert (bz.summarize(tree)["mu"]["mean"] is not None) == is_shown
+    assert ("single components are withheld: " in "".join(tables.figures(document(tree)))) != is_shown
 
 
 # Approximations that failed, beside fits that are ok

@@ -134,12 +134,12 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool) -> list[str]:
 
 def _of_labels(facts: Mapping[str, Any]) -> list[str]:
     """Say how sure the draws are which component is which."""
-    if "label_stability" not in facts:
-        return []
-    stability = ", ".join(number(value, 3) for value in facts["label_stability"])
     what, by = ("factors", "by length") if "labelled" in facts else ("components", "by weight")
-    by = f"as by {facts['numbered_as']}" if "numbered_as" in facts else by
-    lines = [f"{what} are numbered {by}; agreement of the draws about each: {stability}"]
+    lines = []
+    if "label_stability" in facts:
+        stability = ", ".join(number(value, 3) for value in facts["label_stability"])
+        by = f"as by {facts['numbered_as']}" if "numbered_as" in facts else by
+        lines.append(f"{what} are numbered {by}; agreement of the draws about each: {stability}")
     if facts.get("components_withheld"):
         lines.append(f"single {what} are withheld: {facts['components_withheld']}")
     return lines

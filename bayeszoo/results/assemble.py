@@ -81,7 +81,9 @@ def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, fou
 def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
     facts = {**outcome.facts, **({} if found.signs is None else {"labelled": "factors"})}
     if found.stability is not None:
-        facts |= {"label_stability": found.stability.tolist(), "components_withheld": found.withheld}
+        facts["label_stability"] = found.stability.tolist()
+    if found.stability is not None or found.withheld:
+        facts["components_withheld"] = found.withheld
     return replace(outcome, draws=found.draws, facts=facts, checks=[*outcome.checks, *found.checks])
 
 

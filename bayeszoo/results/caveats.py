@@ -59,7 +59,8 @@ def next_step(tree: xr.DataTree) -> str:
     """
     fit = Fit(tree)
     failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
-    if fit.status == "interrupted" or not (failed or fit.facts.get("components_withheld")):
+    components = "label_stability" in fit.facts and fit.facts.get("components_withheld")
+    if fit.status == "interrupted" or not (failed or components):
         return ""
     if failed & {"chains", "draws"}:
         return "try --chains 4 --draws 1000"

@@ -71,7 +71,7 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
     if model.signed:
         return _labelled_factors(model, draws, kind)
     if not isinstance(model, Latent):
-        return _unlabelled(model, draws)
+        return _unlabelled(model, draws, kind)
     if kind in ("sampled", "exact"):
         found = align(model, draws, data)
         aligned = permute(model, draws, found.permutations)
@@ -82,12 +82,13 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
     return Labelled(permute(model, draws, permutations), permutations)
 
 
-def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray]) -> Labelled:
-    """Leave the labels as they came, where nothing says which component a row is of."""
+def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
+    """Leave the labels as they came, where nothing says which component a row is of; chains may have exchanged them."""
     name, at = next((n, axes.index(axis)) for n, axes in model.dims.items() if (axis := model.exchangeable()) in axes)
     shape = np.shape(draws[name])
     orders = np.broadcast_to(np.arange(shape[2 + at]), (*shape[:2], shape[2 + at]))
-    return Labelled(draws, orders, None, f"{model.name} does not say which component a row is of")
+    are_sampled = kind in ("sampled", "exact")
+    return Labelled(draws, orders, None, f"{model.name} does not say which component a row is of" * are_sampled)
 
 
 def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
