@@ -44,9 +44,6 @@ def exact_log_mass(alpha, counts):
     return float(exact_ratio(alpha, counts) + orders)
 
 
-# Log Gammas
-
-
 @pytest.mark.parametrize("a", [1e-3, 0.5, 1.0, 63.9, 64.0, 1e3, 1e9, 1e15])
 @pytest.mark.parametrize("n", [0, 1, 7, 12345, 10**7])
 def test_log_rising(a, n):
@@ -72,7 +69,9 @@ def test_log_binomial(n, k):
     assert float(log_binomial(n, k)) == pytest.approx(float(mp.log(mp.binomial(n, k))), rel=1e-12, abs=1e-13)
 
 
-def test_a_sum_that_cancels_is_withheld():
+def test_a_sum_that_cancels_is_withheld_and_one_of_others_keeps_the_small_ones():
+    assert sum_of_others([1e12, 1e-3]).tolist() == [1e-3, 1e12]
+    assert sum_of_others([[1.0, 2.0, 4.0], [1e16, 1.0, 1.0]]).tolist() == [[6, 5, 3], [2, 1e16, 1e16]]
     assert sum_or_nan(-3.0, 1.0, 2.0) == 0.0
     assert sum_or_nan(-3.0, -6.9e14, 6.9e14) == -3.0  # opposites: nothing is lost
     assert np.isnan(sum_or_nan(-3.0, -6.9e14, 6.9e14 + 1))
@@ -82,9 +81,6 @@ def test_a_sum_that_cancels_is_withheld():
 def test_deviance(x, mean):
     exact = mp.mpf(x) * mp.log(mp.mpf(x) / mp.mpf(mean)) - (mp.mpf(x) - mp.mpf(mean))
     assert deviance(x, mean) == pytest.approx(float(exact), rel=1e-13)
-
-
-def test_deviance_at_zero():
     assert deviance([0.0, 0.0, 2.0], [0.0, 3.0, 0.0]).tolist() == [0, 3, np.inf]
 
 
@@ -92,14 +88,6 @@ def test_deviance_at_zero():
 def test_log_peak(x):
     x = mp.mpf(x)
     assert log_peak(float(x)) == pytest.approx(float(x * mp.log(x) - x - mp.loggamma(x + 1)), rel=1e-13, abs=1e-13)
-
-
-def test_sum_of_others_keeps_the_small_ones():
-    assert sum_of_others([1e12, 1e-3]).tolist() == [1e-3, 1e12]
-    assert sum_of_others([[1.0, 2.0, 4.0], [1e16, 1.0, 1.0]]).tolist() == [[6, 5, 3], [2, 1e16, 1e16]]
-
-
-# Counts
 
 
 def test_beta_binomial_is_scipys_where_scipy_is_right():
@@ -123,16 +111,11 @@ def test_beta_binomial_of_a_known_coin_is_binomial():
 
 @pytest.mark.parametrize(
     ("n", "a", "b", "k"),
-    [
-        (10**9, 1.0, 1.0, 5 * 10**8),
-        (10**9, 1e12, 1e-3, 10**9),
-        (10**9, 0.5e12, 0.5e12, 5 * 10**8 + 7),
-        (7, 1e-300, 1, 7),
-    ],
+    [(10**9, 1, 1, 5 * 10**8), (10**9, 1e12, 1e-3, 10**9), (10**9, 5e11, 5e11, 5 * 10**8 + 7), (7, 1e-300, 1, 7)],
 )
 def test_beta_binomial_of_large_counts(n, a, b, k):
-    exact = exact_log_mass([a, b], [k, n - k])
-    assert BetaBinomial([n], a, b).logpmf([k])[0] == pytest.approx(exact, rel=1e-12, abs=1e-12)
+    found = BetaBinomial([n], a, b).logpmf([k])[0]
+    assert found == pytest.approx(exact_log_mass([a, b], [k, n - k]), rel=1e-12, abs=1e-12)
 
 
 def test_negative_binomial_is_scipys_where_scipy_is_right():
@@ -147,17 +130,10 @@ def test_negative_binomial_is_scipys_where_scipy_is_right():
         assert ours.ppf(q).tolist() == scipys.ppf(q).tolist()
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "exposure", "k"),
-    [
-        (1e12, 2e11, 1.0, 7),
-        (1e12, 2e11, 1.0, 0),
-        (1e12, 1e3, 1.0, 10**9 + 40_000),
-        (3.0, 1e-3, 1e6, 10**9),
-        (1e-300, 1.0, 1.0, 3),
-        (0.5, 2.0, 1e-9, 1),
-    ],
-)
+LARGE = [(1e12, 2e11, 1.0, 7), (1e12, 2e11, 1.0, 0), (1e12, 1e3, 1.0, 10**9 + 40_000), (3.0, 1e-3, 1e6, 10**9)]
+
+
+@pytest.mark.parametrize(("a", "b", "exposure", "k"), [*LARGE, (1e-300, 1.0, 1.0, 3), (0.5, 2.0, 1e-9, 1)])
 def test_negative_binomial_where_scipy_is_not(a, b, exposure, k):
     A, B, E = mp.mpf(a), mp.mpf(b), mp.mpf(exposure)
     exact = mp.loggamma(A + k) - mp.loggamma(A) - mp.loggamma(k + 1) + A * mp.log(B / (B + E)) + k * mp.log(E / (B + E))
@@ -222,9 +198,8 @@ def test_multinomial_of_draws():
 
 def test_multinomial_of_large_counts():
     p, counts = [0.25, 0.5, 0.25], [250_010_000, 499_980_000, 250_010_000]
-    exact = mp.loggamma(10**9 + 1) + sum(
-        x * mp.log(mp.mpf(q)) - mp.loggamma(x + 1) for x, q in zip(counts, p, strict=True)
-    )
+    each = (x * mp.log(mp.mpf(q)) - mp.loggamma(x + 1) for x, q in zip(counts, p, strict=True))
+    exact = mp.loggamma(10**9 + 1) + sum(each)
     assert Multinomial([10**9], [p]).logpmf([counts])[0] == pytest.approx(float(exact), rel=1e-12)
 
 
@@ -251,9 +226,6 @@ def test_dirichlet_multinomial_is_scipys():
 def test_dirichlet_multinomial_at_the_corners(alpha, counts):
     ours = DirichletMultinomial(alpha, [sum(counts)]).logpmf([counts])
     assert ours[0] == pytest.approx(exact_log_mass(alpha, counts), rel=1e-12, abs=1e-11)
-
-
-# Their probabilities
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,9 @@ def test_every_quantity_is_that_of_a_loop_over_assignments(chunk, monkeypatch):
     occupied = [sum(v for z, v in p.items() if len(set(z)) == m) for m in range(4)]
     assert found.number_of_components == pytest.approx(np.array(occupied), abs=1e-13)
     assert found.component_probabilities == pytest.approx(np.full((4, 3), 1 / 3), abs=1e-13)
+    reporter = Mock()
+    Enumeration.of(model, counts(*y), reporter)
+    assert reporter.progress.call_args.args == ("assignments", 81, 81)
     assert (found.coclustering == found.coclustering.T).all()
     assert np.diag(found.coclustering) == pytest.approx(np.ones(4), abs=1e-13)
 
@@ -147,9 +150,6 @@ def test_no_rows_have_evidence_one_and_the_prior(K):
     assert passed(found.checks())
     rates = found.draw((2000,), np.random.default_rng(0))["rates"]
     assert stats.kstest(rates[:, -1], stats.gamma(4, scale=0.5).cdf).pvalue > 1e-3
-
-
-# Draws
 
 
 def largest_z(draws, exact):
@@ -202,15 +202,6 @@ def test_draws_by_a_wrong_rule_are_seen():
     assert all(largest_z(one.draw((4, 5000), np.random.default_rng(3)), exact) > 6 for one in wrong)
 
 
-def test_a_fit_is_stored_as_an_exact_one():
-    model = poisson(2, 1.0, 1.0, 0.2)
-    tree = bz.fit(model, [0, 1, 8, 9, 7], "enumerate", seed=0)
-    assert tree.attrs["status"] == "ok"
-    assert tree["posterior"]["rates"].dims == ("chain", "draw", "component")
-    assert tree["posterior"]["rates"].sizes["draw"] == 1000
-    assert bz.summarize(tree)["rates"]["mean"].shape == (2,)
-
-
 # What cannot be enumerated, and what is broken
 
 
@@ -223,13 +214,10 @@ def test_too_many_rows_are_refused_before_any_work(monkeypatch):
         enumerate_posterior(model, np.arange(21))
     with pytest.raises(InputError, match="give at most 20 rows"):
         run(Problem(model, bz.read(model, np.arange(100)), np.random.default_rng(0)))
-
-
-def test_one_row_too_many_to_predict_is_refused(monkeypatch):
-    monkeypatch.setattr(enumeration, "MOST", 16)
-    found = enumerate_posterior(poisson(), [1, 2, 3, 4])
+    monkeypatch.undo()
+    monkeypatch.setattr(enumeration, "MOST", 16)  # one row too many to predict
     with pytest.raises(InputError, match="5 rows have"):
-        found.log_predictive([1])
+        enumerate_posterior(poisson(), [1, 2, 3, 4]).log_predictive([1])
 
 
 def test_other_models_and_rows_without_outcome_are_refused():
@@ -280,11 +268,3 @@ def test_probabilities_that_do_not_add_up_fail_the_gate():
 
     failed = [check.name for check in Twice.of(poisson(), counts(1, 4)).checks() if not check.passed]
     assert "error of the sum of probabilities" in failed
-
-
-def test_progress_ends_at_the_number_of_assignments(monkeypatch):
-    monkeypatch.setattr(enumeration, "_CELLS", 64)
-    reporter = Mock()
-    Enumeration.of(poisson(), counts(*range(7)), reporter)
-    assert reporter.progress.call_args.args == ("assignments", 128, 128)
-    assert reporter.progress.call_count > 3

@@ -310,6 +310,7 @@ def test_a_prior_that_is_none_is_seen():
         (DirichletMultinomial(alpha=(1, 1)), {"alpha": (1, 2)}, "over alpha: it has several entries"),
         (Ridge(), {"scale": (1, 2)}, "over scale: ridge needs it to read the data, so it cannot vary"),
         (Ridge(), {"center": (1, 2)}, "over center: ridge needs it to read the data"),
+        (Ridge(), ["tau", "sigma"], "the fields of a grid need bounds"),
     ],
 )
 def test_what_a_grid_is_not_over(model, over, message):

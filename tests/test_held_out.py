@@ -95,33 +95,18 @@ def by_hand(trees, name, seen, held):
 
 
 @pytest.mark.parametrize("name", ["lda", "mixture"])
-def test_score_is_that_of_loops_over_draws(fits, name):
+def test_score_is_that_of_loops_over_draws(fits, name, monkeypatch):
     trees, seen, held = fits
-    found = word_score(trees[name], held)
-    assert math.fsum(found.by_document) == pytest.approx(by_hand(trees, name, seen, held), rel=1e-10)
+    found, expected, right = word_score(trees[name], held), by_hand(trees, name, seen, held), module._factors
+    assert math.fsum(found.by_document) == pytest.approx(expected, rel=1e-10)
     assert found.words.sum() == held["counts"].sum()
     assert 0 < found.mcse < 5
-
-
-def test_a_score_of_topics_in_another_order_than_the_proportions_is_found_out(fits, monkeypatch):
-    trees, seen, held = fits
-    right = module._factors
-
-    def wrong(tree, documents):
-        weights, topics = right(tree, documents)
-        return weights[..., ::-1], topics
-
-    monkeypatch.setattr(module, "_factors", wrong)
-    assert math.fsum(word_score(trees["lda"], held).by_document) < by_hand(trees, "lda", seen, held) - 10
-
-
-def test_pieces_of_the_cells_give_the_same_score(fits, monkeypatch):
-    trees, _, held = fits
-    whole = word_score(trees["lda"], held)
-    monkeypatch.setattr(module, "_CELLS", 4000)
-    pieces = word_score(trees["lda"], held)
-    assert np.allclose(whole.by_document, pieces.by_document, rtol=1e-12)
-    assert whole.mcse == pytest.approx(pieces.mcse, rel=1e-9)
+    monkeypatch.setattr(module, "_CELLS", 4000)  # pieces of the cells give the same
+    pieces = word_score(trees[name], held)
+    assert np.allclose(found.by_document, pieces.by_document, rtol=1e-12)
+    assert found.mcse == pytest.approx(pieces.mcse, rel=1e-9)
+    monkeypatch.setattr(module, "_factors", lambda *given: (right(*given)[0][..., ::-1], right(*given)[1]))
+    assert math.fsum(word_score(trees[name], held).by_document) < expected - 10  # topics in another order
 
 
 @pytest.mark.slow
@@ -136,14 +121,11 @@ def test_monte_carlo_error_is_that_of_fits_with_other_seeds():
     assert 0.35 < spread / np.mean([one.mcse for one in scores]) < 2.2
 
 
-def test_topics_beat_one_topic_beats_none_on_documents_that_mix_them(capsys, tmp_path):
+def test_topics_beat_one_topic_beats_none_on_documents_that_mix_them(capsys, written):
     whole = planted(np.random.default_rng(6))
-    rows = [
-        f"{whole['document'][d]},{whole['word'][t]},{n}"
-        for d, t, n in zip(*(whole[k] for k in ("doc", "term", "counts")), strict=True)
-    ]
-    path = tmp_path / "corpus.csv"
-    path.write_text("\n".join(["document,word,count", *rows]) + "\n")
+    cells = zip(*(whole[k] for k in ("doc", "term", "counts")), strict=True)
+    rows = [f"{whole['document'][d]},{whole['word'][t]},{n}" for d, t, n in cells]
+    path = written("\n".join(["document,word,count", *rows]) + "\n")
     names = ["dirichlet_multinomial", "multinomial_mixture K=2", "lda K=2"]
     heldout_command(str(path), candidates=names, seed=1, as_json=True)
     found = json.loads(capsys.readouterr().out)["rows"]

@@ -46,6 +46,9 @@ def test_parts_pool_to_the_whole(at):
     parts = moments(columns[:at], outcome[:at]), moments(columns[at:], outcome[at:])
     assert_same(parts[0] + parts[1], moments(columns, outcome))
     assert_same(parts[1] + parts[0], moments(columns, outcome))
+    nothing = parts[0] - parts[0]
+    assert (nothing.n, len(nothing.root)) == (0, 0)
+    assert_same(nothing + parts[1], parts[1])
 
 
 @pytest.mark.parametrize(("n", "k"), [(40, 3), (6, 3), (12, 30)])
@@ -56,15 +59,6 @@ def test_rows_taken_away_leave_the_others(n, k, removed, range_of_units):
     columns = columns * np.geomspace(1 / range_of_units, range_of_units, k)
     left = moments(columns, outcome) - moments(columns[:removed], outcome[:removed])
     assert_same(left, moments(columns[removed:], outcome[removed:]), 1e-9)
-
-
-def test_all_rows_taken_away_leave_nothing():
-    columns, outcome = rows(9, 2)
-    whole = moments(columns, outcome)
-    nothing = whole - whole
-    assert nothing.n == 0
-    assert len(nothing.root) == 0
-    assert_same(nothing + whole, whole)
 
 
 def test_designs_in_other_units_do_not_add_up():
@@ -112,9 +106,8 @@ def test_the_solution_is_that_of_dense_linear_algebra(n, k):
     assert np.allclose(solution.factor @ solution.factor.T, covariance, rtol=1e-8, atol=1e-10)
     assert np.allclose(solution.inverse @ solution.factor, np.eye(k), atol=1e-8)
     theta = rng.standard_normal(k)
-    assert np.isclose(
-        solution.distance(theta), (theta - centre) @ np.linalg.solve(covariance, theta - centre), rtol=1e-7
-    )
+    squares = (theta - centre) @ np.linalg.solve(covariance, theta - centre)
+    assert np.isclose(solution.distance(theta), squares, rtol=1e-7)
     assert np.isclose(solution.log_det_factor, np.linalg.slogdet(covariance)[1] / 2, rtol=1e-9)
     assert np.isclose(solution.squared_error, np.sum((outcome - design @ centre) ** 2), rtol=1e-7)
     assert np.isclose(-n / 2 * np.log(2 * np.pi) - (solution.misfit + solution.log_det) / 2, evidence, rtol=1e-10)
@@ -157,8 +150,4 @@ def test_least_squares_and_rank():
     twice = np.column_stack([design, design[:, 0] - 2 * design[:, 2]])
     assert fitted(twice, outcome)[2] == 3
     assert np.isclose(fitted(twice, outcome)[1], squared_error, rtol=1e-10)
-
-
-def test_rank_does_not_depend_on_units():
-    design, outcome = rows(20, 3)
-    assert fitted(design * [1e-100, 1.0, 1e100], outcome)[2] == 3
+    assert fitted(design * [1e-100, 1.0, 1e100], outcome)[2] == 3  # whatever the units

@@ -28,9 +28,6 @@ def small(n=30, d=3, seed=0, offset=0.0):
     return bz.read(RIDGE, (X, offset + X @ np.arange(1.0, d + 1) + rng.normal(size=n)))
 
 
-# against scikit-learn
-
-
 def test_the_mode_of_ridge_is_scikit_learns():
     model = RIDGE.weak(DIABETES)
     w = model.map(model.statistics(DIABETES))["w"]
@@ -105,15 +102,6 @@ def test_an_evidence_that_rounding_decides_is_withheld():
     assert tree.attrs["status"] == "failed"
 
 
-def test_more_features_than_rows_have_no_least_squares():
-    data = small(8, 40)
-    with pytest.raises(bz.NumericalError, match="the data identify 8 of 41 combinations of weights"):
-        bz.fit(RIDGE.weak(data), data, "mle")
-
-
-# units
-
-
 @pytest.mark.parametrize("family", quick_first(LINEAR))
 def test_nuts_does_not_see_the_units_of_the_features(family):
     data = small(n=40)
@@ -132,9 +120,6 @@ def test_outcomes_far_from_zero_lose_nothing(family):
     shifted = bz.read(family, (near["X"], far["y"] - 1e9))
     models = {family.weak(table): table for table in (shifted, far)}
     assert np.isclose(*(model.log_evidence(model.statistics(table)) for model, table in models.items()), rtol=1e-8)
-
-
-# terms and priors
 
 
 def test_features_and_degree_are_of_the_same_data():
@@ -198,13 +183,15 @@ def test_priors_that_do_not_suit_the_data_are_named(model, message):
         bz.fit(model, DIABETES, "exact")
 
 
-def test_a_feature_named_as_a_term_is_refused():
+def test_what_a_linear_model_does_not_take():
     data = bz.read(RIDGE, {"y": [1.0, 2.0], "x": [0.0, 1.0], "x^2": [0.0, 3.0]})
     with pytest.raises(bz.InputError, match=r"a feature is called 'x\^2', as a term of the model is; rename it"):
         RIDGE(degree=2).coords(data)
-
-
-# learning in batches, prediction
+    with pytest.raises(bz.InputError, match="identified needs a linear model"):
+        identified(bz.find("normal_gamma")())
+    wide = small(8, 40)  # more features than rows
+    with pytest.raises(bz.NumericalError, match="the data identify 8 of 41 combinations of weights"):
+        bz.fit(RIDGE.weak(wide), wide, "mle")
 
 
 def test_a_stream_of_batches_is_the_whole():
@@ -283,15 +270,8 @@ def test_the_likelihood_depends_on_the_sums_alone(rows, columns):
     assert len(sums.independent) == np.linalg.matrix_rank(design / size)
     # the design is its independent columns times the coefficients: it sees w through the sums alone
     assert np.max(np.abs(design[:, sums.independent] @ sums.coefficients - design) / size) < 1e-7
-
-
-def test_a_wrong_coefficient_of_a_sum_would_be_seen():
-    rng = np.random.default_rng(2)
-    design = rng.normal(size=(30, 3))
-    design[:, 2] = design[:, 0] - 3 * design[:, 1]
-    wrong = identify(design, np.ones(3)).coefficients.copy()
-    wrong[1, 2] *= 1.001
-    assert np.linalg.norm(wrong @ scipy.linalg.null_space(design)) > 1e-4
+    wrong = sums.coefficients * np.where(np.arange(columns) == columns - 1, 1.001, 1.0)
+    assert np.max(np.abs(design[:, sums.independent] @ wrong - design) / size) > 1e-5
 
 
 def test_the_note_on_what_is_identified():
@@ -302,8 +282,3 @@ def test_the_note_on_what_is_identified():
     assert identify(np.eye(2), np.ones(2)).note(["a", "b"]) == ""
     sums = identify(np.eye(2)[:, [0, 1, 0, 1, 0]] * [1, 1, 0, 0, 0], np.ones(5))
     assert sums.note(list("abcde")) == said.format(2, 5, "nothing about w[c], w[d], w[e]")
-
-
-def test_models_that_are_not_linear_are_refused():
-    with pytest.raises(bz.InputError, match="identified needs a linear model"):
-        identified(bz.find("normal_gamma")())

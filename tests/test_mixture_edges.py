@@ -31,6 +31,9 @@ def test_a_row_that_no_component_can_give_has_no_probabilities(fitted):
     assert found.attrs["expected_errors"] == 0
     assert np.isfinite(found.loc[1, ["component", "expected_loss", "p[1]", "p[2]"]].astype(float)).all()
     assert found.loc[[2, 3]].isna().all(axis=None)
+    predicted = bz.predict(tree, {"a": [1, 1], "b": [0, 2], "c": [0, 0]})
+    assert np.isneginf(predicted["log_score"].xs(2)).all()
+    assert predicted["component"].xs(2).isna().all()
 
 
 def test_the_command_withholds_it_and_says_why(fitted, run):
@@ -41,18 +44,6 @@ def test_the_command_withholds_it_and_says_why(fitted, run):
     rows = json.loads(run("assign", fitted / "fit.nc", fitted / "new.csv", "--json")[1])["rows"]
     assert rows[1]["p[1]"] is None
     assert rows[1]["component"] is None
-
-
-def test_predict_goes_on(fitted):
-    found = bz.predict(bz.load(fitted / "fit.nc"), {"a": [1, 1], "b": [0, 2], "c": [0, 0]})
-    assert np.isneginf(found["log_score"].xs(2)).all()
-    assert found["component"].xs(2).isna().all()
-
-
-def test_numbers_of_components_that_hold_none_are_refused_in_words_of_the_command(run):
-    code, _, err = run("select", "-c", "gaussian_mixture", "--components", "3-1")
-    assert code == 2
-    assert "--components '3-1': 3-1 holds no number; write 1-3" in err
 
 
 def test_text_needs_no_quotes(run):

@@ -56,6 +56,9 @@ def test_nuts_agrees_with_enumeration_where_its_gate_passes():
 
 
 def test_two_modes_that_chains_do_not_travel_between_do_not_pass():
+    some = [Start(np.zeros(1)) for _ in range(6)]
+    shares = {1: [4], 3: [2, 1, 1], 6: [1, 1, 1, 1]}
+    assert all([count for _, count in _shared_out(some[:n], 4)] == counts for n, counts in shares.items())
     modes = starts(Problem(PRIOR, TWO_WAYS, np.random.default_rng(0)))
     tree = bz.fit(PRIOR, TWO_WAYS, "nuts", seed=1, extend=False)
     exact = Enumeration.of(PRIOR, TWO_WAYS).coclustering
@@ -76,13 +79,6 @@ def test_from_one_mode_alone_the_gate_would_have_passed(monkeypatch):
     assert tree.attrs["status"] == "ok"
     monkeypatch.undo()
     assert bz.fit(PRIOR, far, "nuts", seed=1, extend=False).attrs["status"] == "failed"
-
-
-def test_chains_are_shared_out_among_starts():
-    starts = [Start(np.zeros(1)) for _ in range(6)]
-    assert [count for _, count in _shared_out(starts[:1], 4)] == [4]
-    assert [count for _, count in _shared_out(starts[:3], 4)] == [2, 1, 1]
-    assert [count for _, count in _shared_out(starts, 4)] == [1, 1, 1, 1]
 
 
 def test_methods_agree_on_old_faithful(fits):
@@ -139,15 +135,12 @@ def turned(tree):
     return other
 
 
-def test_comparison_numbers_components_alike(fits):
-    again = matched([turned(fits["map"]), fits["nuts"]])[0]  # the draws are the best, wherever they stand
-    assert np.array_equal(again["posterior"]["means"], fits["map"]["posterior"]["means"])
-
-
 def test_a_fit_that_is_numbered_as_another_says_so(fits):
     facts = {**json.loads(fits["nuts"].attrs["facts"]), "label_stability": [0.9, 0.8]}
     swapped = turned(fits["nuts"])
     swapped.attrs["facts"] = json.dumps(facts)
+    first = matched([turned(fits["map"]), fits["nuts"]])[0]  # the draws are the best, wherever they stand
+    assert np.array_equal(first["posterior"]["means"], fits["map"]["posterior"]["means"])
     again = matched([fits["nuts"], swapped])[1]
     assert np.array_equal(again["posterior"]["means"], fits["nuts"]["posterior"]["means"])
     facts = json.loads(again.attrs["facts"])
@@ -155,16 +148,13 @@ def test_a_fit_that_is_numbered_as_another_says_so(fits):
     assert "components are numbered as by nuts; agreement of the draws about each: 0.8, 0.9" in figures(document(again))
 
 
-def test_components_that_are_not_one_thing_are_withheld():
+def test_components_that_are_not_one_thing_are_withheld(fits):
     """Three components for one clump: what a row's density is, is known; which component is which, is not."""
     data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(1).normal(size=(40, 1)), "column": ["y"]})
     model = GAUSSIAN(K=3, kappa0=1.0)
     wide = model.vb_posterior(model.vb_m_step(model.moments(np.full((40, 3), 1 / 3), data)))
     labels = labelled(model, wide.rvs((4, 500), np.random.default_rng(0)), data, "sampled")
     assert "do not agree which rows are of component" in labels.withheld
-
-
-def test_withheld_components_are_not_summarized(fits):
     tree = fits["nuts"].copy()
     tree.attrs["facts"] = json.dumps({**json.loads(tree.attrs["facts"]), "components_withheld": "because"})
     assert bz.summarize(tree)["means"]["mean"] is None

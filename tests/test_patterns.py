@@ -82,11 +82,8 @@ def test_columns_are_described_by_what_was_observed_of_them():
     np.testing.assert_allclose(mean, np.nanmean(HOLES, axis=0))
     np.testing.assert_allclose(squares / (n - 1), np.nanvar(HOLES, axis=0, ddof=1))
     np.testing.assert_allclose(Patterns.of(HOLES).column_variances(), np.nanvar(HOLES, axis=0, ddof=1))
-
-
-def test_a_constant_column_has_no_variance_to_see():
-    Y = np.column_stack([np.full(9, 0.1 + 1e6), WHOLE[:9, 0]])
-    assert np.isnan(Patterns.of(Y).column_variances()).tolist() == [True, False]
+    constant = np.column_stack([np.full(9, 0.1 + 1e6), WHOLE[:9, 0]])
+    assert np.isnan(Patterns.of(constant).column_variances()).tolist() == [True, False]
 
 
 def test_more_patterns_than_memory_holds_are_refused(monkeypatch):
@@ -142,17 +139,9 @@ def test_masked_data_are_themselves_however_they_come():
     assert read(Masked, {"Y": odd, "column": data["column"]}, missing="mask").digest == data.digest
     back = Masked.inputs.parse(read_table(Masked.inputs.table(data)), **Masked.inputs.reading(data))
     np.testing.assert_array_equal(back.arrays["Y"], data["Y"])
-
-
-def test_rows_with_holes_can_be_split_and_reordered():
-    data = air()
     first, rest = Masked.inputs.split(data, 100)
-    same(Patterns.of(first["Y"]) + Patterns.of(rest["Y"]), Patterns.of(data["Y"]), 1e-10)
     moved = Masked.inputs.reordered(data, np.arange(153)[::-1])
-    same(Patterns.of(moved["Y"]), Patterns.of(data["Y"]), 1e-10)
-
-
-def test_an_example_with_options_of_its_own_is_read_by_default():
-    model = bz.find("robust_regression")
-    assert bz.read(model).rows == 116
-    assert bz.read(model, missing="drop").rows == 116
+    for parts in (Patterns.of(first["Y"]) + Patterns.of(rest["Y"]), Patterns.of(moved["Y"])):
+        same(parts, Patterns.of(data["Y"]), 1e-10)
+    model = bz.find("robust_regression")  # whose example has options of its own
+    assert bz.read(model).rows == bz.read(model, missing="drop").rows == 116

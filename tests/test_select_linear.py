@@ -69,22 +69,13 @@ def subsets():
     return by_name(bz.subsets(model, data), data, loo=False)
 
 
-# Evidence
-
-
-def test_evidence_of_polynomials_is_scipy_s(degrees):
-    for degree in range(6):
-        expected = stats.multivariate_normal(np.zeros(len(Y)), covariance(powers(degree))).logpdf(Y)
-        assert degrees.loc[f"degree {degree}", "log_evidence"] == pytest.approx(expected, abs=1e-7)
-
-
-# Prediction
-
-
-def test_k_fold_is_conditioning_on_the_other_folds(degrees):
+def test_evidence_and_k_fold_are_those_of_a_multivariate_normal(degrees):
     fold = np.argmax(score.dealt(np.ones(len(Y), dtype=int), 10, 0), axis=1)
     splits = list(PredefinedSplit(fold).split())
     assert len(splits) == 10
+    for degree in range(6):
+        evidence = stats.multivariate_normal(np.zeros(len(Y)), covariance(powers(degree))).logpdf(Y)
+        assert degrees.loc[f"degree {degree}", "log_evidence"] == pytest.approx(evidence, abs=1e-7)
     terms = {}
     for degree in (1, 3):
         terms[degree] = np.zeros(len(Y))
@@ -102,17 +93,13 @@ def test_k_fold_is_conditioning_on_the_other_folds(degrees):
     everyone = np.arange(len(Y))  # leave-one-out is as many folds as rows
     alone = [predicted(3, everyone[[i]], np.delete(everyone, i))[0] for i in everyone]
     assert degrees.loc["degree 3", "loo"] == pytest.approx(math.fsum(alone), abs=1e-7)
+    table = by_name(bz.polynomials(MODEL, [3]), folds=len(Y), seed=5, loo=False)
+    assert table.loc["degree 3", "kfold"] == pytest.approx(degrees.loc["degree 3", "loo"], abs=1e-8)
+    assert table.loc["degree 3", "loo_from"] == "withheld: not asked for"
+    assert table[["loo", "loo_se", "loo_mcse", "loo_difference"]].isna().all(axis=None)
     assert degrees.loc["degree 3", "kfold_difference"] == 0
     assert degrees.loc["degree 1", "kfold_difference"] == pytest.approx(less.sum(), abs=1e-7)
     assert degrees.loc["degree 1", "kfold_difference_se"] == pytest.approx(np.std(less) * math.sqrt(len(Y)), rel=1e-8)
-
-
-def test_as_many_folds_as_rows_leave_one_out(degrees):
-    table = by_name(bz.polynomials(MODEL, [3]), folds=len(Y), seed=5, loo=False)
-    assert table.loc["degree 3", "kfold"] == pytest.approx(degrees.loc["degree 3", "loo"], abs=1e-8)
-    assert abs(table.loc["degree 3", "kfold"] - degrees.loc["degree 3", "kfold"]) > 1e-4
-    assert table.loc["degree 3", "loo_from"] == "withheld: not asked for"
-    assert table[["loo", "loo_se", "loo_mcse", "loo_difference"]].isna().all(axis=None)
 
 
 def test_single_trials_of_a_table_of_counts_are_dealt_out():
@@ -145,9 +132,6 @@ def test_what_k_fold_withholds():
         assert row["loo_from"] == "exact"
     with pytest.raises(score.NoScore, match="more than 5000000 observations"):
         score.dealt(np.array([score.MAX_SINGLE + 1]), 10, 0)
-
-
-# Description length
 
 
 def least_squares(phi, y):
@@ -185,9 +169,6 @@ def test_what_has_no_description_length():
     assert np.isnan(row["mdl"])
 
 
-# What is selected
-
-
 def test_every_criterion_finds_the_cubic():
     for table in (by_name(bz.polynomials(model, range(7))) for model in (MODEL, LINEAR())):
         best = {name: table[name].idxmax() for name in ("log_evidence", "kfold", "loo")}
@@ -214,9 +195,6 @@ def test_best_subsets_are_those_of_scikit_learn(subsets):
     assert subsets["probability"].sum() == pytest.approx(1)
 
 
-# Candidates
-
-
 def test_candidates_differ_in_their_terms_only():
     made = bz.polynomials(replace(MODEL, center=0.5), [np.int64(2), 0])
     assert made == {"degree 2": replace(MODEL, center=0.5, degree=2), "degree 0": replace(MODEL, center=0.5, degree=0)}
@@ -233,9 +211,6 @@ def test_subsets_are_few():
     assert len(bz.subsets(MODEL, wide, at_most=4)) == 1 + 12 + 66 + 220 + 495
     assert len(bz.subsets(replace(MODEL, features=("x3", "x1")), wide)) == 4
     assert len(bz.subsets(MODEL, wide, at_most=0)) == 1
-
-
-def test_names_with_commas_are_told_apart():
     made = bz.subsets(MODEL, {"a, b": [1.0, 2.0], "a": [2.0, 1.0], "b": [3.0, 3.0], "y": [1.0, 0.0]})
     assert len(made) == 8
     assert {"'a, b'", "a, b"} <= made.keys()
@@ -264,9 +239,6 @@ def test_refusals(make, message):
     with pytest.raises(bz.InputError) as refused:
         make()
     assert message in str(refused.value)
-
-
-# Picture
 
 
 def marks(panel, label):
@@ -311,18 +283,9 @@ def test_of_many_candidates_the_best_by_any_criterion_are_shown(tmp_path):
     assert "8 of 40 candidates are not shown" in figure.get_suptitle()
     assert writing.write_figure(figure, tmp_path / "many.svg").stat().st_size > 1000
     assert [path.name for path in tmp_path.iterdir()] == ["many.svg"]
-
-
-def test_picture_is_made_without_pyplot_s_state(degrees):
-    import matplotlib.pyplot as plt
-
-    before = plt.get_fignums()
-    bz.plot_select(degrees.reset_index())
-    assert plt.get_fignums() == before
-    with pytest.raises(bz.InputError, match="not one that select returned"):
-        bz.plot_select(degrees)
-    with pytest.raises(bz.InputError, match="the table has no candidates"):
-        bz.plot_select(degrees.reset_index().head(0))
+    for wrong, message in ((table.set_index("model"), "not one that select returned"), (table[:0], "no candidates")):
+        with pytest.raises(bz.InputError, match=message):
+            bz.plot_select(wrong)
 
 
 # Command line

@@ -106,11 +106,8 @@ def documents():
 @pytest.fixture(scope="module")
 def enumerated(documents):
     rng = np.random.default_rng(8)
-    models = [
-        MIXTURE(K=2, kappa0=0.1),
-        MIXTURE(K=2, kappa0=0.1, covariance="tied"),
-        MIXTURE(K=3, covariance="diagonal"),
-    ]
+    tied, diagonal = MIXTURE(K=2, kappa0=0.1, covariance="tied"), MIXTURE(K=3, covariance="diagonal")
+    models = [MIXTURE(K=2, kappa0=0.1), tied, diagonal]
     return [*with_evidence([(model, bz.read(model, moved(FEW, rng))) for model in models]), *documents]
 
 
@@ -165,11 +162,8 @@ def test_few_rows_are_enumerated():
     assert set(table["evidence_from"]) == {"enumeration"}
     assert table["evidence_se"].tolist() == [0, 0, 0]
     assert (table["elbo"] <= table["log_evidence"] + 1e-9).all()
-
-
-def test_a_degenerate_maximum_is_withheld_with_its_reason():
     rows = {"x": [1.0, 1.0, 1.0, 5.0, 5.0, 5.0], "z": [2.0, 2.0, 2.0, 1.0, 1.0, 1.0]}
-    row = bz.select([MIXTURE(K=2)], rows).iloc[0]
+    row = bz.select([MIXTURE(K=2)], rows).iloc[0]  # its maximum is degenerate
     assert row["likelihood_from"].startswith("withheld: ")
     assert math.isnan(row["bic"])
     assert row["evidence_from"] == "enumeration"  # the prior keeps covariances from collapsing
@@ -202,11 +196,8 @@ def test_leave_one_out_from_exact_draws_is_enumeration_of_the_others():
     rows = {"a": [3, 2, 0, 4, 1], "b": [0, 1, 3, 0, 2], "c": [1, 1, 1, 0, 1]}
     model = TOPICS(K=2, eta=5.0)
     row = bz.select([bz.fit(model, rows, "enumerate", seed=2)]).iloc[0]
-    whole = bz.enumerate_posterior(model, rows).log_evidence
-    without = [
-        bz.enumerate_posterior(model, {name: np.delete(values, i) for name, values in rows.items()}).log_evidence
-        for i in range(5)
-    ]
+    parts = [{name: np.delete(values, i) for name, values in rows.items()} for i in range(5)]
+    whole, *without = (bz.enumerate_posterior(model, some).log_evidence for some in (rows, *parts))
     assert row["loo_from"] == "PSIS"
     assert row["loo"] == pytest.approx(5 * whole - sum(without), abs=4.4 * row["loo_mcse"])
 
@@ -225,9 +216,6 @@ def test_leave_one_out_from_exact_draws_is_enumeration_of_the_others():
 def test_refusals(make, message):
     with pytest.raises(bz.InputError, match=message):
         make()
-
-
-# Pictures and the command line
 
 
 def test_criteria_are_drawn_against_the_number_of_components(table):
@@ -251,14 +239,12 @@ def test_criteria_are_drawn_against_the_number_of_components(table):
     assert names == ["log evidence", "ELBO", *(c.title for c in select_plot.CRITERIA[1:])]  # not by their number
 
 
-def few_csv(tmp_path):
-    path = tmp_path / "few.csv"
-    path.write_text("x,z\n" + "".join(f"{x},{z}\n" for x, z in zip(FEW["x"], FEW["z"], strict=True)))
-    return path
+@pytest.fixture
+def path(written):
+    return written("x,z\n" + "".join(f"{x},{z}\n" for x, z in zip(FEW["x"], FEW["z"], strict=True)), "few.csv")
 
 
-def test_command_selects_a_number_of_components(run, tmp_path):
-    path = few_csv(tmp_path)
+def test_command_selects_a_number_of_components(run, path, tmp_path):
     options = ("select", path, "-c", "gaussian_mixture nu0=5", "--components", "1-2", "--plot", tmp_path / "k.png")
     code, out, err = run(*options)
     assert code == 0
@@ -279,19 +265,20 @@ def test_command_selects_a_number_of_components(run, tmp_path):
     ("candidate", "options", "message"),
     [
         ("gaussian_mixture", ("--components", "two"), "--components 'two' is not a list of components"),
+        ("gaussian_mixture", ("--components", "3-1"), "--components '3-1': 3-1 holds no number; write 1-3"),
         ("gaussian_mixture", ("--components", "0-2"), "must be at least 1, got 0"),
         ("gaussian_mixture", ("--components", "1-2", "--subsets"), "give --components or other terms, not both"),
         ("gaussian_mixture K=2", ("--components", "1-2"), "give K or --components, not both"),
         ("normal_inverse_wishart", ("--components", "1-2"), "numbers of components need models with a field K"),
     ],
 )
-def test_command_refuses_in_one_line(run, tmp_path, candidate, options, message):
-    code, out, err = run("select", few_csv(tmp_path), "-c", candidate, "--prior", "textbook", *options)
+def test_command_refuses_in_one_line(run, path, candidate, options, message):
+    code, out, err = run("select", path, "-c", candidate, "--prior", "textbook", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 
 
-def test_command_keeps_the_model_where_its_fit_is_not_ok(run, tmp_path, monkeypatch):
+def test_command_keeps_the_model_where_its_fit_is_not_ok(run, path, monkeypatch):
     trees = {1: "ok", 2: "failed"}
 
     def fit(model, data, method, **options):
@@ -300,18 +287,14 @@ def test_command_keeps_the_model_where_its_fit_is_not_ok(run, tmp_path, monkeypa
         return tree
 
     monkeypatch.setattr(importlib.import_module("bayeszoo.cli.verbs.select"), "fit", fit)
-    code, out, err = run(
-        "select", few_csv(tmp_path), "-c", "gaussian_mixture kappa0=1 nu0=9", "--components", "1-2", "--nuts", "--json"
-    )
+    mixture = "gaussian_mixture kappa0=1 nu0=9"
+    code, out, err = run("select", path, "-c", mixture, "--components", "1-2", "--nuts", "--json")
     rows = {row["model"]: row for row in json.loads(out)["table"]}
     assert code == 0
     assert "K=2: the fit by nuts is not ok (failed), and left out" in err
     assert rows["K=1"]["loo_from"] == "PSIS"
     assert rows["K=2"]["loo_from"] == "withheld: no closed form: give a fit by nuts"
     assert rows["K=2"]["log_evidence"] is not None
-
-
-# Comparison and prediction
 
 
 def test_too_many_assignments_do_not_end_a_comparison(faithful):
