@@ -22,41 +22,38 @@ def bug(family, **methods):
     return type(family.__name__, (family,), {**methods, "name": family.name})
 
 
-def off(method, by):
-    return lambda self, *arguments: method(self, *arguments) + by(*arguments)
+def off(family, name, by):
+    """Return a model one of whose steps is off by what a function of the step's arguments returns."""
+    right = getattr(family, name)
+    return bug(family, **{name: lambda self, *arguments: right(self, *arguments) + by(*arguments)})
+
+
+def with_fields(family, name, **fields):
+    """Return a model one of whose steps is that of other fields."""
+    right = getattr(family, name)
+    return bug(family, **{name: lambda self, *given, **named: right(replace(self, **fields), *given, **named)})
+
+
+def reversed_weights(self, params, data):
+    return UNIGRAMS.likelihood(self, {**params, "weights": params["weights"][..., ::-1]}, data)
 
 
 BUGS = {
-    "em_objective": bug(UNIGRAMS, log_prior=off(UNIGRAMS.log_prior, lambda params, data: 1e-6)),
-    "em_map_is_stationary": bug(
-        GAUSSIAN, m_step=lambda self, stats, flat=False: GAUSSIAN.m_step(replace(self, kappa0=2.0), stats, flat)
-    ),
+    "em_objective": off(UNIGRAMS, "log_prior", lambda params, data: 1e-6),
+    "em_map_is_stationary": with_fields(GAUSSIAN, "m_step", kappa0=2.0),
     "em_mle_is_stationary": bug(GAUSSIAN, m_step=lambda self, stats, flat=False: GAUSSIAN.m_step(self, stats, False)),
-    "compiled_density": bug(UNIGRAMS, compiled=lambda self, data: UNIGRAMS.compiled(replace(self, eta=2.0), data)),
-    "compiled_gradient": bug(UNIGRAMS, compiled=lambda self, data: UNIGRAMS.compiled(replace(self, eta=2.0), data)),
-    "statistics_density": bug(FACTORS, compressed=lambda self, stats: FACTORS.compressed(replace(self, w0=1.1), stats)),
-    "statistics_gradient": bug(
-        FACTORS, compressed=lambda self, stats: FACTORS.compressed(replace(self, w0=1.1), stats)
-    ),
-    "likelihood_of_rows": bug(
-        UNIGRAMS,
-        likelihood=lambda self, params, data: UNIGRAMS.likelihood(
-            self, {**params, "weights": params["weights"][..., ::-1]}, data
-        ),
-    ),
-    "labels_mean_nothing": bug(
-        UNIGRAMS, log_prior=off(UNIGRAMS.log_prior, lambda params, data: params["weights"][..., 0])
-    ),
+    "compiled_density": with_fields(UNIGRAMS, "compiled", eta=2.0),
+    "compiled_gradient": with_fields(UNIGRAMS, "compiled", eta=2.0),
+    "statistics_density": with_fields(FACTORS, "compressed", w0=1.1),
+    "statistics_gradient": with_fields(FACTORS, "compressed", w0=1.1),
+    "likelihood_of_rows": bug(UNIGRAMS, likelihood=reversed_weights),
+    "labels_mean_nothing": off(UNIGRAMS, "log_prior", lambda params, data: params["weights"][..., 0]),
     "bound": bug(UNIGRAMS, divergence=lambda self, q: UNIGRAMS.divergence(self, q) / 4),
-    "one_component": bug(UNIGRAMS, divergence=lambda self, q: UNIGRAMS.divergence(self, q) + 1e-6),
-    "enumerated_candidate": bug(UNIGRAMS, log_joint=off(UNIGRAMS.log_joint, lambda z, data: 1e-6)),
-    "enumerated_row_order": bug(
-        UNIGRAMS, log_joint=off(UNIGRAMS.log_joint, lambda z, data: 1e-3 * data["counts"][0, 0])
-    ),
-    "enumerated_units": bug(GAUSSIAN, log_joint=off(GAUSSIAN.log_joint, lambda z, data: 1e-3 * data["Y"].sum())),
-    "simulation_based": bug(
-        UNIGRAMS, simulate=lambda self, rng, size=20: UNIGRAMS.simulate(UNIGRAMS(alpha=500.0, eta=500.0), rng, size)
-    ),
+    "one_component": off(UNIGRAMS, "divergence", lambda q: 1e-6),
+    "enumerated_candidate": off(UNIGRAMS, "log_joint", lambda z, data: 1e-6),
+    "enumerated_row_order": off(UNIGRAMS, "log_joint", lambda z, data: 1e-3 * data["counts"][0, 0]),
+    "enumerated_units": off(GAUSSIAN, "log_joint", lambda z, data: 1e-3 * data["Y"].sum()),
+    "simulation_based": with_fields(UNIGRAMS, "simulate", alpha=500.0, eta=500.0),
 }
 
 

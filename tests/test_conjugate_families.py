@@ -1,6 +1,5 @@
 """The seven conjugate families against SciPy, quadrature, enumeration and the numbers of the books."""
 
-import itertools
 import math
 
 import numpy as np
@@ -63,14 +62,6 @@ def test_normal_inverse_wishart_is_a_matrix_t(rows):
     assert found == pytest.approx(law.logpdf(ROWS[:rows]), rel=1e-11)
 
 
-@pytest.mark.parametrize("exposure", [1.0, 0.04, 300.0])
-@pytest.mark.parametrize("y", [0, 1, 17])
-def test_gamma_poisson_of_one_row_is_scipys_negative_binomial(exposure, y):
-    expected = stats.nbinom(2.5, 1.5 / (1.5 + exposure)).logpmf(y)
-    data = {"y": np.array([y]), "exposure": np.array([exposure])}
-    assert evidence(GammaPoisson(2.5, 1.5), data) == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize("alpha", [(1.0, 1.0, 1.0), (0.3, 2.0, 5.5), (200.0, 0.01, 3.0)])
 @pytest.mark.parametrize("counts", [[0, 0, 1], [4, 0, 2], [727, 583, 137]])
 def test_counts_are_scipys_dirichlet_multinomial(alpha, counts):
@@ -79,31 +70,12 @@ def test_counts_are_scipys_dirichlet_multinomial(alpha, counts):
     assert model.log_evidence_counts(model.statistics(data)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("alpha", [0.4, (1.0, 2.0, 0.5), ((1.0, 2.0, 0.5), (0.3, 0.3, 0.3), (4.0, 1.0, 2.0))])
-@pytest.mark.parametrize("first", [0, 2])
-def test_all_sequences_after_a_first_symbol_have_probability_one(alpha, first):
-    model = MarkovChain(alpha)
-    paths = ((first, *rest) for rest in itertools.product(range(3), repeat=5))
-    assert math.fsum(math.exp(evidence(model, chain(path))) for path in paths) == pytest.approx(1, rel=1e-12)
-
-
 def test_the_step_from_one_sequence_to_the_next_is_none():
     data = bz.read(MarkovChain, [["a", "b", "a"], ["c", "c", "b"]])
     rows = [[0, 1, 0], [1, 0, 0], [0, 1, 1]]
     expected = sum(stats.dirichlet_multinomial([2.0] * 3, sum(row)).logpmf(row) for row in rows)
     orders = math.log(2)  # cb and cc in whatever order
     assert evidence(MarkovChain(2.0), data) == pytest.approx(expected - orders, rel=1e-12)
-
-
-def test_maximum_likelihood_is_numpys():
-    data = {"Y": ROWS, "column": SYMBOLS}
-    found = WISHART.mle(WISHART.statistics(data))
-    assert found["mu"] == pytest.approx(ROWS.mean(axis=0), rel=1e-13)
-    assert found["Sigma"] == pytest.approx(np.cov(ROWS.T, bias=True), rel=1e-12)
-    assert NormalGamma().mle(NormalGamma().statistics({"y": Y})) == pytest.approx({"mu": Y.mean(), "lam": 1 / Y.var()})
-    about = GaussianPrecision(mu=1.0)
-    assert about.mle(about.statistics({"y": Y}))["lam"] == pytest.approx(1 / np.mean((Y - 1) ** 2))
-    assert GaussianMean().mle(GaussianMean().statistics({"y": Y}))["mu"] == pytest.approx(stats.norm.fit(Y)[0])
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,6 @@ RATS = (
 GROUPS = {"successes": [int(x) for x in TUMORS.split()], "trials": [int(x) for x in RATS.split()]}
 
 
-# Models of the tests
-
-
 @dataclass(frozen=True)
 class Rats(BetaBernoulli):
     """Each row is an experiment with a rate of its own: a and b govern 71 of them."""
@@ -92,9 +89,6 @@ def ok(found):
     return found.model
 
 
-# Interior maxima
-
-
 def test_sigma_is_where_scipy_finds_it_and_a_grid_agrees():
     found = bz.empirical_bayes(GaussianMean(m0=2, s0=3), Y, over="sigma")
     best = sigma_by_scipy(2, 3)
@@ -104,9 +98,6 @@ def test_sigma_is_where_scipy_finds_it_and_a_grid_agrees():
     assert max(dense(Y, 2, 3, sigma) for sigma in np.geomspace(0.5, 10, 100)) <= found.log_evidence
     assert (found.model.m0, found.model.s0) == (2, 3)
     assert (found.reached, found.starts) == (8, 8)
-
-
-def test_the_prior_sd_is_the_closed_form():
     found = bz.empirical_bayes(GaussianMean(sigma=2), Y, over=["s0"])
     assert ok(found).s0 == pytest.approx(math.sqrt(Y.mean() ** 2 - 2**2 / len(Y)), rel=1e-7)
 
@@ -146,11 +137,7 @@ def test_a_prior_of_many_groups_is_learned(model):
     assert found.model.b == pytest.approx(b, rel=1e-6)
     assert found.log_evidence == pytest.approx(height, abs=1e-8)
     assert type(found.model) is model
-
-
-def test_each_entry_of_a_vector_is_chosen():
-    (a, b), height = rats_by_scipy()
-    found = bz.empirical_bayes(VectorRats(alpha=(1, 1)), GROUPS, over="alpha")
+    found = bz.empirical_bayes(VectorRats(alpha=(1, 1)), GROUPS, over="alpha")  # each entry of a vector
     assert ok(found).alpha == pytest.approx((a, b), rel=1e-6)
     assert found.log_evidence == pytest.approx(height, abs=1e-8)
 
@@ -170,9 +157,6 @@ def test_the_default_data_are_the_model_s_own_and_the_seed_settles_everything():
     assert theirs.log_evidence == first.log_evidence
 
 
-# The boundary
-
-
 def test_one_coin_says_nothing_of_where_coins_lie():
     found = bz.empirical_bayes(BetaBernoulli(), COIN, over=["a", "b"])
     assert found.status == "at the boundary"
@@ -183,12 +167,8 @@ def test_one_coin_says_nothing_of_where_coins_lie():
     assert found.model.a / found.model.b == pytest.approx(3, rel=1e-3)
     supremum = scipy.stats.bernoulli.logpmf(COIN, 0.75).sum()
     assert supremum - 1e-4 < found.log_evidence < supremum
-
-
-def test_a_prior_centred_on_the_mean_collapses():
-    found = bz.empirical_bayes(GaussianMean(m0=Y.mean(), sigma=2), Y, over="s0")
+    found = bz.empirical_bayes(GaussianMean(m0=Y.mean(), sigma=2), Y, over="s0")  # a prior centred on the mean
     assert found.boundary == {"s0": "no maximum in s0: the evidence does not fall as s0 -> 0"}
-    assert found.status == "at the boundary"
     assert found.log_evidence == pytest.approx(scipy.stats.norm(Y.mean(), 2).logpdf(Y).sum(), rel=1e-9)
 
 
@@ -244,9 +224,6 @@ def test_a_higher_place_far_out_that_no_climb_reached_is_followed_and_not_truste
     assert (found.status, found.reached) == ("not converged", 0)
 
 
-# Doubtful maxima
-
-
 def peaks(m):
     """A needle of width 0.01 at a = 1, a broad hill at a = 100."""
     u = math.log(m.a)
@@ -268,29 +245,21 @@ def test_a_needle_a_kink_and_infinity_are_no_maxima(evidence, line):
     assert line in repr(found)
 
 
-def test_the_higher_of_two_maxima_is_found_from_the_lower():
-    hills = coin_with(lambda m: np.logaddexp(-(math.log(m.a) ** 2) * 5, 3 - 5 * math.log(m.a / 100) ** 2))
-    found = bz.empirical_bayes(hills(), COIN, over="a")
-    assert ok(found).a == pytest.approx(100, rel=1e-4)
-    assert 2 <= found.reached < found.starts
+def two_hills(m):
+    return np.logaddexp(-(math.log(m.a) ** 2) * 5, 3 - 5 * math.log(m.a / 100) ** 2)
 
 
-def test_an_evidence_that_is_not_finite_to_begin_with():
-    with pytest.raises(bz.NumericalError, match=r"the log evidence of made\(a=1, b=1\) is not finite"):
-        bz.empirical_bayes(coin_with(lambda m: math.nan)(), COIN, over="a")
+def cut_off(m):
+    if m.a > 4:
+        raise OverflowError
+    return -(math.log(m.a / 3) ** 2)
 
 
-def test_places_without_an_evidence_are_walked_around():
-    def evidence(m):
-        if m.a > 4:
-            raise OverflowError
-        return -(math.log(m.a / 3) ** 2)
-
+@pytest.mark.parametrize(("evidence", "best"), [(two_hills, 100), (cut_off, 3)])
+def test_the_higher_hill_is_found_from_the_lower_and_places_without_evidence_are_walked_around(evidence, best):
     found = bz.empirical_bayes(coin_with(evidence)(), COIN, over="a")
-    assert ok(found).a == pytest.approx(3, rel=1e-5)
-
-
-# The gradient of a model
+    assert ok(found).a == pytest.approx(best, rel=1e-4)
+    assert found.reached >= 2
 
 
 WRONG_A = r"log_evidence_gradient of wrong is wrong: it gives \S+ for a, finite"
@@ -332,6 +301,14 @@ def test_the_gradient_is_used():
 # What is refused
 
 
+def test_an_evidence_that_is_not_finite_and_one_climb_are_refused():
+    with pytest.raises(bz.NumericalError, match=r"the log evidence of made\(a=1, b=1\) is not finite"):
+        bz.empirical_bayes(coin_with(lambda m: math.nan)(), COIN, over="a")
+    for starts in (1, 2.5, True, "8"):
+        with pytest.raises(bz.InputError, match="starts must be a whole number >= 2"):
+            bz.empirical_bayes(GaussianMean(), Y, over="sigma", starts=starts)
+
+
 @dataclass(frozen=True)
 class Matrix(BetaBernoulli):
     v: tuple = covariance(((1.0,),), "prior covariance", axes=("column", "column"))
@@ -354,12 +331,6 @@ def test_what_cannot_be_chosen(model, over, message):
     with pytest.raises(bz.InputError) as error:
         bz.empirical_bayes(model, [1.0, 0.0], over=over)
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("starts", [1, 0, -1, 2.5, True, "8"])
-def test_one_climb_is_not_enough(starts):
-    with pytest.raises(bz.InputError, match="starts must be a whole number >= 2"):
-        bz.empirical_bayes(GaussianMean(), Y, over="sigma", starts=starts)
 
 
 def test_it_says_what_the_number_is_worth():
@@ -398,6 +369,10 @@ def test_the_command_prints_the_fields_before_and_after(run, table):
     assert (code, err, found["status"], found["over"], found["prior"]) == (0, "", "ok", ["m0", "sigma"], "textbook")
     assert (found["fields"]["sigma"], found["log_evidence"]) == (expected.model.sigma, expected.log_evidence)
     assert (found["boundary"], found["gate"]["passed"], found["data"]["source"]) == ({}, True, "measured.csv")
+    for options, message in ([], "say with --over"), (["--over", "q"], "no such field"):
+        code, out, err = run("empirical", "gaussian_mean", table, *TEXTBOOK, *options)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
 
 
 def test_the_command_withholds_what_has_no_maximum(run, written):
@@ -408,13 +383,6 @@ def test_the_command_withholds_what_has_no_maximum(run, written):
     code, out, _ = run("empirical", "beta_bernoulli", coins, "--over", "a,b", "--json")
     found = json.loads(out)
     assert (code, found["fields"], found["log_evidence"], found["status"]) == (3, None, None, "at the boundary")
-
-
-@pytest.mark.parametrize(("options", "message"), [([], "say with --over"), (["--over", "q"], "no such field")])
-def test_the_command_refuses_in_one_line(run, table, options, message):
-    code, out, err = run("empirical", "gaussian_mean", table, *TEXTBOOK, *options)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
 
 
 @pytest.mark.slow
