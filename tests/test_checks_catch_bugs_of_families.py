@@ -87,12 +87,8 @@ poisson("mle_is_the_maximum", "MlePerRow", 1, mle=lambda m, s: {"rate": s.events
 poisson("simulator", "SimulatesScale", simulate=lambda m, rng, size=20: other(m, b=1 / m.b).simulate(rng, size))
 
 
-def first_count_twice(m, d):
-    s = right(m).statistics(d)
-    return replace(s, events=s.events + float(d["y"][0])) if len(d["y"]) else s
-
-
-poisson("row_order", "FirstCountTwice", statistics=first_count_twice)
+twice = {"statistics": lambda m, d: replace(s := right(m).statistics(d), events=s.events + float(d["y"][:1].sum()))}
+poisson("row_order", "FirstCountTwice", **twice)
 
 # Gaussian mean
 
@@ -191,29 +187,14 @@ def independent_mean(m, d):
 
 
 def simulates_mean_independently(m, rng, size=20):
-    lam = rng.gamma(m.alpha0, 1 / m.beta0)
-    mu = rng.normal(m.mu0, (m.kappa0 * rng.gamma(m.alpha0, 1 / m.beta0)) ** -0.5)
+    lam, other_lam = rng.gamma(m.alpha0, 1 / m.beta0, 2)
+    mu = rng.normal(m.mu0, (m.kappa0 * other_lam) ** -0.5)
     return {"mu": mu, "lam": lam}, {"y": rng.normal(mu, lam**-0.5, size)}
-
-
-def conflict_without_n(m, s):
-    conflict = m.kappa0 / (m.kappa0 + s.n) * (s.mean - m.mu0) ** 2
-    return float(s.scatter + conflict) / 2
 
 
 def certain_mean(m, s, df, loc, scale):
     later = m.updated(s)
     return 2 * later.alpha0, np.full(len(loc), later.mu0), math.sqrt(later.beta0 / later.alpha0)
-
-
-def less_freedom(m, s):
-    later = right(m).updated(s)
-    return replace(later, alpha0=later.alpha0 - 0.5) if s.n > 1 else later
-
-
-def mode_of_the_marginal(m, s):
-    later = m.updated(s)
-    return {"mu": later.mu0, "lam": (later.alpha0 - 1) / later.beta0}
 
 
 normal_gamma("no_data independent_density", "MeanIndependentOfPrecision", declare=independent_mean)
@@ -224,14 +205,17 @@ product = {"posterior": lambda m, s: Posterior(dict(right(m).posterior(s)))}
 normal_gamma("candidate_identity no_data", "PosteriorIsAProduct", **product)
 normal_gamma("simulator", "SimulatesMeanIndependently", simulate=simulates_mean_independently)
 normal_gamma("chain_rule batches", "ConflictForgotten", _growth=lambda m, s: s.scatter / 2)
-normal_gamma("chain_rule batches", "ConflictWithoutN", _growth=conflict_without_n)
+conflict = {"_growth": lambda m, s: (s.scatter + m.kappa0 / (m.kappa0 + s.n) * (s.mean - m.mu0) ** 2) / 2}
+normal_gamma("chain_rule batches", "ConflictWithoutN", **conflict)
 no_kappa = off_by(lambda m, s: math.log1p(s.n / m.kappa0) / 2)
 normal_gamma("chain_rule", "KappaDroppedFromEvidence", log_evidence=no_kappa)
 halved = other_t(lambda m, s, df, loc, scale: (df / 2, loc, scale))
 normal_gamma("chain_rule", "PredictsWithAlphaDegreesOfFreedom", predictive=halved)
 normal_gamma("chain_rule", "PredictsFromACertainMean", predictive=other_t(certain_mean))
-normal_gamma("batches", "NLessOneDegreesOfFreedom", updated=less_freedom)
-normal_gamma("map_is_the_maximum", "MapOfTheMarginal", map=mode_of_the_marginal)
+less = {"updated": lambda m, s: replace(later := right(m).updated(s), alpha0=later.alpha0 - 0.5 * (s.n > 1))}
+normal_gamma("batches", "NLessOneDegreesOfFreedom", **less)
+marginal = {"map": lambda m, s: {"mu": (later := m.updated(s)).mu0, "lam": (later.alpha0 - 1) / later.beta0}}
+normal_gamma("map_is_the_maximum", "MapOfTheMarginal", **marginal)
 unbiased = {"mle": lambda m, s: {"mu": s.mean, "lam": (s.n - 1) / s.scatter}}
 normal_gamma("mle_is_the_maximum", "UnbiasedIsNotMle", **unbiased)
 normal_gamma("free_parameters", "ForgetsOneParameter", free_parameters=lambda m, s: 1)
@@ -243,10 +227,6 @@ shares = partial(seed, BUGS, DirichletMultinomial)
 
 def mean_of(alpha):
     return alpha / alpha.sum()
-
-
-def mean_shares(m, s, d):
-    return Multinomial(d["counts"].sum(axis=1), np.tile(mean_of(m._dirichlet(s).alpha), (len(d["counts"]), 1)))
 
 
 def without_axis(m, d):
@@ -264,7 +244,8 @@ of_counts = off_by(lambda m, s: float(gammaln(s.counts.sum() + 1) - gammaln(s.co
 shares("candidate_identity chain_rule", "EvidenceOfCountsForOrdered", log_evidence=of_counts)
 forgotten = {"statistics": lambda m, d: replace(right(m).statistics(d), log_coefficient=0.0)}
 shares("compressed_density", "CoefficientForgotten", 1, **forgotten)
-shares("chain_rule", "PlugsInTheMeanShares", 1, predictive=mean_shares)
+mean = {"predictive": lambda m, s, d: Multinomial(d["counts"].sum(axis=1), mean_of(m._dirichlet(s).alpha)[None])}
+shares("chain_rule", "PlugsInTheMeanShares", 1, **mean)
 above = {"predictive": lambda m, s, d: Categorical(np.tile(mean_of(m._dirichlet(s).alpha - 0.9), (len(d["y"]), 1)))}
 shares("chain_rule", "PredictsTheMode", **above)
 shared = {"_dirichlet": lambda m, s: Dirichlet(m.entries("alpha", len(s.counts)) / len(s.counts) + s.counts)}
@@ -290,11 +271,6 @@ def by_the_first_context(m, s):
     return float(np.sum(log_dirichlet_ratio(by_row, s.counts)))
 
 
-def over_contexts(m, s, d):
-    alpha = m._dirichlet(s).alpha
-    return Categorical((alpha / alpha.sum(axis=0))[d["previous"]])
-
-
 def first_symbol_counted(m, d):
     """The first symbol is given, but counted as if it had followed itself."""
     s = right(m).statistics(d)
@@ -305,9 +281,8 @@ def first_symbol_counted(m, d):
     return replace(s, counts=counts)
 
 
-def shares_of_columns(m, s):
-    by_column = s.counts / s.counts.sum(axis=0)
-    return {"P": by_column / by_column.sum(axis=1, keepdims=True)}
+def by_column(table):
+    return table / table.sum(axis=0)
 
 
 transposed = {"statistics": lambda m, d: replace(s := right(m).statistics(d), counts=s.counts.T)}
@@ -324,11 +299,12 @@ markov(
     declare=lambda m, d: MarkovChain(m.alpha).declare(d),
     log_evidence=by_the_first_context,
 )
-markov("chain_rule", "NormalizedOverContexts", predictive=over_contexts)
+over_contexts = {"predictive": lambda m, s, d: Categorical(by_column(m._dirichlet(s).alpha)[d["previous"]])}
+markov("chain_rule", "NormalizedOverContexts", **over_contexts)
 first_row = lambda m, s: log_dirichlet_ratio(m.entries("alpha", s.counts.shape)[0], s.counts.sum(axis=0))  # noqa: E731
 markov("chain_rule", "OneRowForAllContexts", log_evidence=lambda m, s: float(first_row(m, s)))
 markov("chain_rule batches", "FirstSymbolCounted", statistics=first_symbol_counted)
-markov("mle_is_the_maximum", "SharesOfColumns", mle=shares_of_columns)
+markov("mle_is_the_maximum", "SharesOfColumns", mle=lambda m, s: {"P": by_column(by_column(s.counts).T).T})
 markov("names_of_axes", "AxesSwapped", dims={"P": ("symbol", "context")})
 labels = {"coords": lambda m, d: {k: sorted(v, reverse=True) for k, v in right(m).coords(d).items()}}
 markov("names_of_axes", "LabelsSorted", **labels)
@@ -372,14 +348,15 @@ def with_transform(transform):
     return declare
 
 
-def too_much_freedom(m, s, d):
-    t, more = right(m).predictive(s, d), m._size - 1
-    return MultivariateT(t.df + more, t.loc, t.shape * t.df / (t.df + more), len(d["Y"]))
+def predicts(change):
+    """Return a step whose Student's t has other degrees of freedom and another shape."""
 
+    def predictive(m, s, d):
+        t = right(m).predictive(s, d)
+        df, shape = change(m, m.updated(s), t.df, t.shape)
+        return MultivariateT(df, t.loc, shape, len(d["Y"]))
 
-def certain_centre(m, s, d):
-    t, later = right(m).predictive(s, d), m.updated(s)
-    return MultivariateT(t.df, t.loc, t.shape / (later.kappa0 + 1) * later.kappa0, len(d["Y"]))
+    return {"predictive": predictive}
 
 
 def mode_of_the_marginal_covariance(m, s):
@@ -401,8 +378,10 @@ wishart(prior_of, "MeanIndependentOfCovariance", declare=independent_covariance)
 wishart("jacobian", "JacobianOnePowerLess", declare=with_transform(OnePowerLess))
 wishart("jacobian", "JacobianOfTheUpperTriangle", declare=with_transform(ReversedPowers))
 wishart("chain_rule batches", "ConflictOfMeansForgotten", _growth=lambda m, s: np.asarray(s.scatter))
-wishart("chain_rule", "TooManyDegreesOfFreedom", predictive=too_much_freedom)
-wishart("chain_rule", "PredictsFromACertainCentre", predictive=certain_centre)
+more = predicts(lambda m, later, df, shape: (df + m._size - 1, shape * df / (df + m._size - 1)))
+wishart("chain_rule", "TooManyDegreesOfFreedom", **more)
+certain_centre = predicts(lambda m, later, df, shape: (df, shape / (later.kappa0 + 1) * later.kappa0))
+wishart("chain_rule", "PredictsFromACertainCentre", **certain_centre)
 wishart("map_is_the_maximum", "MapOfTheMarginalCovariance", map=mode_of_the_marginal_covariance)
 unbiased = {"mle": lambda m, s: {"mu": s.mean, "Sigma": s.scatter / (s.n - 1)}}
 wishart("mle_is_the_maximum", "UnbiasedCovariance", **unbiased)

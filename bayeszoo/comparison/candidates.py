@@ -80,13 +80,7 @@ class Candidate:
 
 
 def gather(given: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidate]:
-    """Make candidates of models and fits, each under its own name; the data are read once for each kind of model.
-
-    Raises
-    ------
-    InputError
-        When there are none, or what is given is neither a model nor a fit.
-    """
+    """Make candidates of models and fits, each under its own name; the data are read once for each kind of model."""
     items = given.items() if isinstance(given, Mapping) else [("", each) for each in given]
     known: dict[type[Model], Data] = {}
     candidates = [_candidate(str(name), each, data, known) for name, each in items]

@@ -39,7 +39,7 @@ class CovarianceMarginals:
         self._off = np.nonzero(~self._diagonal)
         self._unit = np.sqrt(variances[..., :, None]) * np.sqrt(variances[..., None, :])
         self._variance = frozen.invgamma(self._shape, scale=self._scale)
-        self._covariance = _Covariance(self._shape, (self.Psi / self._unit)[..., *self._off])
+        self._pairs = _of_pairs(self._shape, (self.Psi / self._unit)[..., *self._off])
 
     def mean(self) -> np.ndarray:
         """Psi / (nu - D - 1); where that has no meaning, inf on the diagonal and NaN off it."""
@@ -63,7 +63,7 @@ class CovarianceMarginals:
             with np.errstate(divide="ignore"):
                 return np.where(x <= 0, 0.0, _gamma_exceeds(self._shape, self._scale / np.maximum(x, 0.0)))
 
-        return self._each(x, of_variance, self._covariance.cdf)
+        return self._each(x, of_variance, _cdf)
 
     def logpdf(self, x: Any) -> np.ndarray:
         """Log density at ``x``, of shape (..., D, D); NaN, withheld, far out in the tail of a covariance."""
@@ -72,7 +72,7 @@ class CovarianceMarginals:
             safe = np.where(x <= 0, 1.0, x)
             return np.where(x <= 0, -np.inf, _log_density_of_log_g(self._shape, self._scale / safe) - np.log(safe))
 
-        log_density = self._each(x, of_variance, self._covariance.logpdf)
+        log_density = self._each(x, of_variance, _log_density)
         log_density[..., *self._off] -= np.log(self._unit[..., *self._off])
         return log_density
 
@@ -81,7 +81,7 @@ class CovarianceMarginals:
         quantiles = np.empty(self.Psi.shape)
         with np.errstate(divide="ignore"):
             quantiles[..., self._diagonal] = self._variance.ppf(q)
-        quantiles[..., *self._off] = self._covariance.ppf(q) * self._unit[..., *self._off]
+        quantiles[..., *self._off] = _quantile(q, *self._pairs) * self._unit[..., *self._off]
         return quantiles
 
     def _each(self, x: Any, of_variance: Callable[..., Any], of_covariance: Callable[..., Any]) -> np.ndarray:
@@ -89,7 +89,7 @@ class CovarianceMarginals:
         x = np.broadcast_to(x, np.broadcast_shapes(x.shape, self.Psi.shape))
         values = np.empty(x.shape)
         values[..., self._diagonal] = of_variance(x[..., self._diagonal])
-        values[..., *self._off] = of_covariance(x[..., *self._off] / self._unit[..., *self._off])
+        values[..., *self._off] = of_covariance(x[..., *self._off] / self._unit[..., *self._off], *self._pairs)
         return values
 
 
@@ -107,55 +107,54 @@ def _gamma_exceeds(shape: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(far, expansion, scipy.special.gammaincc(shape, x))
 
 
-class _Covariance:
-    """The covariances of 2 x 2 inverse-Wishart matrices whose scale matrices are [[1, r], [r, 1]], r of shape (..., n).
+def _of_pairs(shape: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+    """Describe covariances of 2 x 2 inverse-Wishart matrices of scale [[1, r], [r, 1]], for r of shape (..., n).
 
     ``shape`` is that of the inverse-gamma distribution of a variance: the degrees of freedom are nu = 2 shape + 1.
+    Returned are the sign and the size of r, the steepness of t, the shape, and the ends of the integral.
     """
+    known, a = shape >= _MIN_SHAPE, np.maximum(shape, _MIN_SHAPE)
+    size = np.where(known, np.abs(r), np.nan)
+    rest = (1 - size) * (1 + size)
+    steepness = np.sqrt((2 * a + 1) / np.where(rest > 0, rest, np.nan))
+    low, high = scipy.special.gammaincinv(a, _NEGLIGIBLE), scipy.special.gammainccinv(a, _NEGLIGIBLE)
+    # the lower quantile underflows for small shapes, where P(g < x) = x^a / Gamma(a + 1) gives it
+    of_power = (math.log(_NEGLIGIBLE) + scipy.special.gammaln(a + 1)) / a
+    log_low = np.where(low > 1e-300, np.log(np.maximum(low, 1e-300)), of_power)
+    return list(
+        np.broadcast_arrays(np.where(r < 0, -1.0, 1.0), size, steepness, a, log_low - np.log(a), np.log(high / a))
+    )
 
-    def __init__(self, shape: np.ndarray, r: np.ndarray) -> None:
-        known, a = shape >= _MIN_SHAPE, np.maximum(shape, _MIN_SHAPE)
-        size = np.where(known, np.abs(r), np.nan)
-        rest = (1 - size) * (1 + size)
-        steepness = np.sqrt((2 * a + 1) / np.where(rest > 0, rest, np.nan))
-        low, high = scipy.special.gammaincinv(a, _NEGLIGIBLE), scipy.special.gammainccinv(a, _NEGLIGIBLE)
-        # the lower quantile underflows for small shapes, where P(g < x) = x^a / Gamma(a + 1) gives it
-        of_power = (math.log(_NEGLIGIBLE) + scipy.special.gammaln(a + 1)) / a
-        log_low = np.where(low > 1e-300, np.log(np.maximum(low, 1e-300)), of_power)
-        ends = log_low - np.log(a), np.log(high / a)
-        self._args = np.broadcast_arrays(np.where(r < 0, -1.0, 1.0), size, steepness, a, *ends)
 
-    def cdf(self, y: np.ndarray) -> np.ndarray:
-        """Cumulative probability at ``y`` of shape (..., n)."""
-        return _cdf(y, *self._args)
+def _log_density(
+    y: np.ndarray, sign: np.ndarray, r: np.ndarray, steepness: np.ndarray, *rest: np.ndarray
+) -> np.ndarray:
+    """Log density at y of the covariance whose scale is sign r."""
 
-    def logpdf(self, y: np.ndarray) -> np.ndarray:
-        """Log density at ``y`` of shape (..., n)."""
+    def density(t: np.ndarray, g: np.ndarray, nu: np.ndarray) -> np.ndarray:
+        constant = log_rising(nu / 2, 0.5) - 0.5 * np.log(nu * math.pi)
+        return 2 * g * np.exp(constant - (nu + 1) / 2 * np.log1p(t * t / nu))
 
-        def density(t: np.ndarray, g: np.ndarray, nu: np.ndarray) -> np.ndarray:
-            constant = log_rising(nu / 2, 0.5) - 0.5 * np.log(nu * math.pi)
-            return 2 * g * np.exp(constant - (nu + 1) / 2 * np.log1p(t * t / nu))
+    value, error = _average(density, 0.0, sign * y, r, steepness, *rest)
+    known = (value > 0) & (error <= _ERROR * value)
+    return np.where(known, np.log(np.where(known, value * steepness, 1.0)), np.nan)
 
-        sign, size, steepness, *rest = self._args
-        value, error = _average(density, 0.0, sign * y, size, steepness, *rest)
-        known = (value > 0) & (error <= _ERROR * value)
-        return np.where(known, np.log(np.where(known, value * steepness, 1.0)), np.nan)
 
-    def ppf(self, q: float) -> np.ndarray:
-        """Quantiles, of shape (..., n), by bracketing; NaN where none was found."""
-        shape = self._args[0].shape
-        if not 0 < q < 1:
-            return np.full(shape, -np.inf if q == 0 else np.inf if q == 1 else np.nan)
+def _quantile(q: float, *args: np.ndarray) -> np.ndarray:
+    """Return quantiles, of shape (..., n), by bracketing; NaN where none was found."""
+    shape, a = args[0].shape, args[3]
+    if not 0 < q < 1:
+        return np.full(shape, -np.inf if q == 0 else np.inf if q == 1 else np.nan)
 
-        def place(s: np.ndarray, a: np.ndarray) -> np.ndarray:  # covers many orders of magnitude where tails are heavy
-            return np.sinh(s) / (2 * a)
+    def place(s: np.ndarray, a: np.ndarray) -> np.ndarray:  # covers many orders of magnitude where tails are heavy
+        return np.sinh(s) / (2 * a)
 
-        def excess(s: np.ndarray, *args: np.ndarray) -> np.ndarray:
-            return _cdf(place(s, args[3]), *args) - q
+    def excess(s: np.ndarray, *args: np.ndarray) -> np.ndarray:
+        return _cdf(place(s, args[3]), *args) - q
 
-        ends = scipy.optimize.elementwise.bracket_root(excess, -np.ones(shape), args=self._args).bracket
-        root = scipy.optimize.elementwise.find_root(excess, ends, args=self._args, tolerances={"fatol": 1e-13})
-        return np.where(root.success, place(root.x, self._args[3]), np.nan)
+    ends = scipy.optimize.elementwise.bracket_root(excess, -np.ones(shape), args=args).bracket
+    root = scipy.optimize.elementwise.find_root(excess, ends, args=args, tolerances={"fatol": 1e-13})
+    return np.where(root.success, place(root.x, a), np.nan)
 
 
 def _cdf(y: Any, sign: Any, r: Any, *rest: Any) -> np.ndarray:

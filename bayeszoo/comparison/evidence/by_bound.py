@@ -69,7 +69,7 @@ def by_vb(
     for name in over:
         if name not in model.chosen_by_vb:
             raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes")
-    climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter)
+    climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter or Reporter())
     after = climbed.best.state[0]
     edges = _edges(after, over)
     checks = [*climbed.checks, at_most("fields at the boundary", len(edges), 0)]
@@ -90,12 +90,7 @@ def by_vb(
 
 
 def _search(
-    model: Variational,
-    data: Data,
-    over: tuple[str, ...],
-    starts: int,
-    rng: np.random.Generator,
-    reporter: Reporter | None,
+    model: Variational, data: Data, over: tuple[str, ...], starts: int, rng: np.random.Generator, reporter: Reporter
 ) -> tuple[Search, float]:
     """Climb the ELBO over q and the fields, from optima of q at the fields given, and return the best of these.
 
@@ -125,7 +120,7 @@ def _search(
         before[0] = max(before[0], climbed.objective)
         return climbed.state
 
-    return search(begin, evaluate, chosen, rng, reporter or Reporter(), restarts=starts, effort=effort), before[0]
+    return search(begin, evaluate, chosen, rng, reporter, restarts=starts, effort=effort), before[0]
 
 
 def _edges(model: Variational, over: Sequence[str]) -> dict[str, str]:

@@ -251,8 +251,7 @@ class LinearModel(Observable, family=True):
 
     def noise_sd(self, stats: FactoredMoments) -> float:
         """Return the standard deviation of what least squares leave, or of the outcome where they leave nothing."""
-        design, outcome = self.equations(stats)
-        _, squared_error, rank = fitted(design, outcome)
+        _, squared_error, rank = fitted(*self.equations(stats))
         total = float(np.sum(np.square(stats.root[:, -1])))
         if stats.n > rank and squared_error > 1e-20 * total:
             return math.sqrt(squared_error / (stats.n - rank))

@@ -121,14 +121,10 @@ class Patterns(Stats):
 
     def each_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return count (D,), mean (D,) and sum of squared deviations (D,) of what was observed of each column."""
-        n, mean, squares = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
-        for seen, moments in zip(self.observed, dict(self._moments()).values(), strict=True):
-            total = n + moments.n * seen
-            share = np.divide(moments.n * seen, total, out=np.zeros(self.size), where=total > 0)
-            shift = np.where(seen, moments.mean - mean, 0.0)
-            squares = squares + np.where(seen, np.diag(moments.scatter), 0.0) + n * share * shift**2
-            n, mean = total, mean + share * shift
-        return n, mean, squares
+        n = self.n @ self.observed
+        mean = self.n @ self.mean / np.where(n > 0, n, 1.0)
+        shift = np.where(self.observed, self.mean - mean, 0.0)
+        return n, mean, np.diagonal(self.scatter, axis1=1, axis2=2).sum(axis=0) + self.n @ shift**2
 
     def column_variances(self) -> np.ndarray:
         """Return the variance of each column about its mean, divisor n - 1, shape (D,); NaN where there is none to see.
