@@ -53,12 +53,9 @@ def draw_dirichlet(alpha: np.ndarray, size: int | tuple[int, ...], rng: np.rando
 
 
 class Dirichlet:
-    """Probabilities of K categories, or several independent rows of them.
+    """Probabilities of K categories, or independent rows of them: ``alpha`` > 0 has shape (K,) or (..., K).
 
-    Parameters
-    ----------
-    alpha : array_like of shape (K,) or (..., K)
-        Positive; the Beta distributions of the entries, ``marginals``, are of its shape.
+    The Beta distributions of the entries, ``marginals``, are of its shape.
     """
 
     def __init__(self, alpha: Any) -> None:

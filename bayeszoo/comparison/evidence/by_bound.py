@@ -73,20 +73,8 @@ def by_vb(
     after = climbed.best.state[0]
     edges = _edges(after, over)
     checks = [*climbed.checks, at_most("fields at the boundary", len(edges), 0)]
-    return EmpiricalBayesByVB(
-        after,
-        model,
-        math.nan,
-        math.nan,
-        tuple(over),
-        edges,
-        climbed.reached,
-        len(climbed.climbs),
-        checks,
-        elbo=climbed.best.objective,
-        elbo_before=before,
-        trace=climbed.best.trace,
-    )
+    chosen = after, model, tuple(over), edges, climbed.reached, len(climbed.climbs), checks
+    return EmpiricalBayesByVB(*chosen, elbo=climbed.best.objective, elbo_before=before, trace=climbed.best.trace)
 
 
 def _search(

@@ -339,21 +339,11 @@ def _result(search: MonteCarloSearch, climbs: list[list[Place]]) -> EmpiricalBay
         at_most("Monte Carlo error of the logarithm of a field", float(np.max(error)), MAX_ERROR),
         at_least("climbs that reached the maximum", reached, 2),
     ]
+    failed = (*search.failed, *(f"another climb ended at {search.at(place.top)}" for place in others))
+    errors = dict(zip(coordinates.labels, error.tolist(), strict=True))
+    chosen = coordinates.model_at(x), coordinates.model, coordinates.names, boundary, reached, len(climbs), checks
     return EmpiricalBayesByDraws(
-        coordinates.model_at(x),
-        coordinates.model,
-        log_evidence=math.nan,
-        log_evidence_before=math.nan,
-        over=coordinates.names,
-        boundary=boundary,
-        reached=reached,
-        starts=len(climbs),
-        checks=checks,
-        error=dict(zip(coordinates.labels, error.tolist(), strict=True)),
-        gain=rise,
-        gain_error=rise_error,
-        fits=len(search.fits),
-        failed=(*search.failed, *(f"another climb ended at {search.at(place.top)}" for place in others)),
+        *chosen, error=errors, gain=rise, gain_error=rise_error, fits=len(search.fits), failed=failed
     )
 
 

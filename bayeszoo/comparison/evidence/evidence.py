@@ -136,7 +136,7 @@ def _by_closed_form(
         at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
         at_least("starts that reached the maximum", reached, 2),
     ]
-    return EmpiricalBayes(after, model, best.value, before, names, boundary, reached, starts, checks)
+    return EmpiricalBayes(after, model, names, boundary, reached, starts, checks, best.value, before)
 
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -64,13 +64,13 @@ class EmpiricalBayes:
 
     model: Model
     before: Model
-    log_evidence: float
-    log_evidence_before: float
     over: tuple[str, ...]
     boundary: dict[str, str]
     reached: int
     starts: int
     checks: list[Check]
+    log_evidence: float = math.nan
+    log_evidence_before: float = math.nan
 
     @property
     def status(self) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERCEPT = "(intercept)"
+Shape = tuple[int, ...]
 MAX_DEGREE = 30
 LARGEST = 1e150
 """Of a term, or of its unit: its square must not overflow."""
@@ -270,12 +271,7 @@ class LinearModel(Observable, family=True):
         return FactoredMoments.of(columns[:0], np.zeros(0), units)
 
     def simulate_design(
-        self,
-        rng: np.random.Generator,
-        size: int,
-        slopes: tuple[int, ...] = (),
-        terms: tuple[int, ...] = (),
-        orthogonal: bool = False,
+        self, rng: np.random.Generator, size: int, slopes: Shape = (), terms: Shape = (), orthogonal: bool = False
     ) -> dict[str, np.ndarray]:
         """Draw ``size`` rows of features of which nothing is modelled: standard normal, in the model's units.
 

@@ -20,14 +20,8 @@ class Events(Stats):
     the log likelihood is ``peaks - deviance`` at the pooled rate, and less by the deviance of the totals elsewhere:
     terms of its own size.
 
-    Attributes
-    ----------
-    events, exposure : float
-        Sums over rows.
-    peaks : float
-        Sum over rows of the log mass at y of a Poisson distribution of mean y.
-    deviance : float
-        Sum over rows of y log(y / m) - (y - m), where m is the row's mean at the pooled rate.
+    All are sums over rows: of ``events`` y and ``exposure``, of the log mass at y of a Poisson distribution of mean y
+    (``peaks``), and of y log(y / m) - (y - m), where m is the row's mean at the pooled rate (``deviance``).
     """
 
     events: float = 0.0

@@ -25,17 +25,10 @@ CHUNK = 65_536
 class FactoredMoments(Stats):
     """Count, mean and factored scatter of rows of numbers: the columns of a design, and the outcome last.
 
-    Attributes
-    ----------
-    n : float
-        How many rows.
-    mean, rest : ndarray of shape (K + 1,)
-        Their mean as the sum of two numbers, the second of which holds what rounding takes from the first; 0 when there
-        are none.
-    root : ndarray of shape (R, K + 1), R <= K + 1
-        ``root.T @ root`` is the sum over rows of the outer product of the deviation from the mean with itself.
-    units : ndarray of shape (K,)
-        What one unit of each column, which is standardized, is in the units of the user's table.
+    ``n`` rows have ``mean`` + ``rest``, each (K + 1,), of which the second is what rounding takes from the first; 0
+    when there are none. ``root`` (R, K + 1), R <= K + 1: ``root.T @ root`` is the sum over rows of the outer product of
+    the deviation from the mean with itself. ``units`` (K,) is what one unit of each column, which is standardized, is
+    in the units of the user's table.
     """
 
     n: float
@@ -67,14 +60,9 @@ class FactoredMoments(Stats):
         shift = self._to(other)
         between = np.sqrt(self.n / n * other.n) * shift
         mean, rest = two_sum(self.mean, self.rest + shift * (other.n / n))
-        return replace(
-            self,
-            n=n,
-            mean=mean,
-            rest=rest,
-            root=triangular(np.vstack([self.root, other.root, between])),
-            log_coefficient=self.log_coefficient + other.log_coefficient,
-        )
+        root = triangular(np.vstack([self.root, other.root, between]))
+        coefficient = self.log_coefficient + other.log_coefficient
+        return replace(self, n=n, mean=mean, rest=rest, root=root, log_coefficient=coefficient)
 
     def __sub__(self, other: Self) -> Self:
         n = self.n - other.n

@@ -21,15 +21,9 @@ class Moments(Stats):
     They pool by the update of Chan, Golub and LeVeque (1983): sums of ``y`` and ``y**2`` would lose every digit of the
     spread at y = 1e9.
 
-    Attributes
-    ----------
-    n : float
-        How many rows.
-    mean, rest : float or ndarray of shape (D,)
-        Their mean as the sum of two numbers, the second of which holds what rounding takes from the first; 0 when there
-        are none.
-    scatter : float or ndarray of shape (D, D)
-        Sum over rows of the outer product of the deviation from the mean with itself.
+    ``n`` rows have ``mean`` + ``rest``, numbers or (D,), of which the second is what rounding takes from the first; 0
+    when there are none. ``scatter``, a number or (D, D), is the sum over rows of the outer product of the deviation
+    from the mean with itself.
     """
 
     n: float = 0.0
@@ -79,9 +73,8 @@ class Moments(Stats):
 
     def discounted(self, factor: float) -> Self:
         """Return the moments of rows that count ``factor`` times."""
-        return replace(
-            self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=factor * self.log_coefficient
-        )
+        coefficient = factor * self.log_coefficient
+        return replace(self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=coefficient)
 
     def less(self, point: Any) -> Any:
         """Return the mean less ``point``, to the last digit where they are close."""

@@ -25,18 +25,10 @@ MOST_NUMBERS = 10**8
 class Patterns(Stats):
     """Count, mean and scatter of the rows of each pattern, the most complete patterns first.
 
-    Statistics of several data sets pool exactly, pattern by pattern, without cancellation (`Moments`).
-
-    Attributes
-    ----------
-    observed : ndarray of bool, shape (P, D)
-        Which numbers the rows of each pattern have.
-    n : ndarray of shape (P,)
-        How many rows.
-    mean : ndarray of shape (P, D)
-        Their mean, in the unit of the data; 0 where nothing was observed.
-    scatter : ndarray of shape (P, D, D)
-        Sum over the rows of the outer product of the deviation from their own mean with itself; 0 there, too.
+    Statistics of several data sets pool exactly, pattern by pattern, without cancellation (`Moments`). ``observed``
+    (P, D) says which numbers the ``n`` (P,) rows of each pattern have. ``mean`` (P, D) is theirs, in the unit of the
+    data, and ``scatter`` (P, D, D) the sum over them of the outer product of the deviation from their own mean with
+    itself; both are 0 where nothing was observed.
     """
 
     observed: np.ndarray
@@ -92,9 +84,8 @@ class Patterns(Stats):
 
     def discounted(self, factor: float) -> Self:
         """Return the statistics of rows that count ``factor`` times."""
-        return replace(
-            self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=factor * self.log_coefficient
-        )
+        coefficient = factor * self.log_coefficient
+        return replace(self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=coefficient)
 
     @property
     def size(self) -> int:
