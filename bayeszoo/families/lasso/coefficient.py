@@ -159,12 +159,9 @@ class _HalfLine:
         return np.where(self._downhill, downhill, -z * z / 2 - _LOG_ROOT_2_PI - self.log_above - np.log(unit))
 
     def tails(self, s: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities beyond and within s."""
-        log_beyond = self._log_beyond(s)
-        above = np.where(self._downhill, 1.0, np.exp(self.log_above))
-        beyond = np.where(self._downhill, np.exp(log_beyond), scipy.special.ndtr(-z) / above)
-        slice_ = (scipy.special.ndtr(z) - scipy.special.ndtr(self.t)) / above
-        return beyond, np.where(self._downhill, -np.expm1(log_beyond), np.maximum(slice_, 0.0))
+        """Probabilities beyond and within s; z is s + t, to more digits where t < 0."""
+        log_beyond = np.where(self._downhill, self._log_beyond(s), scipy.special.log_ndtr(-z) - self.log_above)
+        return np.exp(log_beyond), np.maximum(-np.expm1(log_beyond), 0.0)
 
     def normal_quantile(self, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return z = s + t with these probabilities beyond and within s."""
