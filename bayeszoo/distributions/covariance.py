@@ -79,7 +79,7 @@ class CovarianceMarginals:
     def ppf(self, q: float) -> np.ndarray:
         """Quantiles, of the shape of Psi; those of variances are inf beyond the largest float."""
         quantiles = np.empty(self.Psi.shape)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             quantiles[..., self._diagonal] = self._variance.ppf(q)
         quantiles[..., *self._off] = _quantile(q, *self._pairs) * self._unit[..., *self._off]
         return quantiles
