@@ -98,13 +98,13 @@ def test_rows_keep_the_numbers_that_they_have_in_the_file(tmp_path):
 
 
 def test_the_worst_row_of_a_binary_outcome_is_the_least_probable():
-    from bayeszoo.cli.verbs import residuals
+    from bayeszoo.cli.verbs.rows import worst_rows
 
     y = np.zeros(30, dtype=int)
     y[[4, 11, 17, 20, 28]] = 1
     tree = bz.fit(BetaBernoulli(), y, method="exact", seed=1)
     for seed in range(5):
-        worst = residuals.document(bz.residuals(tree, seed=seed), pd.DataFrame(), 6)["worst"]
+        worst = worst_rows(bz.residuals(tree, seed=seed), pd.DataFrame(), 6)["worst"]
         assert [row["row"] for row in worst[:5]] == [5, 12, 18, 21, 29]
         assert worst[0]["log_tail"] == pytest.approx(math.log(5 / 31))  # without the row: Beta(5, 26)
 
