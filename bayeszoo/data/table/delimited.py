@@ -36,8 +36,20 @@ def delimited_parts(
     All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
     file tells, may be found when earlier parts have been handed out.
     """
-    mark = _delimiter_of(path, delimiter)
-    return _decoded_parts(path, mark, delimiter is None, decimal, encoding, header, rows)
+    mark, name, values = _delimiter_of(path, delimiter), escaped(path.name), set[int]()
+    try:
+        has_nul = _has_nul(path)
+        with _opened(path, encoding) as file:
+            reader = csv.reader(file, delimiter=mark, strict=True)
+            for part in _parts(name, reader, mark if delimiter is None else None, header, rows):
+                _check(name, part, values, has_nul, header)
+                before = None if part.is_whole else part.before
+                cells = zip(part.names, part.columns, strict=True)
+                yield Table(name, {label: Column(label, column, decimal, before) for label, column in cells})
+    except UnicodeError:
+        raise _not_decoded(path, encoding) from None
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from None
 
 
 def _delimiter_of(path: Path, delimiter: str | None) -> str:
@@ -50,26 +62,6 @@ def _delimiter_of(path: Path, delimiter: str | None) -> str:
     if delimiter is None or len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise InputError(f"the delimiter must be one character, got {shown(delimiter)}")
     return delimiter
-
-
-def _decoded_parts(
-    path: Path, delimiter: str, guessed: bool, decimal: str, encoding: str, header: bool, rows: int | None
-) -> Iterator[Table]:
-    name = escaped(path.name)
-    try:
-        has_nul = _has_nul(path)
-        with _opened(path, encoding) as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            values: set[int] = set()
-            for part in _parts(name, reader, delimiter if guessed else None, header, rows):
-                _check(name, part, values, has_nul, header)
-                before = None if part.is_whole else part.before
-                cells = zip(part.names, part.columns, strict=True)
-                yield Table(name, {label: Column(label, column, decimal, before) for label, column in cells})
-    except UnicodeError:
-        raise _not_decoded(path, encoding) from None
-    except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror}") from None
 
 
 class _Part(NamedTuple):
