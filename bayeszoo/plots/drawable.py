@@ -19,17 +19,8 @@ from bayeszoo.results.summary import components_withheld
 if TYPE_CHECKING:
     import xarray as xr
 
-COLOURS = {
-    "nuts": "#1f5a92",
-    "gibbs": "#1f5a92",
-    "smc": "#2a8f8a",
-    "exact": "#8a8f98",
-    "enumerate": "#8a8f98",
-    "advi": "#d9822b",
-    "fullrank_advi": "#b0562f",
-    "laplace": "#7a5ea8",
-    "vb": "#5b9a3c",
-}
+COLOURS = {"nuts": "#1f5a92", "gibbs": "#1f5a92", "smc": "#2a8f8a", "exact": "#8a8f98", "enumerate": "#8a8f98"}
+COLOURS |= {"advi": "#d9822b", "fullrank_advi": "#b0562f", "laplace": "#7a5ea8", "vb": "#5b9a3c"}
 """The colour of each method's draws, where no other fit has it; grey is what is exact."""
 EXACT, MODE = "#16181d", "#c0392b"
 """The colours of the closed form and of the mode."""
