@@ -200,6 +200,18 @@ def test_an_approximation_that_failed_is_measured_against_a_trusted_fit(fits, tr
     assert [row[1] for row in labelled] == [trusted, "laplace (failed)", "map (failed)"]
 
 
+def test_the_command_shows_how_an_approximation_lies(run, written, monkeypatch):
+    monkeypatch.setattr(gate, "MAX_K_HAT", -100.0)
+    code, out, err = run(
+        "compare", "beta_bernoulli", written("y\n0\n1\n1\n"), "--methods", "exact,laplace", "--seed", 1
+    )
+    assert code == 3
+    assert "laplace (failed)" in out
+    assert "laplace FAILED its gate, and is off from exact by at most: theta mean 0." in out
+    assert "warning: laplace: the gate did not pass, and means and sds are shown for what they miss\n" in err
+    assert "next: laplace: try --method exact" in err
+
+
 def test_without_a_trusted_fit_it_stays_withheld(fits):
     untrusted = fits["nuts"].copy()
     untrusted.attrs["status"] = "caution"

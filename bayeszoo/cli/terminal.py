@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -218,11 +218,17 @@ def print_json(value: Any) -> None:
     sys.stdout.write(dumps(value) + "\n")
 
 
-def verdict(trees: Sequence[xr.DataTree]) -> int:
-    """Print why numbers are withheld, and what to try next, and return the exit code; of caveats `fit` has warned."""
+def verdict(trees: Sequence[xr.DataTree], measured: Container[str] = ()) -> int:
+    """Print why numbers are withheld, and what to try next, and return the exit code; of caveats `fit` has warned.
+
+    Of methods that are ``measured`` against another fit some numbers are shown all the same.
+    """
     for tree in trees:
         whose = f"{tree.attrs['method']}: " if len(trees) > 1 else ""
-        for line in failures_of(tree) if not Fit(tree).is_shown else ():
+        lines = failures_of(tree) if not Fit(tree).is_shown else []
+        if tree.attrs["method"] in measured:
+            lines[:1] = ["the gate did not pass, and means and sds are shown for what they miss"] * bool(lines)
+        for line in lines:
             note(f"warning: {whose}{line}")
         if step := next_step(tree):
             note(f"next: {whose}{step}")

@@ -152,7 +152,8 @@ def compare_command(
     if plot is not None:
         with style.styled("white"):  # which has a say in how a figure is written, too
             saved.draw(lambda: _densities(trees), plot, overwrite)
-    return terminal.verdict(trees) or (NumericalError.exit_code if len(trees) < len(results) else 0)
+    measured = set(frame.loc[frame["measured_against"].notna(), "method"])
+    return terminal.verdict(trees, measured) or (NumericalError.exit_code if len(trees) < len(results) else 0)
 
 
 def _densities(trees: Sequence[xr.DataTree]) -> Figure:
