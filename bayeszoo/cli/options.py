@@ -30,10 +30,7 @@ DataFile = Annotated[str | None, _help("CSV, TSV or Parquet file; the model's ow
 FitFile = Annotated[Path, _help("A fit saved with -o.")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
-RowsFile = Annotated[
-    Output,
-    _help("CSV file of all rows; text that a spreadsheet would run as a formula gets an apostrophe in front."),
-]
+RowsFile = Annotated[Output, _help("CSV file of all rows; what a spreadsheet would run gets an apostrophe in front.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace existing files.")]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
 DrawnSeed = Annotated[Seed | None, _help("Source of all randomness; one is drawn and reported without it.")]
@@ -57,10 +54,7 @@ class TableOptions:
     exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
     sequence: Annotated[str | None, _help("Column that says to which sequence a row belongs.")] = None
     source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None
-    target: Annotated[
-        str | None,
-        _help("Column of a regression's outcome; with --source, of where a transition ends."),
-    ] = None
+    target: Annotated[str | None, _help("Column of a regression's outcome, or of where a transition ends.")] = None
     features: Annotated[str | None, _help("Feature columns, with commas between; all others by default.")] = None
     symbols: Annotated[str | None, _help("The symbols in order, with commas between.")] = None
     order: Annotated[int | None, _help("Number of preceding symbols on which the next one depends.")] = None
@@ -76,8 +70,7 @@ class TableOptions:
     encoding: Annotated[str, _help("Encoding of a text file.")] = "utf-8"
     header: Annotated[bool, _help("Whether the first line names the columns.")] = True
     missing: Annotated[
-        Literal["refuse", "drop", "mask"],
-        _help("Missing values: refuse them, drop their rows, or mask them (take them for unknown)."),
+        Literal["refuse", "drop", "mask"], _help("Missing values: refused, rows dropped, or masked (unknown).")
     ] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
@@ -180,15 +173,11 @@ class MethodOptions:
 
     draws: Annotated[int | None, _help("Draws of each chain.")] = None
     chains: Annotated[int | None, _help("Chains.")] = None
-    tune: Annotated[int | None, _help("Warmup draws of each chain (nuts); sweeps before its first draw (gibbs).")] = (
-        None
-    )
+    tune: Annotated[int | None, _help("Warmup draws of each chain (nuts), or sweeps before the first (gibbs).")] = None
     target_accept: Annotated[float | None, _help("Target acceptance statistic (nuts).")] = None
     sampler: Annotated[Literal["nutpie", "pymc"] | None, _help("Which sampler (nuts).")] = None
     extend: Annotated[bool | None, _help("Whether to run longer when the gate fails (nuts, gibbs, smc).")] = None
-    density: Annotated[
-        Literal["auto", "shared", "nutpie"] | None, _help("Which compiled density nutpie calls (nuts).")
-    ] = None
+    density: Annotated[Literal["auto", "shared", "nutpie"] | None, _help("Compiled density of nutpie (nuts).")] = None
     threshold: Annotated[float | None, _help("Effective share of particles that a tempering step keeps (smc).")] = None
     thin: Annotated[int | None, _help("Sweeps between the draws of a chain (gibbs).")] = None
 

@@ -48,16 +48,6 @@ class Fit:
 
     A value is computed again when the attributes or the arrays that it is computed from are replaced. Data are checked
     against their digest when they are first read. Groups and variables that bayeszoo did not write are left alone.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        What `fit` returned, or what was loaded.
-
-    Raises
-    ------
-    InputError
-        When it has not the attributes of a fit.
     """
 
     def __init__(self, tree: xr.DataTree) -> None:

@@ -99,12 +99,8 @@ class Inputs(ABC):
         """Check a table and turn it into arrays; None is the same as an option that is not given.
 
         Of `new` rows, which are to be predicted, labels get the codes that they have in `like`, the arrays that the
-        model was fitted to, and where the model can do without it the outcome may be absent.
-
-        Raises
-        ------
-        InputError
-            When the table does not hold what the model needs, or the options do not fit it.
+        model was fitted to, and where the model can do without it the outcome may be absent. A table that does not hold
+        what the model needs is an `InputError`.
         """
         given = self._given(table, missing, options)
         parsed = self._parse_new(table, missing, given, like) if new else self._parse(table, missing, given, None)
