@@ -195,11 +195,9 @@ class TopicChain:
 
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw the topic of every word, so many times over, from probabilities to a power of at most 1."""
-        counts = self._in_document, self._of_word, self._total
+        words, counts = (self._order, self._starts, self._term), (self._in_document, self._of_word, self._total)
         for _ in range(times):
-            gibbs_loops.sweep(
-                self.topic, self._order, self._starts, self._term, self._alpha, self._eta, *counts, power, self._rng
-            )
+            gibbs_loops.sweep(self.topic, *words, self._alpha, self._eta, *counts, power, self._rng)
 
     def draw(self) -> dict[str, np.ndarray]:
         """Draw ``proportions`` (D, K) and ``topics`` (K, V) given the topics of the words."""

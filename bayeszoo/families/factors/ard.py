@@ -205,9 +205,8 @@ class Prior:
         total, count = stats.latent[0, 1:], stats.latent[0, 0]
         shift = np.zeros(len(total))
         if count:
-            shift = np.linalg.solve(
-                count * np.eye(len(total)) + weight * second[1:, 1:], total - weight * second[1:, 0]
-            )
+            curvature = count * np.eye(len(total)) + weight * second[1:, 1:]
+            shift = np.linalg.solve(curvature, total - weight * second[1:, 0])
         moved = np.outer(shift, total)
         factors = stats.latent[1:, 1:] - moved - moved.T + count * np.outer(shift, shift)
         bases = [np.eye(len(total))]

@@ -170,19 +170,14 @@ class Normals(Emissions):
         """Say which numbers are not NaN."""
         return ~np.isnan(y)
 
-    def _filled(self, log_b: OfRows, y: np.ndarray) -> np.ndarray:
-        every, seen = np.zeros((len(y), self.K)), self.seen(y)
-        every[seen] = log_b(y[seen, None])
-        return every
-
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log normal density."""
-        means, variances = params["means"][:, None], params["variances"]
-        return self._filled(lambda rows: self.components.log_density(rows, means, variances), y)
+        found = self.components.log_density(y[:, None], params["means"][:, None], params["variances"])
+        return np.where(self.seen(y)[:, None], found, 0.0)
 
     def expected_log_density(self, hyper: Hyper, y: np.ndarray) -> np.ndarray:
         """Return its expectation under normal-inverse-gamma distributions."""
-        return self._filled(lambda rows: self.components.expected_log_density(hyper, rows), y)
+        return np.where(self.seen(y)[:, None], self.components.expected_log_density(hyper, y[:, None]), 0.0)
 
     def sums(self, tables: Pair, params: Values, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Add up in one compiled pass, from the means, so that nothing cancels."""

@@ -61,10 +61,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         for name in self.known:
             table = known_table(getattr(self, name), name, 1 if name == "initial" else 2)
             if table is not None and (len(table) != self.K or (name == "transition" and len(table[0]) != self.K)):
-                shape = " x ".join(map(str, np.shape(table)))
-                raise InputError(
-                    f"{name} is {shape}, but there are K={self.K} states", hint="give K, and a row for each state"
-                )
+                shape, hint = " x ".join(map(str, np.shape(table))), "give K, and a row for each state"
+                raise InputError(f"{name} is {shape}, but there are K={self.K} states", hint=hint)
             object.__setattr__(self, name, table)
 
     @classmethod

@@ -102,9 +102,8 @@ class CheckedChain:
         value = hmm_loops.log_forward(*self.logs, b, rows, self.opens, logs)
         if value == -np.inf:
             row = int(np.argmax(np.all(logs + self.log_b == -np.inf, axis=1))) + 1
-            raise NumericalError(
-                f"the data are impossible: no state that can follow the rows before can give row {row}"
-            )
+            why = f"no state that can follow the rows before can give row {row}"
+            raise NumericalError(f"the data are impossible: {why}")
         return logs, float(value)
 
 

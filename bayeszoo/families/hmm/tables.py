@@ -188,11 +188,9 @@ class HiddenChain(NamedTuple):
     @classmethod
     def of(cls, K: int, alpha: float, beta: float, sticky: float, initial: Any, transition: Any) -> HiddenChain:
         """Return Dirichlet(alpha) and, of each row, Dirichlet(beta + sticky on the diagonal), or what is known."""
-        given = [None if known is None else np.array(known) for known in (initial, transition)]
-        rows = np.full((K, K), beta) + sticky * np.eye(K)
-        return cls(
-            ProbabilityTable("initial", np.full(K, alpha), given[0]), ProbabilityTable("transition", rows, given[1])
-        )
+        known = [None if table is None else np.array(table) for table in (initial, transition)]
+        first = ProbabilityTable("initial", np.full(K, alpha), known[0])
+        return cls(first, ProbabilityTable("transition", beta + sticky * np.eye(K), known[1]))
 
     def at(self, params: Values) -> Pair:
         """Return both at one point."""
@@ -212,7 +210,6 @@ def path_counts(paths: np.ndarray, starts: np.ndarray, K: int) -> tuple[np.ndarr
     """Count first states, (M, K), and transitions, (M, K, K), of paths of states 0..K - 1, (M, rows)."""
     inside = np.setdiff1d(np.arange(1, paths.shape[1]), starts)
     moves = paths[:, inside - 1] * K + paths[:, inside]
-    first = [np.sum(paths[:, starts] == k, axis=1) for k in range(K)]
-    pairs = [np.sum(moves == pair, axis=1) for pair in range(K * K)]
-    both = np.stack(first, axis=1), np.stack(pairs, axis=1).reshape(-1, K, K)
-    return both[0].astype(np.float64), both[1].astype(np.float64)
+    first = np.stack([np.sum(paths[:, starts] == k, axis=1, dtype=np.float64) for k in range(K)], axis=1)
+    pairs = np.stack([np.sum(moves == pair, axis=1, dtype=np.float64) for pair in range(K * K)], axis=1)
+    return first, pairs.reshape(-1, K, K)

@@ -21,15 +21,11 @@ from bayeszoo.likelihoods.ops.operation import LogDensity
 
 def _by_loops(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
     """Return value and gradients by Woodbury's identity, as arrays."""
-    value, of_mean, of_loadings, of_variance = ppca_value_and_gradient(
-        mean, loadings, variance[0], observed, n, means, scatters
-    )
-    return np.asarray(value), of_mean, of_loadings, np.full(1, of_variance)
+    found = ppca_value_and_gradient(mean, loadings, variance[0], observed, n, means, scatters)
+    return np.asarray(found[0]), found[1], found[2], np.full(1, found[3])
 
 
-def _by_covariances(
-    mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any
-) -> list[np.ndarray]:
+def _by_covariances(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
     """Return value and gradients from the D x D covariance: with P its inverse, d/dC = (P S P - n P) / 2."""
     value, of_mean, of_loadings, of_variance = 0.0, np.zeros_like(mean), np.zeros_like(loadings), 0.0
     covariance = loadings @ loadings.T + variance[0] * np.eye(len(mean))
