@@ -21,6 +21,7 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.fields import in_units
 from bayeszoo.results import matched
 from tests.factor_oracles import by_quadrature
+from tests.test_likelihoods_counts import by_scipy
 
 MODEL = bz.find("bayesian_pca")
 IRIS, AIR = bz.example(MODEL, "iris"), bz.example(MODEL, "airquality")
@@ -50,15 +51,6 @@ def bound(model, data, seed=0):
 
 def mode(model, data, seed=0, restarts=2):
     return em.climbs(model, model.statistics(data), np.random.default_rng(seed), False, restarts).best
-
-
-def log_likelihood(params, Y):
-    """By SciPy, row by row, of the numbers that each has."""
-    covariance, value = params["loadings"] @ params["loadings"].T + params["variance"] * np.eye(Y.shape[1]), 0.0
-    for row in Y:
-        if (s := ~np.isnan(row)).any():
-            value += scipy.stats.multivariate_normal(params["mean"][s], covariance[np.ix_(s, s)]).logpdf(row[s])
-    return value
 
 
 def bound_by_definition(model, data, q, draws=20_000):
@@ -226,7 +218,7 @@ def test_invariants_do_not_depend_on_order_and_signs_but_on_rotations_of_alpha()
     assert set(one) >= {"covariance", "sorted_log_alpha", "variance", "log_likelihood", "cosines", "mean"}
     for name in one:
         assert one[name] == pytest.approx(other[name], rel=1e-9)
-    expected = log_likelihood({name: values[1, 2] for name, values in params.items()}, IRIS["Y"])
+    expected = by_scipy(*(params[name][1, 2] for name in ("mean", "loadings", "variance")), IRIS["Y"])
     assert one["log_likelihood"][1, 2] == pytest.approx(expected, rel=1e-12)
 
 

@@ -1,7 +1,6 @@
 """States and forecasts of hidden Markov models, against sums over every path, hmmlearn, and powers of matrices."""
 
 import inspect
-import itertools
 import json
 import sys
 
@@ -17,6 +16,7 @@ from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.plots.latent import plot_states
 from bayeszoo.results.assemble import assemble
+from tests.test_hidden_markov import enumerated
 
 module = sys.modules["bayeszoo.answers.decode"]  # the package exports a function of that name
 SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
@@ -41,24 +41,14 @@ def symbols():
     return tree_of(model, bz.read(model, ROWS, missing="mask"), params), params
 
 
-def enumerated(initial, transition, b, starts):
-    """All paths of states, and the log joint density of each with the rows, whose densities (T, K) are given."""
-    paths = np.array(list(itertools.product(range(len(initial)), repeat=len(b))))
-    joint = np.zeros(len(paths))
-    with np.errstate(divide="ignore"):
-        for t in range(len(b)):
-            steps = initial[paths[:, t]] if t in starts else transition[paths[:, t - 1], paths[:, t]]
-            joint += np.log(steps) + np.log(b[t, paths[:, t]])
-    return paths, joint
-
-
 def densities(emission, codes):
-    return np.where(codes[:, None] < 0, 1.0, emission[:, codes].T)
+    """Log densities of the rows (T, K)."""
+    return np.where(codes[:, None] < 0, 0.0, np.log(emission[:, codes].T))
 
 
-def occupied(initial, transition, b, starts=(0,)):
+def occupied(initial, transition, log_b, starts=(0,)):
     """Probabilities of the states (T, K)."""
-    paths, joint = enumerated(initial, transition, b, starts)
+    paths, joint = enumerated(initial, transition, log_b, starts)
     weights = special.softmax(joint)
     return np.stack([weights @ (paths == k) for k in range(len(initial))], axis=1)
 
@@ -155,7 +145,7 @@ def test_mean_and_sd_of_later_numbers_are_those_of_the_mixture():
     means, variances = 1e6 + rng.normal(size=(*shape, 2)), rng.gamma(3, size=(*shape, 2))
     model = NUMBERS(K=2, initial=[0.5, 0.5], transition=TRANSITION)
     tree = tree_of(model, bz.read(model, data), {"means": means, "variances": variances})
-    b = stats.norm.pdf(np.array(data["y"])[:, None], means[..., None, :], np.sqrt(variances)[..., None, :])
+    b = stats.norm.logpdf(np.array(data["y"])[:, None], means[..., None, :], np.sqrt(variances)[..., None, :])
     last = [occupied(np.array([0.5, 0.5]), np.array(TRANSITION), rows)[-1] for rows in b.reshape(-1, 3, 2)]
     found = bz.forecast(tree, 2)
     for steps in (1, 2):
@@ -173,7 +163,7 @@ def test_known_tables_are_decoded_without_a_fit():
     np.testing.assert_allclose(columns(found, "smoothed"), passes.smooth(*tables).probabilities, rtol=1e-12)
     assert found[["mcse[1]", "mcse_filtered[2]"]].isna().all(axis=None)
     rolls, symbols = {"y": ["6", "6", "1", "6"]}, list("123456")
-    few, b = bz.decode(DICE, rolls, symbols=symbols), np.array(DICE.emission)[:, [5, 5, 0, 5]].T
+    few, b = bz.decode(DICE, rolls, symbols=symbols), densities(np.array(DICE.emission), np.array([5, 5, 0, 5]))
     paths, joint = enumerated(*tables[:2], b, (0,))
     np.testing.assert_allclose(columns(few, "smoothed"), occupied(*tables[:2], b), rtol=1e-12)
     assert few["viterbi"].tolist() == (paths[joint.argmax()] + 1).tolist()

@@ -18,6 +18,7 @@ from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em
 from bayeszoo.results.assemble import _variables
 from bayeszoo.results.stored import Fit
+from tests.test_likelihoods_counts import by_scipy
 
 Ppca = bz.find("ppca")
 IRIS = bz.example(Ppca, "iris")
@@ -235,9 +236,8 @@ def test_declared_and_compressed_are_one_density_and_scipys(data):
         params = {"mean": mean, "loadings": W, "variance": variance}
         prior = scipy.stats.norm(model.m0, model.s0).logpdf(mean).sum()
         prior += scipy.stats.invgamma(model.a0, scale=model.b0).logpdf(variance) + trapezoid.log_density(W, model.w0)
-        C, x = covariance(params), declared.unconstrain(params)
-        rows = [(y[~np.isnan(y)], ~np.isnan(y)) for y in data["Y"]]
-        likelihood = sum(scipy.stats.multivariate_normal(mean[s], C[np.ix_(s, s)]).logpdf(y) for y, s in rows)
+        x = declared.unconstrain(params)
+        likelihood = by_scipy(mean, W, variance, data["Y"])
         assert model.log_prior(params, stats) == pytest.approx(prior, rel=1e-12)
         assert declared.constrained_joint(x)[0] == pytest.approx(prior + likelihood, rel=1e-11)
         assert compressed.joint(x)[0] == pytest.approx(declared.joint(x)[0], rel=1e-11)
