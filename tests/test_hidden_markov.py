@@ -296,20 +296,17 @@ def test_rows_at_the_limits():
     assert ties[0].tolist() == [0] * 5
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"initial": [0.5, 0.6, 0.1]}, "initial must be probabilities"),
-        ({"initial": [0.5, 0.5]}, "shapes do not fit"),
-        ({"transition": np.full((3, 3), np.nan)}, "transition must be probabilities"),
-        ({"log_b": np.full((6, 3), np.nan)}, "log densities"),
-        ({"log_b": np.full((6, 2), 0.0)}, "shapes do not fit"),
-        ({"starts": [1, 3]}, "starts are the first rows"),
-        ({"starts": [0, 3, 3]}, "starts are the first rows"),
-        ({"starts": []}, "starts are the first rows"),
-        ({"starts": [0, 6]}, "in 6 rows"),
-    ],
-)
+BAD = [
+    ({"initial": [0.5, 0.6, 0.1]}, "initial must be probabilities"),
+    ({"initial": [0.5, 0.5]}, "shapes do not fit"),
+    ({"transition": np.full((3, 3), np.nan)}, "transition must be probabilities"),
+    ({"log_b": np.full((6, 3), np.nan)}, "log densities"),
+    ({"log_b": np.full((6, 2), 0.0)}, "shapes do not fit"),
+    *(({"starts": starts}, "starts are the first rows") for starts in ([1, 3], [0, 3, 3], [], [0, 6])),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
 def test_bad_input_is_refused(change, message):
     initial, transition, log_b = chain(np.random.default_rng(24))
     with pytest.raises(InputError, match=message):

@@ -389,9 +389,7 @@ def test_evidence_by_importance_sampling_agrees_with_sums_over_paths(enumerated)
 
 BUGS_OF_EVIDENCE = {
     "vb_log_density": lambda true: lambda self, q, params: true(self, q, params) + math.log(2),  # of one order
-    "log_likelihoods": lambda true: (
-        lambda self, params, data: true(self, params, {**data, "sequence": np.zeros(10, int)})
-    ),
+    "log_likelihoods": lambda true: lambda self, p, data: true(self, p, {**data, "sequence": np.zeros(10, int)}),
 }
 
 

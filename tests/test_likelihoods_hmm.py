@@ -52,11 +52,8 @@ SLOW_NUMBA = [pytest.param("NUMBA", marks=pytest.mark.slow), "FAST_COMPILE"]
 
 def ways(*kinds):
     """Each kind by numba, which all but one makes slow, and by NumPy."""
-    slow = {kind: [pytest.mark.slow] * (kind != QUICK) for kind in kinds}
-    return [
-        *(pytest.param(kind, "NUMBA", marks=slow[kind]) for kind in kinds),
-        *((kind, "FAST_COMPILE") for kind in kinds),
-    ]
+    by_numba = [pytest.param(kind, "NUMBA", marks=[pytest.mark.slow] * (kind != QUICK)) for kind in kinds]
+    return [*by_numba, *((kind, "FAST_COMPILE") for kind in kinds)]
 
 
 def evaluated(kind, initial, transition, tables, data, starts, mode="NUMBA"):
@@ -164,17 +161,12 @@ def test_impossible_data_give_minus_infinity_and_no_nan(kind, mode):
     assert all(np.all(gradient == 0) for gradient in gradients)
 
 
-def test_nan_parameters_give_nan():
+def test_nan_parameters_give_nan_and_no_rows_zero():
     with np.errstate(invalid="ignore"):
         value = evaluated("gaussian", HALF, TRANSITION, [[0.0, np.nan], [1, 1]], [np.zeros(4)], [0], "FAST_COMPILE")[0]
     assert np.isnan(value)
-
-
-def test_no_rows_have_log_likelihood_zero():
     none = np.zeros(0, dtype=np.int64)
-    value, *gradients = evaluated("categorical", HALF, TRANSITION, [EMISSION], [none], none)
-    assert value == 0
-    assert all(np.all(gradient == 0) for gradient in gradients)
+    assert not any(map(np.any, evaluated("categorical", HALF, TRANSITION, [EMISSION], [none], none)))
 
 
 @pytest.mark.slow

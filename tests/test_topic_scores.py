@@ -287,11 +287,7 @@ REFUSED = [
     (coherence, {"top": 5}, "no document of the reference corpus holds 'w4'"),
     (coherence, {"top": 1}, "top must be 2 to 5, the number of words, got 1"),
     (coherence, {"top": 2, "measure": "cv"}, "measure must be 'npmi' or 'umass', got 'cv'"),
-    (
-        coherence,
-        {"topics": np.array([[TOPICS] * 2])},
-        "coherence is of one table of topics; give the mean",
-    ),
+    (coherence, {"topics": np.array([[TOPICS] * 2])}, "coherence is of one table of topics; give the mean"),
 ]
 
 
