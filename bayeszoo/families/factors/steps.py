@@ -63,9 +63,10 @@ class Coefficients:
 class Complete:
     """Expected statistics of the data with their factors, x = (1, z_1, ..., z_q) of each row, and where the E-step was.
 
-    Of the entries observed in each column: how many, (D,); the sums of E[x x'], (D, q + 1, q + 1), of E[x] (y -
-    centre), (D, q + 1), and of (y - centre)^2, (D,). The mean (D,), so that sums of large numbers do not cancel, E[1 /
-    variance] and E[alpha] (q,) at which the E-step was. The sum of E[x x'] over all rows, (q + 1, q + 1).
+    Of the entries observed in each column: their number, ``cells`` (D,), and the sums of E[x x'], ``gram`` (D, q + 1,
+    q + 1), of E[x] (y - centre), ``cross`` (D, q + 1), and of (y - centre)^2, ``squares`` (D,). The mean ``centre``
+    (D,), so that sums of large numbers do not cancel, E[1 / variance], ``precision``, and E[alpha], ``relevance`` (q,),
+    at which the E-step was. ``latent`` (q + 1, q + 1) is the sum of E[x x'] over all rows.
     """
 
     cells: np.ndarray
