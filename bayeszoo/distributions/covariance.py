@@ -39,6 +39,7 @@ class CovarianceMarginals:
         self._off = np.nonzero(~self._diagonal)
         self._unit = np.sqrt(variances[..., :, None]) * np.sqrt(variances[..., None, :])
         self._variance = frozen.invgamma(self._shape, scale=self._scale)
+        self._quantiles: dict[float, np.ndarray] = {}
         self._pairs = _of_pairs(self._shape, (self.Psi / self._unit)[..., *self._off])
 
     def mean(self) -> np.ndarray:
@@ -78,10 +79,17 @@ class CovarianceMarginals:
 
     def ppf(self, q: float) -> np.ndarray:
         """Quantiles, of the shape of Psi; those of variances are inf beyond the largest float."""
-        quantiles = np.empty(self.Psi.shape)
+        if q not in self._quantiles:  # two milliseconds an entry, and a fit asks for each level several times
+            self._quantiles[q] = self._computed(q)
+        return self._quantiles[q].copy()
+
+    def _computed(self, q: float) -> np.ndarray:
+        quantiles, is_upper = np.empty(self.Psi.shape), self._off[0] < self._off[1]
         with np.errstate(divide="ignore", over="ignore"):
             quantiles[..., self._diagonal] = self._variance.ppf(q)
-        quantiles[..., *self._off] = _quantile(q, *self._pairs) * self._unit[..., *self._off]
+        i, j = (indices[is_upper] for indices in self._off)
+        pairs = (each[..., is_upper] for each in self._pairs)
+        quantiles[..., i, j] = quantiles[..., j, i] = _quantile(q, *pairs) * self._unit[..., i, j]
         return quantiles
 
     def _each(self, x: Any, of_variance: Callable[..., Any], of_covariance: Callable[..., Any]) -> np.ndarray:
