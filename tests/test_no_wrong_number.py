@@ -342,3 +342,17 @@ def test_a_seed_that_was_drawn_is_said_and_gives_the_same_again(run, written):
     estimates = [[line for line in out.splitlines() if line.startswith(" theta")] for out in (first, again)]
     assert len(estimates[0]) == 2
     assert estimates[0] == estimates[1]
+
+
+@pytest.mark.parametrize(("mode", "is_said"), [(0o755, False), (0o777, True), (0o1777, True), (0o775, False)])
+def test_a_compile_folder_that_others_may_write_to_is_said(tmp_path, monkeypatch, mode, is_said):
+    import os
+
+    from bayeszoo.inference.engine.density import open_to_others
+
+    tmp_path.chmod(mode)
+    os.chown(tmp_path, -1, os.getegid())
+    assert ("others may write to the folder of compiled code" in open_to_others(tmp_path)) is is_said
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    owner_is_root = tmp_path.stat().st_uid == 0
+    assert bool(open_to_others(tmp_path)) is (is_said or not owner_is_root)

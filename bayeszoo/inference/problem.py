@@ -77,8 +77,12 @@ class Problem:
         """The compiled log density of ``declared``."""
         declared = self.declared
         with self.clock.phase("compile"):
-            from bayeszoo.inference.engine.density import Density
+            import pytensor
 
+            from bayeszoo.inference.engine.density import Density, open_to_others
+
+            if warning := open_to_others(pytensor.config.compiledir):
+                self.reporter.say(warning)
             return Density(declared)
 
     @property

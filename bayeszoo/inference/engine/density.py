@@ -7,8 +7,11 @@ function is called directly, without PyTensor's Python wrapper (1.6 us instead o
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -45,6 +48,22 @@ def strict() -> Any:
     Otherwise a function compiled a moment ago and the same one from the cache on disk may differ in the last bit.
     """
     return pytensor.config.change_flags(numba__fastmath=False)
+
+
+def open_to_others(folder: str | Path) -> str:
+    """Say that others may write to the folder of compiled code, which is run as it is found; nothing if they may not.
+
+    Its owner, root and the user's own group may.
+    """
+    found = Path(folder).stat()
+    foreign = found.st_uid not in (0, os.geteuid()) if hasattr(os, "geteuid") else False
+    of_group = found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid() if hasattr(os, "getegid") else False
+    if not (found.st_mode & stat.S_IWOTH or foreign or of_group):
+        return ""
+    return (
+        "warning: others may write to the folder of compiled code, which PyTensor runs as it finds it: take one of "
+        "your own, PYTENSOR_FLAGS=base_compiledir=FOLDER"
+    )
 
 
 class Density:
