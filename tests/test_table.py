@@ -92,29 +92,49 @@ def test_many_chunks_keep_every_row_in_order(written):
     assert read_table(path)["a"].values == [*cells[:30_000], "", *cells[30_000:]]
 
 
-ENCODINGS = {
-    "latin-1": ("latin-1", "not UTF-8 at byte 4; use --encoding latin-1"),
-    "utf-16": ("utf-16", "not UTF-8 at byte 1; use --encoding utf-16"),
+LATIN, UTF_16 = ("s\nfé\nno\n".encode(encoding) for encoding in ("latin-1", "utf-16"))
+FILES = {
+    "latin-1": ("data.csv", LATIN, {}, "not UTF-8 at byte 4; use --encoding latin-1"),
+    "utf-16": ("data.csv", UTF_16, {}, "not UTF-8 at byte 1; use --encoding utf-16"),
+    "a late byte": ("data.csv", b"s\n" + b"ok\n" * 100_000 + b"\xe9\n", {}, "byte 300003;"),
+    "compressed": ("data.csv.gz", b"\x1f\x8b", {}, "compressed files are not read: data.csv.gz; unpack it first"),
+    "no known suffix": ("data.xyz", "a|b\n1|2\n", {}, "cannot tell the format of data.xyz"),
+    "the first row sets the width": ("data.csv", "1,2\n3\n", {"header": False}, "row 2 has 1 field, row 1 has 2"),
+    "no Parquet": ("data.parquet", b"PAR1 not really", {}, "data.parquet is not a readable Parquet file"),
+}
+ONE = ("data.csv", "y\n1\n")
+FILES |= {name: (*ONE, {"encoding": name}, f"unknown encoding '{name}'") for name in ("nonsense", "hex")}
+FILES |= {mark: (*ONE, {"delimiter": mark}, "the delimiter must be one character") for mark in ("", "ab", '"', "\n")}
+
+
+@by_name(("name", "content", "options", "message"), FILES)
+def test_files_that_are_refused(written, name, content, options, message):
+    with pytest.raises(InputError, match=message):
+        read_table(written(content, name), **options)
+
+
+READ = {
+    "latin-1": ("data.csv", LATIN, {"encoding": "latin-1"}, {"s": ["fé", "no"]}),
+    "utf-16": ("data.csv", UTF_16, {"encoding": "utf-16"}, {"s": ["fé", "no"]}),
+    "delimiter": ("data.xyz", "a|b\n1|2\n", {"delimiter": "|"}, {"a": ["1"], "b": ["2"]}),
+    "tsv": ("a.tsv", "a\tb\n1\t2\n", {}, {"a": ["1"], "b": ["2"]}),
+    "tab": ("a.csv", "a\tb\n1\t2\n", {"delimiter": "\t"}, {"a": ["1"], "b": ["2"]}),
+    "escaped tab": ("a.csv", "a\tb\n1\t2\n", {"delimiter": r"\t"}, {"a": ["1"], "b": ["2"]}),
+    "two columns without names": ("a.csv", "1,2\n3,4\n", {"header": False}, {"1": ["1", "3"], "2": ["2", "4"]}),
+    "one column without a name": ("a.csv", "1\n0\n", {"header": False}, {"y": ["1", "0"]}),
 }
 
 
-@by_name(("encoding", "message"), ENCODINGS)
-def test_another_encoding_is_refused_until_named(written, encoding, message):
-    path = written("s\nfé\nno\n".encode(encoding))
-    with pytest.raises(InputError, match=message):
-        read_table(path)
-    assert read_table(path, encoding=encoding)["s"].values == ["fé", "no"]
+@by_name(("name", "content", "options", "columns"), READ)
+def test_files_that_are_read(written, name, content, options, columns):
+    table = read_table(written(content, name), **options)
+    assert {label: column.values for label, column in table.columns.items()} == columns
 
 
-def test_the_byte_is_counted_from_the_start_of_the_file(written):
-    with pytest.raises(InputError, match="byte 300003;"):
-        read_table(written(b"s\n" + b"ok\n" * 100_000 + b"\xe9\n"))
-
-
-@pytest.mark.parametrize("encoding", ["nonsense", "hex"])
-def test_unknown_encoding(written, encoding):
-    with pytest.raises(InputError, match=f"unknown encoding '{encoding}'"):
-        read_table(written("y\n1\n"), encoding=encoding)
+def test_parquet_needs_pyarrow(written, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match=r"Parquet files need pyarrow; pip install 'bayeszoo\[parquet\]'"):
+        read_table(written(b"PAR1", "data.parquet"))
 
 
 @pytest.mark.parametrize("name", ["nothing.csv", ".", "pipe.csv", "http://example.org/data.csv", "s3://b/data.csv.gz"])
@@ -125,37 +145,6 @@ def test_only_regular_files_are_opened(tmp_path, monkeypatch, name):
         read_table(name)
 
 
-def test_compressed_file(written):
-    with pytest.raises(InputError, match=r"compressed files are not read: data.csv.gz; unpack it first"):
-        read_table(written(b"\x1f\x8b", "data.csv.gz"))
-
-
-def test_a_file_of_unknown_kind_needs_a_delimiter(written):
-    path = written("a|b\n1|2\n", "data.xyz")
-    with pytest.raises(InputError, match=r"cannot tell the format of data.xyz"):
-        read_table(path)
-    assert read_table(path, delimiter="|")["b"].values == ["2"]
-
-
-@pytest.mark.parametrize(("name", "delimiter"), [("a.tsv", None), ("a.csv", "\t"), ("a.csv", r"\t")])
-def test_tabs(written, name, delimiter):
-    assert read_table(written("a\tb\n1\t2\n", name), delimiter=delimiter)["b"].values == ["2"]
-
-
-@pytest.mark.parametrize("delimiter", ["", "ab", '"', "\n"])
-def test_delimiters_that_cannot_be(written, delimiter):
-    with pytest.raises(InputError, match="the delimiter must be one character"):
-        read_table(written("y\n1\n"), delimiter=delimiter)
-
-
-@pytest.mark.parametrize(("text", "names"), [("1,2\n3,4\n", ["1", "2"]), ("1\n0\n", ["y"])])
-def test_without_a_header(written, text, names):
-    table = read_table(written(text), header=False)
-    assert (list(table.columns), table.rows) == (names, 2)
-    with pytest.raises(InputError, match=r"row 2 has 1 field, row 1 has 2"):  # the first row sets the width
-        read_table(written("1,2\n3\n"), header=False)
-
-
 def test_parquet(tmp_path):
     path = tmp_path / "data.parquet"
     pq.write_table(pa.table({"y": [0, 1], "s": ["NA", None]}), path)
@@ -163,15 +152,6 @@ def test_parquet(tmp_path):
     assert table["y"].values.tolist() == [0, 1]
     assert table["s"].values == ["NA", ""]
     assert table.name == "data.parquet"
-
-
-def test_parquet_that_is_none_and_without_pyarrow(written, monkeypatch):
-    path = written(b"PAR1 not really", "data.parquet")
-    with pytest.raises(InputError, match=r"data.parquet is not a readable Parquet file"):
-        read_table(path)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(InputError, match=r"Parquet files need pyarrow; pip install 'bayeszoo\[parquet\]'"):
-        read_table(path)
 
 
 FRAMES = {"mapping": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}

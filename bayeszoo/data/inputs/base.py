@@ -162,7 +162,8 @@ class Inputs(ABC):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return `rows` further observations like those of a fit, whose outcome is not known: all values are 0."""
         size = (rows, *(len(arrays[axis]) for axis in self.dims.get(self.name, ())))
-        return {self.name: np.zeros(size, dtype=np.int64), **{axis: arrays[axis] for axis in self.coords}}
+        kind = arrays[self.name].dtype if self.name in arrays else np.int64
+        return {self.name: np.zeros(size, kind), **{axis: arrays[axis] for axis in self.coords}}
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
         """Return the same outcomes in the other forms that a table may take, for the checks of a model."""
@@ -213,11 +214,6 @@ class Measured(Inputs):
     def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
         """Return the data with every outcome y as ``factor * y + shift``."""
         return {**arrays, self.name: factor * arrays[self.name] + shift}
-
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further observations."""
-        unseen = super().unseen(arrays, rows)
-        return {**unseen, self.name: unseen[self.name].astype(np.float64)}
 
 
 def _one(name: str, value: Any) -> str:
