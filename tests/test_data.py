@@ -35,10 +35,7 @@ SOURCES = {
     "tsv": lambda written: written(b"\xef\xbb\xbfx\ty\r\n\t0\r\n\t1.0\r\n\t1\r\n", "data.tsv"),
     "parquet": parquet_file,
     "pandas": lambda _: pd.DataFrame({"y": [0, 1, 1]}, index=[5, 4, 3]),
-    "polars": lambda _: pl.DataFrame({"y": [False, True, True]}),
-    "mapping": lambda _: {"y": (0, 1, 1)},
     "list": lambda _: [0, 1, 1],
-    "array": lambda _: np.array([[0.0], [1.0], [1.0]]),
 }
 
 

@@ -440,6 +440,3 @@ def test_canonical_arrays_are_noted_as_tables_are():
     holes = {"y": [2, 1, 3, 0], "X": [[1], [None], [3], [5]], "feature": ["a"]}
     data = read(Line, holes, missing="drop")
     assert (data["y"].tolist(), data.notes) == ([2.0, 3.0, 0.0], ("1 row with missing values dropped (row 2)",))
-    frame, series = pd.DataFrame({"a": [1, 2, 4]}), pd.Series([1, 2, 4], index=[1, 2, 3])
-    found = read(Line, {"y": series, "X": frame, "feature": ["a"]})
-    assert found.notes == ("X and y have different indexes; rows matched by position",)
