@@ -9,10 +9,8 @@ import numpy as np
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.comparison.evidence.by_bound import WITHHELD as ONLY_A_BOUND
-from bayeszoo.comparison.evidence.by_bound import EmpiricalBayesByVB
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
-from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
+from bayeszoo.comparison.evidence.evidence import ONLY_A_BOUND, EmpiricalBayesByVB, empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
 from bayeszoo.comparison.evidence.grid import require_fields
 from bayeszoo.comparison.evidence.mackay import FIELDS, FixedPoint, applies, mackay
