@@ -290,7 +290,7 @@ class _Notes:
     """Notes on chunks as notes on the file: what was said of some chunks only is said to be so."""
 
     def __init__(self) -> None:
-        self._times, self._where = Counter[str](), dict[str, str]()
+        self._said = dict[str, tuple[str, int]]()  # where each note was first said, and of how many chunks
         self._dropped: list[int] = []
         self._lost = self._more = self.chunks = 0
 
@@ -301,20 +301,18 @@ class _Notes:
             if isinstance(note, Dropped):
                 self._dropped = [*self._dropped, *note.first][:5]
                 self._lost += note.total
-            elif note in self._times or len(self._times) < _MOST_NOTES:
-                self._times[note] += 1
-                self._where.setdefault(note, chunk.where)
+            elif note in self._said or len(self._said) < _MOST_NOTES:
+                first, times = self._said.get(note, (chunk.where, 0))
+                self._said[note] = first, times + 1
             else:
                 self._more += 1
 
     def of_all(self) -> tuple[str, ...]:
         """Return the notes on the file."""
-        found = [self._said(note, times) for note, times in self._times.items()]
+        found = []
+        for note, (first, times) in self._said.items():
+            where = first if times == 1 else f"{times} of {self.chunks} chunks"
+            found.append(note if times == self.chunks else f"{where}: {note}")
         dropped = [str(Dropped.of(self._dropped, self._lost))] if self._lost else []
         more = [f"{self._more} more notes on single chunks"] if self._more else []
         return (*found, *dropped, *more)
-
-    def _said(self, note: str, times: int) -> str:
-        if times == self.chunks:
-            return note
-        return f"{self._where[note] if times == 1 else f'{times} of {self.chunks} chunks'}: {note}"
