@@ -181,16 +181,19 @@ def run_all(names: Iterable[str], workers: int, path: Path = LINES) -> None:
     done, digest = read_lines(path), source_digest()
     todo = (name for name in names if name not in done)
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    with pool, path.open("a", encoding="utf-8") as out:
+    with path.open("a", encoding="utf-8") as out:
         if path.stat().st_size and not path.read_text(encoding="utf-8").endswith("\n"):
             out.write("\n")
-        while batch := list(islice(todo, 4 * workers)):
-            running: dict[Future[dict[str, Any]], str] = {pool.submit(run, name): name for name in batch}
-            for future in as_completed(running):
-                line = {"cell": running[future], "source": digest, **future.result()}
-                out.write(json.dumps(line) + "\n")
-                out.flush()
-                print(running[future], *(f"{k} {line[k]}" for k in ("status", "missed", "raised") if k in line))
+        try:
+            while batch := list(islice(todo, 4 * workers)):
+                running: dict[Future[dict[str, Any]], str] = {pool.submit(run, name): name for name in batch}
+                for future in as_completed(running):
+                    line = {"cell": running[future], "source": digest, **future.result()}
+                    out.write(json.dumps(line) + "\n")
+                    out.flush()
+                    print(running[future], *(f"{k} {line[k]}" for k in ("status", "missed", "raised") if k in line))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def lowest_p(ranks: Sequence[Mapping[str, list[int]]]) -> tuple[float, int]:
