@@ -155,8 +155,8 @@ def check_method(model: type[Model], method: str) -> None:
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:
     check_method(model, method)
     module, function = METHODS[method].where.split(":")
-    found: Callable[..., Outcome] = getattr(importlib.import_module(f"bayeszoo.inference.methods.{module}"), function)
-    return found
+    run: Callable[..., Outcome] = getattr(importlib.import_module(f"bayeszoo.inference.methods.{module}"), function)
+    return run
 
 
 def _with_defaults(run: Callable[..., Outcome], method: str, options: Mapping[str, Any]) -> dict[str, Any]:

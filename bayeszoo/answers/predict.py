@@ -155,19 +155,19 @@ def _averaged(
     if not isinstance(model := fit.model, Observable):
         line = f"{model.name} does not say how its observations are distributed"
         raise InputError(line, hint=model.instead_of_predict)
-    given = model.likelihood(fit.draws(), data)
-    conditional, spread = np.asarray(given.mean()), np.asarray(given.var())  # (chain, draw, row, ...)
+    likelihood = model.likelihood(fit.draws(), data)
+    conditional, spread = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
     both = (0, 1)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
     if fit.kind == "point estimate":
         mcse = np.full(mean.shape, np.nan)
-        quantiles = np.array([np.asarray(given.ppf(q))[0, 0] for q in QUANTILES.values()])
+        quantiles = np.array([np.asarray(likelihood.ppf(q))[0, 0] for q in QUANTILES.values()])
     else:
         rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
-        drawn = given.rvs(size=conditional.shape, random_state=rng)
+        drawn = likelihood.rvs(size=conditional.shape, random_state=rng)
         quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
     unknown = np.full(len(mean), np.nan)
-    scores = (unknown, unknown) if observed is None else log_mean(log_density(given, observed))
+    scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
     return _columns(mean, sd, quantiles, mcse, *scores)
 
 

@@ -146,9 +146,11 @@ def replicate(
     kept: list[np.ndarray] = []
     for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
         params = {name: values[at : at + step] for name, values in draws.items()}
-        given = model.likelihood(params, data)
-        mean = np.asarray(given.mean(), dtype=np.float64)
-        again = Sets(given.rvs(size=mean.shape, random_state=rng), mean, np.asarray(given.std()), data, params)
+        likelihood = model.likelihood(params, data)
+        mean = np.asarray(likelihood.mean(), dtype=np.float64)
+        again = Sets(
+            likelihood.rvs(size=mean.shape, random_state=rng), mean, np.asarray(likelihood.std()), data, params
+        )
         both = (again._replace(y=y[None]), again)
         parts.append({name: tuple(_values(statistic, sets) for sets in both) for name, statistic in chosen.items()})
         kept.append(again.y[: KEPT - sum(map(len, kept))])

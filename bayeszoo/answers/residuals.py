@@ -222,19 +222,19 @@ def _averaged(
     size = len(next(iter(draws.values())))
     for at in range(0, len(rows), step := max(1, MOST_CELLS // size)):
         some = rows[at : at + step]
-        given = model.likelihood(draws, model.inputs.reordered(data, some))
+        likelihood = model.likelihood(draws, model.inputs.reordered(data, some))
         log_weights, k_hat = np.full((size, len(some)), -math.log(size)), np.full(len(some), np.nan)
         if leave_out:
-            log_weights, k_hat = importance(log_density(given, y[some]), efficiency)
-        yield _mixture(given, y[some], log_weights, k_hat)
+            log_weights, k_hat = importance(log_density(likelihood, y[some]), efficiency)
+        yield _mixture(likelihood, y[some], log_weights, k_hat)
 
 
-def _mixture(given: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarray) -> Predicted:
+def _mixture(likelihood: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarray) -> Predicted:
     """Return moments and tails of distributions of shape (draws, rows), mixed over draws."""
-    weights, means = np.exp(log_weights), np.asarray(given.mean())
+    weights, means = np.exp(log_weights), np.asarray(likelihood.mean())
     mean = np.sum(weights * means, axis=0)
-    variance = np.sum(weights * (np.asarray(given.var()) + np.square(means - mean)), axis=0)
-    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(given, y))
+    variance = np.sum(weights * (np.asarray(likelihood.var()) + np.square(means - mean)), axis=0)
+    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(likelihood, y))
     return Predicted(mean, np.sqrt(variance), below, at, above, k_hat)
 
 

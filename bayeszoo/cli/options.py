@@ -96,10 +96,10 @@ class TableOptions:
         if path is None or self.example is not None:
             raise InputError("--chunk-rows goes with DATA, and without --example")
         first, which = first_chunk(model, path, rows, **self.of_reading())
-        made = prior.model(model, first, which)
-        total = _noted(accumulate(made, path, rows, reporter=reporter, **self.of_reading()))
-        scaled = (f"priors are scaled to {which}",) if prior.is_scaled(made) else ()
-        return made, replace(total, notes=(*total.notes, *scaled))
+        prior_model = prior.model(model, first, which)
+        total = _noted(accumulate(prior_model, path, rows, reporter=reporter, **self.of_reading()))
+        scaled = (f"priors are scaled to {which}",) if prior.is_scaled(prior_model) else ()
+        return prior_model, replace(total, notes=(*total.notes, *scaled))
 
 
 def _noted[T: (Data, Accumulated)](data: T) -> T:

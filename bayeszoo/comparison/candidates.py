@@ -79,9 +79,9 @@ class Candidate:
         return self.model.inputs.observations(self.data)
 
 
-def gather(given: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidate]:
+def gather(sources: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidate]:
     """Make candidates of models and fits, each under its own name; the data are read once for each kind of model."""
-    items = given.items() if isinstance(given, Mapping) else [("", each) for each in given]
+    items = sources.items() if isinstance(sources, Mapping) else [("", each) for each in sources]
     known: dict[type[Model], Data] = {}
     candidates = [_candidate(str(name), each, data, known) for name, each in items]
     if not candidates:
@@ -97,14 +97,14 @@ def label(candidate: Model | xr.DataTree) -> str:
     return f"{candidate.attrs['method']} {model_label(candidate)}"
 
 
-def _candidate(name: str, given: Any, data: Any, known: dict[type[Model], Data]) -> Candidate:
-    if isinstance(given, Model):
-        kind = type(given)
-        known[kind] = read(given, known.get(kind, data))
-        return Candidate(name or label(given), given, known[kind])
-    if "data_digest" in getattr(given, "attrs", {}):
-        return Candidate(name or label(given), Fit(given).model, Fit(given).data, given)
-    wrong = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model], Data]) -> Candidate:
+    if isinstance(fit_or_model, Model):
+        kind = type(fit_or_model)
+        known[kind] = read(fit_or_model, known.get(kind, data))
+        return Candidate(name or label(fit_or_model), fit_or_model, known[kind])
+    if "data_digest" in getattr(fit_or_model, "attrs", {}):
+        return Candidate(name or label(fit_or_model), Fit(fit_or_model).model, Fit(fit_or_model).data, fit_or_model)
+    wrong = f"the class {fit_or_model.__name__}" if isinstance(fit_or_model, type) else type(fit_or_model).__name__
     raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
 
 
@@ -174,12 +174,12 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
             f"numbers of components need models with a field K (components) or q (factors), got {what}",
             hint="see `bayeszoo list`",
         )
-    given = list(numbers)
-    if not given:
+    counts = list(numbers)
+    if not counts:
         raise InputError("the list of numbers of components is empty", hint="give range(1, 6)")
-    candidates = {f"{name}={number}": model.replaced(**{name: number}) for number in given}
-    if len(candidates) < len(given):
-        raise InputError(f"{name}={max(given, key=given.count)} is given twice")
+    candidates = {f"{name}={number}": model.replaced(**{name: number}) for number in counts}
+    if len(candidates) < len(counts):
+        raise InputError(f"{name}={max(counts, key=counts.count)} is given twice")
     return candidates
 
 

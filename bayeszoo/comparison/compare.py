@@ -254,15 +254,15 @@ def _gaps(tree: xr.DataTree, name: str, trusted: xr.DataTree) -> dict[str, np.nd
     if posterior["mean"] is None or posterior["sd"] is None or components_withheld(tree):
         return {}
     draws = Fit(tree).draws()[name]
-    found = {"mean": draws.mean(axis=(0, 1))}
+    moments = {"mean": draws.mean(axis=(0, 1))}
     sd = np.where((posterior["sd"] > 0) & np.isfinite(posterior["sd"]), posterior["sd"], np.nan)
-    gaps = {"error_sd": (found["mean"] - posterior["mean"]) / sd}
+    gaps = {"error_sd": (moments["mean"] - posterior["mean"]) / sd}
     if tree.attrs["kind"] == "approximate":
-        found["sd"] = draws.std(axis=(0, 1))
-        gaps["sd_ratio"] = found["sd"] / sd
+        moments["sd"] = draws.std(axis=(0, 1))
+        gaps["sd_ratio"] = moments["sd"] / sd
     if Fit(tree).is_shown:
         return gaps
-    return gaps | {key: np.where(np.isfinite(gaps["error_sd"]), value, np.nan) for key, value in found.items()}
+    return gaps | {key: np.where(np.isfinite(gaps["error_sd"]), value, np.nan) for key, value in moments.items()}
 
 
 def _evidence(tree: xr.DataTree) -> dict[str, float]:

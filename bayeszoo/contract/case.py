@@ -180,8 +180,8 @@ class Case:
 def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case:
     """Pair a model with the data that its identities are checked on; a class is moved off its defaults."""
     if data is None:
-        made = off_default(model) if isinstance(model, type) else model
-        return Case(made, read(made, made.simulate(np.random.default_rng(seed), 20)[1]), seed)
+        instance = off_default(model) if isinstance(model, type) else model
+        return Case(instance, read(instance, instance.simulate(np.random.default_rng(seed), 20)[1]), seed)
     data, kind = read(model, data), model() if isinstance(model, type) else model
     if kind.cost(data) > MOST_COST:  # so much that every number of the declaration can be differentiated
         data = replace(read(model, kind.excerpt(data)), source=data.source)
@@ -200,7 +200,7 @@ def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> lis
         return [case_of(model, example(model, item.name), seed) for item in model.examples]
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
     real = [example(model, item.name) for item in model.examples]
-    return [first, *others, *(case_of(model, one, seed) for one in real if suits(model, one))]
+    return [first, *others, *(case_of(model, own_data, seed) for own_data in real if suits(model, own_data))]
 
 
 def suits(model: Model | type[Model], data: Data) -> bool:

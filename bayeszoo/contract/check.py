@@ -140,18 +140,18 @@ def check(
     say = (reporter or Reporter()).say
     cases = cases_of(model, data, seed)
     first: Model = cases[0].model
-    found = _or_failed("source", lambda: source_checks(first, cases[0]))
+    checks = _or_failed("source", lambda: source_checks(first, cases[0]))
     closed = isinstance(model, type) or any(case.is_closed for case in cases)
     for identity in applicable(type(first), closed):
         say(f"{first.name}: {identity.function}")
-        found += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
+        checks += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
     if sampler and isinstance(first, ClosedForm):
         say(f"{first.name}: NUTS against the exact answer")
-        found += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
+        checks += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
     if sampler and isinstance(first, Enumerable):
         say(f"{first.name}: NUTS against enumeration")
-        found += _or_failed("NUTS", lambda: latent.sampler_checks(model, data, seed))
-    return found
+        checks += _or_failed("NUTS", lambda: latent.sampler_checks(model, data, seed))
+    return checks
 
 
 def _worst(identity: Identity, cases: list[Case]) -> Check:
@@ -192,10 +192,10 @@ def source_checks(model: Model, case: Case) -> list[Check]:
     from bayeszoo.contract import source
 
     text = Path(inspect.getfile(type(model))).read_text(encoding="utf-8")
-    found = {
+    mistakes = {
         "unknown PyMC keywords": source.unknown_keywords(text),
         "literal numbers in PyMC": source.literal_numbers(text),
         "variables below float64": source.narrow_variables(model.declare(case.data)),
     }
-    named = {f"{name}: {', '.join(places)}" if places else name: len(places) for name, places in found.items()}
+    named = {f"{name}: {', '.join(places)}" if places else name: len(places) for name, places in mistakes.items()}
     return [at_most(name, count, 0) for name, count in named.items()]

@@ -31,15 +31,17 @@ PRIOR_DRAWS = 2000
 def declared_likelihood(case: Case) -> Check:
     """L1a: PyMC's log likelihood is the sum of `likelihood` over the rows, and of ordered rows less the coefficient."""
     model, density = case.model, case.declared
-    outcome, found, expected = model.inputs.outcome(case.data), list[float](), list[float]()
+    outcome, by_declaration, expected = model.inputs.outcome(case.data), list[float](), list[float]()
     for flat in case.flat_points:
         point = {name: values[0] for name, values in density.constrain(flat[None]).items()}  # as rounded on the way
         rows = math.fsum(np.ravel(log_density(model.likelihood(point, case.data), outcome)))
-        found += [rows, log_likelihood(model, point, case.data) or 0.0]
+        by_declaration += [rows, log_likelihood(model, point, case.data) or 0.0]
         declared = density.likelihood(flat)[0]
         expected += [declared, declared - case.log_coefficient]
     with np.errstate(invalid="ignore"):
-        gaps = np.where(np.equal(found, expected), 0.0, np.subtract(found, expected))  # both may be -inf
+        gaps = np.where(
+            np.equal(by_declaration, expected), 0.0, np.subtract(by_declaration, expected)
+        )  # both may be -inf
     constant = np.ptp(gaps) < 1e-6 * abs(gaps[0])
     by = f", but for {gaps[0]:.6g} nats at every point" if constant else ""
     largest = np.max(np.abs(gaps) / np.maximum(1.0, np.abs(np.nan_to_num(expected))))
@@ -102,17 +104,17 @@ def simulated_rows(case: Case) -> Check:
 
 def _probabilities(case: Case) -> np.ndarray | None:
     """Return P(row <= simulated row), at random within the jumps of a discrete one (rows, 1); None without a cdf."""
-    rng, found = case.rng, []
+    rng, probabilities = case.rng, []
     for _ in range(SIMULATIONS):
         params, data = case.model.simulate(rng, ROWS)
-        outcome, given = case.model.inputs.outcome(data), case.model.likelihood(params, data)
-        if outcome.ndim > 1 or not hasattr(given, "cdf"):
+        outcome, likelihood = case.model.inputs.outcome(data), case.model.likelihood(params, data)
+        if outcome.ndim > 1 or not hasattr(likelihood, "cdf"):
             return None
-        at = given.cdf(outcome)
-        if hasattr(given, "logpmf"):
-            at = at - rng.random(outcome.shape) * np.exp(given.logpmf(outcome))
-        found.append(np.ravel(at))
-    return np.concatenate(found)[:, None]
+        at = likelihood.cdf(outcome)
+        if hasattr(likelihood, "logpmf"):
+            at = at - rng.random(outcome.shape) * np.exp(likelihood.logpmf(outcome))
+        probabilities.append(np.ravel(at))
+    return np.concatenate(probabilities)[:, None]
 
 
 def _among_replicates(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
@@ -161,7 +163,7 @@ def _largest_score(case: Case) -> float:
 
 def assignments(case: Case) -> Check:
     """Probabilities of the components have a row each, after the axes of draws, and sum to one."""
-    found = np.asarray(case.model.assign(case.draws, case.data))
-    wrong = np.shape(found)[:3] != (2, 3, case.size)
-    sums = found.sum(axis=-1) if found.ndim > 3 else np.ones(1)
+    assigned = np.asarray(case.model.assign(case.draws, case.data))
+    wrong = np.shape(assigned)[:3] != (2, 3, case.size)
+    sums = assigned.sum(axis=-1) if assigned.ndim > 3 else np.ones(1)
     return at_most("assignments sum to one", math.inf if wrong else relative(sums, 1.0), 1e-10)

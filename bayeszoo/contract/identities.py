@@ -26,10 +26,10 @@ MAX_ERROR = 0.039
 """Distance of 4000 uniform numbers from uniformity that chance exceeds once in a hundred thousand times."""
 
 
-def relative(found: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
+def relative(values: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
     """Largest absolute difference over max(1, |reference|)."""
-    found, reference = np.asarray(found, dtype=np.float64), np.asarray(reference, dtype=np.float64)
-    return float(np.max(np.abs(found - reference) / np.maximum(1.0, np.abs(reference))))
+    values, reference = np.asarray(values, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    return float(np.max(np.abs(values - reference) / np.maximum(1.0, np.abs(reference))))
 
 
 def joint_ks(family: Any, drawn: list[dict[str, Any]], rng: np.random.Generator) -> float:
@@ -99,22 +99,22 @@ def chain_rule(case: Case) -> Check:
 def normalization(case: Case) -> Check:
     """L1d: the evidence of all possible data sets of a few observations sums to one."""
     evidence = (case.model.log_evidence(case.model.statistics(data)) for data in case.model.inputs.possible(case.data))
-    return at_most("evidence sums to one", abs(math.fsum(math.exp(one) for one in evidence) - 1), 1e-10)
+    return at_most("evidence sums to one", abs(math.fsum(math.exp(value) for value in evidence) - 1), 1e-10)
 
 
 def gradient(case: Case) -> Check:
     """L1e: the gradient equals central differences of the log density."""
-    found = []
+    errors = []
     few = case.flat_points[:: max(1, len(case.flat_points) * len(case.flat_points[0]) // 200)]
     for x in few:
         _, slope = case.declared.joint(x)
         for i, step in enumerate(6e-6 * np.maximum(1.0, np.abs(x))):
             h = step * (np.arange(len(x)) == i)
             difference = (case.declared.joint(x + h)[0] - case.declared.joint(x - h)[0]) / (2 * step)
-            found.append(abs(slope[i] - difference) / (1 + abs(difference)))
+            errors.append(abs(slope[i] - difference) / (1 + abs(difference)))
     # differencing a log density of size L loses eps * L / h: without it a large data set fails by rounding alone
     rounding = 4e-11 * float(np.max(np.abs(case.log_joint)))
-    return at_most("gradient", float(np.max(found)), 1e-5 + rounding)
+    return at_most("gradient", float(np.max(errors)), 1e-5 + rounding)
 
 
 def _cholesky_jacobian(sigma: np.ndarray) -> float:
@@ -138,7 +138,7 @@ _JACOBIANS: dict[str, Callable[[np.ndarray, Any], float]] = {
 def jacobian(case: Case) -> Check:
     """L1f: log density with Jacobian less without it is the hand-written log derivative of the transforms."""
     density = case.declared
-    found = np.array([density.joint(x)[0] - density.constrained_joint(x)[0] for x in case.flat_points])
+    values = np.array([density.joint(x)[0] - density.constrained_joint(x)[0] for x in case.flat_points])
     transforms = [(v.name, density.model.rvs_to_transforms[v]) for v in density.model.free_RVs]
     named = {name: transform.name for name, transform in transforms if transform is not None}
     if not set(named.values()) <= set(_JACOBIANS):
@@ -148,7 +148,7 @@ def jacobian(case: Case) -> Check:
         affine + sum(_JACOBIANS[kind](np.asarray(p[name]), p) for name, kind in named.items()) for p in case.points
     ]
     rounding = 1e-15 * float(np.max(np.abs(case.log_joint)))
-    return at_most("jacobian", relative(found, expected), 1e-10 + rounding)
+    return at_most("jacobian", relative(values, expected), 1e-10 + rounding)
 
 
 def row_order(case: Case) -> Check:
@@ -162,23 +162,23 @@ def row_order(case: Case) -> Check:
 
 def label_order(case: Case) -> Check:
     """L1g: labels in another order, of the data and the prior together, leave the evidence alone."""
-    inputs, found = case.model.inputs, []
+    inputs, errors = case.model.inputs, []
     for axis in inputs.coords:
         for order in (np.arange(len(case.data[axis]))[::-1], case.rng.permutation(len(case.data[axis]))):
             model = case.model.relabelled(axis, order)
-            found.append(model.log_evidence(model.statistics(inputs.relabelled(case.data, axis, order))))
-    return at_most("label order", relative(found, case.log_evidence), 1e-12)
+            errors.append(model.log_evidence(model.statistics(inputs.relabelled(case.data, axis, order))))
+    return at_most("label order", relative(errors, case.log_evidence), 1e-12)
 
 
 def units(case: Case) -> Check:
     """L1h: in other units, with the prior moved along, the log density changes by -log(factor) a number observed."""
-    found, inputs = [], case.model.inputs
+    errors, inputs = [], case.model.inputs
     for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
         shift *= case.model.has_origin
         model = fields.in_units(case.model, factor, shift)
         evidence = model.log_evidence(model.statistics(inputs.in_units(case.data, factor, shift)))
-        found.append(evidence + inputs.outcome(case.data).size * math.log(factor))
-    return at_most("units", relative(found, case.log_evidence), 1e-9)
+        errors.append(evidence + inputs.outcome(case.data).size * math.log(factor))
+    return at_most("units", relative(errors, case.log_evidence), 1e-9)
 
 
 def feature_units(case: Case) -> Check:
@@ -189,28 +189,28 @@ def feature_units(case: Case) -> Check:
     centre, scale = (case.model.entries(name, size) for name in ("center", "scale"))
     moved = {"center": fields.plain(centre * factors + shifts), "scale": fields.plain(scale * factors)}
     model = replace(case.model, **moved)
-    found = model.log_evidence(model.statistics(inputs.rescaled(case.data, factors, shifts)))
-    return at_most("units of features", relative(found, case.log_evidence), 1e-9)
+    evidence = model.log_evidence(model.statistics(inputs.rescaled(case.data, factors, shifts)))
+    return at_most("units of features", relative(evidence, case.log_evidence), 1e-9)
 
 
 def weak_units(case: Case) -> Check:
     """Weakly informative fields of data in other units are those of the data, in other units."""
-    family, inputs, found = type(case.model), case.model.inputs, [0.0]
+    family, inputs, errors = type(case.model), case.model.inputs, [0.0]
     of_data = chosen_by_data(family.weak(case.data), ())  # or else they are the textbook's
     for factor, shift in ((1e3, 0.0), (0.01, 30.0)) if of_data else ():
-        one = fields.in_units(family.weak(case.data), factor, shift)
+        converted = fields.in_units(family.weak(case.data), factor, shift)
         other = family.weak(inputs.in_units(case.data, factor, shift))
         names = fields.hyperparameters(family)
-        found += [relative(getattr(other, name), getattr(one, name)) for name in names]
-    return at_most("weak defaults in other units", float(np.max(found)), 1e-9)
+        errors += [relative(getattr(other, name), getattr(converted, name)) for name in names]
+    return at_most("weak defaults in other units", float(np.max(errors)), 1e-9)
 
 
 def weak_defaults(case: Case) -> Check:
     """Weakly informative fields are valid for one row and for equal rows, which have no scale."""
-    inputs, made = case.model.inputs, []
+    inputs, models = case.model.inputs, []
     for rows in (np.array([0]), np.zeros(case.size, dtype=int)):
-        made.append(type(case.model).weak(inputs.reordered(case.data, rows)))
-    return at_most("invalid weak defaults", sum(type(one) is not type(case.model) for one in made), 0)
+        models.append(type(case.model).weak(inputs.reordered(case.data, rows)))
+    return at_most("invalid weak defaults", sum(type(model) is not type(case.model) for model in models), 0)
 
 
 def names_of_axes(case: Case) -> Check:
@@ -261,8 +261,8 @@ def derived_quantities(case: Case) -> Check:
 def _errors_of_marginals(case: Case) -> float:
     """Return how far the ranks of derived draws under their closed forms are from uniform, of 4000 at most."""
     marginals = case.model.derived_marginals(case.stats)
-    found = case.model.derived(case.model.posterior(case.stats).rvs(4000, case.rng))
-    ranks = (np.ravel(marginals[name].cdf(found[name])) for name in marginals)
+    derived = case.model.derived(case.model.posterior(case.stats).rvs(4000, case.rng))
+    ranks = (np.ravel(marginals[name].cdf(derived[name])) for name in marginals)
     return max((float(scipy.stats.kstest(rank, "uniform").statistic) for rank in ranks), default=0.0)
 
 
@@ -300,10 +300,12 @@ def no_data(case: Case) -> Check:
     """L1j: without data the log evidence is 0 and the posterior is PyMC's prior."""
     density, variables = case.declared, case.declared.model.free_RVs
     log_prior = density.gradient_of(density.model.logp(vars=variables, jacobian=False))
-    found = [case.prior.logpdf(p) for p in case.points]
+    densities = [case.prior.logpdf(p) for p in case.points]
     evidence = case.model.log_evidence(case.model.statistics(case.model.inputs.split(case.data, 0)[0]))
     return at_most(
-        "no data gives the prior", relative(found, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence), 1e-9
+        "no data gives the prior",
+        relative(densities, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence),
+        1e-9,
     )
 
 
@@ -331,8 +333,8 @@ def prior_sampler(case: Case) -> Check:
     family = case.prior
     ranks = [family[v.name].cdf(values).reshape(2000, -1) for v, values in zip(variables, draws, strict=True)]
     points = [{v.name: values[i] for v, values in zip(variables, draws, strict=True)} for i in range(2000)]
-    found = min(lowest_ks(np.concatenate(ranks, axis=1)), joint_ks(case.prior, points, case.rng))
-    return at_least("prior sampler (KS p)", found, 1e-5)
+    p_value = min(lowest_ks(np.concatenate(ranks, axis=1)), joint_ks(case.prior, points, case.rng))
+    return at_least("prior sampler (KS p)", p_value, 1e-5)
 
 
 def map_is_the_maximum(case: Case) -> Check:
@@ -346,8 +348,8 @@ def map_is_the_maximum(case: Case) -> Check:
 
 def _certified_mode(case: Case, params: Any, height: float, certificate: list[Check]) -> Check:
     """Check a mode with corners, where no Newton step says anything: by its certificate, and against an optimizer."""
-    found = maximize(case.compressed.constrained_joint, case.compressed.unconstrain(params))
-    higher = max(found.value - height, 0.0) / max(1.0, abs(height)) / 1e-9
+    optimum = maximize(case.compressed.constrained_joint, case.compressed.unconstrain(params))
+    higher = max(optimum.value - height, 0.0) / max(1.0, abs(height)) / 1e-9
     broken = sum(not check.passed for check in certificate)
     return at_most("MAP is the maximum (in tolerances)", higher if not broken else math.inf, 1.0)
 
@@ -369,7 +371,7 @@ def _closed_form_mode(name: str, case: Case, params: Any, height: float, target:
     """Compare heights, and where the estimate is not on the edge its place: one Newton step would not move it."""
     with np.errstate(divide="ignore", invalid="ignore"):  # the edge is at infinity
         here = case.compressed.unconstrain(params)
-    found = maximize(target, case.compressed.start)
+    optimum = maximize(target, case.compressed.start)
     distance = describe(target, here).distance / MAX_DISTANCE if np.isfinite(here).all() else 0.0
-    figures = relative(height, found.value) / 1e-9, distance
+    figures = relative(height, optimum.value) / 1e-9, distance
     return at_most(f"{name} (in tolerances)", float(np.max(figures)), 1.0)

@@ -47,8 +47,8 @@ def em_objective(case: Case) -> Check:
     flat = [case.declared.unconstrain(point) for point in at]
     declared = [case.declared.constrained_joint(x)[0] - case.model.log_coefficient(case.data) for x in flat]
     seen = case.declared.constrain(np.array(flat))  # the points, as rounded on the way to PyMC
-    found = [_value(case, {name: seen[name][i] for name in at[0]}) for i in range(len(at))]
-    return at_most("EM's objective is PyMC's log joint", relative(found, declared), 1e-10)
+    objectives = [_value(case, {name: seen[name][i] for name in at[0]}) for i in range(len(at))]
+    return at_most("EM's objective is PyMC's log joint", relative(objectives, declared), 1e-10)
 
 
 def compiled_density(case: Case) -> Check:
@@ -63,10 +63,10 @@ def _same_density(name: str, case: Case, compiled: Density) -> Check:
         [case.declared.unconstrain(point) for point in case.latent_points],
     )
     by_numpy = Density(compiled.model, mode="FAST_COMPILE")
-    found = [[density(x)[0] for x in flat] for density in (compiled.joint, by_numpy.constrained_joint)]
+    densities = [[density(x)[0] for x in flat] for density in (compiled.joint, by_numpy.constrained_joint)]
     declared = case.declared.joint, case.declared.constrained_joint
     expected = [[density(x)[0] - coefficient for x in flat] for density in declared]
-    return at_most(name, relative(np.array(found), np.array(expected)), 1e-10)
+    return at_most(name, relative(np.array(densities), np.array(expected)), 1e-10)
 
 
 def statistics_density(case: Case) -> Check:
@@ -87,8 +87,8 @@ def compiled_gradient(case: Case) -> Check:
 def _same_gradient(name: str, case: Case, compiled: Density) -> Check:
     flat = [case.declared.unconstrain(point) for point in case.latent_points[::5]]
     pairs = [(compiled.joint(x)[1], case.declared.joint(x)[1]) for x in flat]
-    found = max(float(np.max(np.abs(one - other)) / (1 + np.max(np.abs(other)))) for one, other in pairs)
-    return at_most(name, found, 1e-8)
+    error = max(float(np.max(np.abs(first - second)) / (1 + np.max(np.abs(second)))) for first, second in pairs)
+    return at_most(name, error, 1e-8)
 
 
 def em_map_is_stationary(case: Case) -> Check:
@@ -162,12 +162,12 @@ def enumerated_candidate(case: Case) -> Check:
     at = (head if rows_have_parameters(case.model) else case).latent_points[::5]
     every = case.rng.integers(0, case.model.K, (len(at), case.model.latents(head.data)))
     expected = case.model.log_joint(every, head.data)
-    found: list[float] = []
+    evidences: list[float] = []
     for z, point in zip(every, at, strict=True):
         complete = _log_complete(head, point, z)
         posterior = case.model.posterior_given(z, head.data).logpdf(point)
-        found.append(complete - posterior if np.isfinite(complete) else expected[len(found)])
-    return at_most("enumerated candidate identity", relative(found, expected), 1e-9)
+        evidences.append(complete - posterior if np.isfinite(complete) else expected[len(evidences)])
+    return at_most("enumerated candidate identity", relative(evidences, expected), 1e-9)
 
 
 def _log_complete(case: Case, point: dict[str, Any], z: np.ndarray) -> float:
@@ -184,18 +184,20 @@ def enumerated_row_order(case: Case) -> Check:
     head = few(case)
     orders = [np.arange(head.size)[::-1], case.rng.permutation(head.size)]
     rows = (case.model.inputs.reordered(head.data, order) for order in orders)
-    found = [Enumeration.of(case.model, one).log_evidence for one in rows]
-    return at_most("enumerated row order", relative(found, Enumeration.of(case.model, head.data).log_evidence), 1e-12)
+    evidences = [Enumeration.of(case.model, reordered).log_evidence for reordered in rows]
+    return at_most(
+        "enumerated row order", relative(evidences, Enumeration.of(case.model, head.data).log_evidence), 1e-12
+    )
 
 
 def enumerated_units(case: Case) -> Check:
     """L1h: in other units, with the prior moved along, the evidence changes by -log(factor) a number observed."""
-    head, found, inputs = few(case), [], case.model.inputs
+    head, errors, inputs = few(case), [], case.model.inputs
     for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
         model = fields.in_units(case.model, factor, shift)
         evidence = Enumeration.of(model, inputs.in_units(head.data, factor, shift)).log_evidence
-        found.append(evidence + inputs.outcome(head.data).size * math.log(factor))
-    return at_most("enumerated units", relative(found, Enumeration.of(case.model, head.data).log_evidence), 1e-9)
+        errors.append(evidence + inputs.outcome(head.data).size * math.log(factor))
+    return at_most("enumerated units", relative(errors, Enumeration.of(case.model, head.data).log_evidence), 1e-9)
 
 
 def labels_mean_nothing(case: Case) -> Check:
@@ -208,8 +210,11 @@ def labels_mean_nothing(case: Case) -> Check:
         (_value(case, {k: v[i] for k, v in moved.items()}), _value(case, {k: v[i] for k, v in draws.items()}))
         for i in range(len(next(iter(draws.values()))))
     ]
-    one, other = (case.model.invariants(params, case.data) for params in (moved, draws))
-    violations = [relative(*zip(*pairs, strict=True)), *(relative(one[name], other[name]) for name in one)]
+    relabelled, original = (case.model.invariants(params, case.data) for params in (moved, draws))
+    violations = [
+        relative(*zip(*pairs, strict=True)),
+        *(relative(relabelled[name], original[name]) for name in relabelled),
+    ]
     return at_most("labels mean nothing", float(np.max(violations)), 1e-9)
 
 
@@ -235,7 +240,7 @@ def simulation_based(case: Case) -> Check:
         exact = Enumeration.of(case.model, data).draw((99,), rng)
         both = {name: np.concatenate([np.asarray(params[name])[None], exact[name]]) for name in exact}
         free = case.model.invariants(both, data)
-        values = np.concatenate([np.reshape(one, (100, -1)) for one in free.values()], axis=1)
+        values = np.concatenate([np.reshape(entry, (100, -1)) for entry in free.values()], axis=1)
         below = (values[1:] < values[0]).sum(axis=0) + rng.integers(0, (values[1:] == values[0]).sum(axis=0) + 1)
         ranks.append((below + rng.random(below.shape)) / 100)
     return at_least("simulated against enumerated (KS p)", lowest_ks(np.array(ranks)), 1e-5)
@@ -248,25 +253,25 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
     reference = head.model.invariants(exact, head.data)
     # where labels have a meaning the fit has not computed the label-free quantities
-    found = Fit(tree).draws("invariants") or head.model.invariants(Fit(tree).draws(), head.data)
+    sampled = Fit(tree).draws("invariants") or head.model.invariants(Fit(tree).draws(), head.data)
     failed = Fit(tree).failed
     distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
     return [
         at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
-        at_most("NUTS against enumeration: largest |z|", _largest_z(found, reference), MAX_Z),
+        at_most("NUTS against enumeration: largest |z|", _largest_z(sampled, reference), MAX_Z),
         at_least("power: |z| of label-free quantities + 0.2 sd", _largest_z(distorted, reference), MAX_Z),
     ]
 
 
-def _largest_z(found: Values, reference: Values) -> float:
+def _largest_z(sampled: Values, reference: Values) -> float:
     """Return the largest error of a quartile of any quantity, in Monte Carlo errors of both sides."""
     errors = []
     for name in reference:
-        one, other = np.asarray(found[name]), np.asarray(reference[name])
+        drawn, expected = np.asarray(sampled[name]), np.asarray(reference[name])
         for q in (0.25, 0.5, 0.75):
-            mcse = [diagnostics.mcse(values, "quantile", q) for values in (one, other)]
-            difference = np.quantile(one, q, axis=(0, 1)) - np.quantile(other, q, axis=(0, 1))
-            same = np.abs(difference) <= 1e-6 * np.maximum(1.0, np.abs(other).max())  # of probabilities near 0 or 1
+            mcse = [diagnostics.mcse(values, "quantile", q) for values in (drawn, expected)]
+            difference = np.quantile(drawn, q, axis=(0, 1)) - np.quantile(expected, q, axis=(0, 1))
+            same = np.abs(difference) <= 1e-6 * np.maximum(1.0, np.abs(expected).max())  # of probabilities near 0 or 1
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors.append(np.max(np.where(same, 0.0, np.abs(difference) / np.hypot(*mcse))))
     return float(np.max(errors))

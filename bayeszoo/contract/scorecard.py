@@ -51,23 +51,23 @@ def make(kind: type[Model], seed: int = 0, reporter: Reporter | None = None) -> 
     from bayeszoo.contract.case import cases_of
     from bayeszoo.contract.check import applicable, check
 
-    found = tuple(check(kind, seed=seed, reporter=reporter))
+    results = tuple(check(kind, seed=seed, reporter=reporter))
     identities = [identity.function for identity in applicable(kind)]
-    sampled = sum(one.name.startswith(("NUTS", "power")) for one in found)
-    made_by = [SOURCE] * (len(found) - len(identities) - sampled) + identities + [SAMPLER] * sampled
+    sampled = sum(result.name.startswith(("NUTS", "power")) for result in results)
+    made_by = [SOURCE] * (len(results) - len(identities) - sampled) + identities + [SAMPLER] * sampled
     used = cases_of(kind, None, seed)
     simulated = len(used) - len(kind.examples)
     cases = [
         {
-            "data": f"simulated {', '.join(one.data)}" if i < simulated else one.data.source,
-            "rows": one.size,
-            "digest": one.data.digest,
-            "fields": fields_of(one.model),
+            "data": f"simulated {', '.join(result.data)}" if i < simulated else result.data.source,
+            "rows": result.size,
+            "digest": result.data.digest,
+            "fields": fields_of(result.model),
         }
-        for i, one in enumerate(used)
+        for i, result in enumerate(used)
     ]
     date, versions = datetime.now(UTC).isoformat(timespec="minutes"), {name: version(name) for name in PACKAGES}
-    return Scorecard(kind.name, date, seed, versions, file_digest(kind), tuple(cases), found, tuple(made_by))
+    return Scorecard(kind.name, date, seed, versions, file_digest(kind), tuple(cases), results, tuple(made_by))
 
 
 def file_digest(kind: type[Model]) -> str:
@@ -105,7 +105,7 @@ def load(name: str) -> Scorecard:
         held = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{name} has no stored scorecard", hint=f"`bayeszoo check {name}` makes one now") from None
-    checks = tuple(Check(**one | {"value": one["value"] and float(one["value"])}) for one in held.pop("checks"))
+    checks = tuple(Check(**entry | {"value": entry["value"] and float(entry["value"])}) for entry in held.pop("checks"))
     return Scorecard(**held | {"cases": tuple(held["cases"]), "checks": checks, "made_by": tuple(held["made_by"])})
 
 
@@ -115,4 +115,4 @@ def is_current(card: Scorecard) -> bool:
 
     kind = zoo.find(card.model)
     identities = [name for name in card.made_by if name not in (SOURCE, SAMPLER)]
-    return card.file_digest == file_digest(kind) and identities == [one.function for one in applicable(kind)]
+    return card.file_digest == file_digest(kind) and identities == [identity.function for identity in applicable(kind)]

@@ -21,22 +21,24 @@ def unknown_keywords(source: str) -> list[str]:
     """List the keywords in calls of ``pm.<Distribution>`` that PyMC would silently ignore."""
     import pymc as pm
 
-    found = []
+    mistakes = []
     for name, call in _distribution_calls(source, pm):
         accepted = _accepted(getattr(pm, name))
-        found += [f"line {call.lineno}: pm.{name}({k.arg}=)" for k in call.keywords if k.arg and k.arg not in accepted]
-    return found
+        mistakes += [
+            f"line {call.lineno}: pm.{name}({k.arg}=)" for k in call.keywords if k.arg and k.arg not in accepted
+        ]
+    return mistakes
 
 
 def literal_numbers(source: str) -> list[str]:
     """List the number literals passed to ``pm.<Distribution>``: PyTensor reads 3.0 as float32 and 3 as int8."""
     import pymc as pm
 
-    found = []
+    mistakes = []
     for name, call in _distribution_calls(source, pm):
         arguments = [*call.args, *(k.value for k in call.keywords if k.arg not in _COMMON)]
-        found += [f"line {call.lineno}: pm.{name}(... {ast.unparse(a)} ...)" for a in arguments if _is_number(a)]
-    return found
+        mistakes += [f"line {call.lineno}: pm.{name}(... {ast.unparse(a)} ...)" for a in arguments if _is_number(a)]
+    return mistakes
 
 
 def narrow_variables(model: pm.Model) -> list[str]:

@@ -329,8 +329,8 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
         parsed = inputs.parse(table, "mask" if "mask" in inputs.treatments else "refuse", new, like)
     notes = dict.fromkeys((*data.notes, *parsed.notes))
     reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
-    made = Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
-    return replace(made, row_numbers=data.row_numbers) if made.rows == data.rows else made
+    checked = Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
+    return replace(checked, row_numbers=data.row_numbers) if checked.rows == data.rows else checked
 
 
 def example(model: HasInputs, name: str | None = None) -> Data:

@@ -159,8 +159,8 @@ def _number(value: float | None) -> float | None:
 
 def verdict(checks: Iterable[Check]) -> Verdict:
     """Return the worst verdict of the checks; where there are none, failed."""
-    found = {check.verdict for check in checks} or {"failed"}
-    return "failed" if "failed" in found else "caution" if "caution" in found else "ok"
+    verdicts = {check.verdict for check in checks} or {"failed"}
+    return "failed" if "failed" in verdicts else "caution" if "caution" in verdicts else "ok"
 
 
 def passed(checks: Iterable[Check]) -> bool:

@@ -86,9 +86,9 @@ def visits(starts: list[Start], points: np.ndarray) -> float:
 
     Chains that begin at a mode may leave it while they warm up, and agree with each other ever after.
     """
-    masses = np.exp([one.log_mass - starts[0].log_mass for one in starts])
+    masses = np.exp([start.log_mass - starts[0].log_mass for start in starts])
     shares = masses / masses.sum()
-    heights = np.array([one.log_density(points) for one in starts])
+    heights = np.array([start.log_density(points) for start in starts])
     nearest = np.argmax(heights + np.log(shares)[:, None], axis=0)
     return min(float(np.mean(nearest == i)) / share for i, share in enumerate(shares) if share >= LEAST_SHARE)
 
@@ -110,11 +110,11 @@ def _searched(problem: Problem) -> list[Start]:
     if not isinstance(problem.model, EM):
         return _from_the_prior(problem)
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
-    found = [_described(density.joint, x) for x in points]
-    if any(one.scale is None for one in found):  # of which only the height is known
-        found = [replace(one, log_mass=density.joint(one.x)[0]) for one in found]
-    found = _distinct(sorted(found, key=lambda one: -one.log_mass))
-    return [one for one in found if one.log_mass >= found[0].log_mass - SHARE]
+    starts = [_described(density.joint, x) for x in points]
+    if any(start.scale is None for start in starts):  # of which only the height is known
+        starts = [replace(start, log_mass=density.joint(start.x)[0]) for start in starts]
+    starts = _distinct(sorted(starts, key=lambda start: -start.log_mass))
+    return [start for start in starts if start.log_mass >= starts[0].log_mass - SHARE]
 
 
 def _from_the_prior(problem: Problem) -> list[Start]:
@@ -150,12 +150,12 @@ def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
         yield from drawn
 
 
-def _distinct(found: list[Start]) -> list[Start]:
+def _distinct(starts: list[Start]) -> list[Start]:
     """Leave out places that another climb has reached as well, as from an edge that is no mode inside."""
     kept: list[Start] = []
-    for one in found:
-        if all(other.scale is None or other.log_density(one.x[None])[0] < other.height - SAME for other in kept):
-            kept.append(one)
+    for start in starts:
+        if all(other.scale is None or other.log_density(start.x[None])[0] < other.height - SAME for other in kept):
+            kept.append(start)
     return kept
 
 
@@ -163,11 +163,11 @@ def _modes(problem: Problem) -> list[Any]:
     """Return parameters at the distinct maxima of EM; where the density has none, means at the optima of the ELBO."""
     model = problem.model_as(EM)
     if isinstance(model, Variational) and model.unbounded(problem.sample):
-        found = vb.climbs(model, problem.sample, problem.rng, reporter=problem.reporter)
-        each = (model.vb_posterior(climb.state) for climb in found.distinct[:MOST])
+        search = vb.climbs(model, problem.sample, problem.rng, reporter=problem.reporter)
+        each = (model.vb_posterior(climb.state) for climb in search.distinct[:MOST])
         return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in each]
-    found = em.climbs(model, problem.sample, problem.rng, flat=False, reporter=problem.reporter)
-    return [climb.state for climb in found.distinct[:MOST]]
+    search = em.climbs(model, problem.sample, problem.rng, flat=False, reporter=problem.reporter)
+    return [climb.state for climb in search.distinct[:MOST]]
 
 
 def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:

@@ -58,21 +58,21 @@ def _sufficient(model: Model) -> Sufficient[Any]:
     return model
 
 
-def rows_of(given: Data | Accumulated) -> Data:
+def rows_of(data: Data | Accumulated) -> Data:
     """Return the rows, or raise the `InputError` that says that they were not kept."""
-    if isinstance(given, Accumulated):
-        raise InputError(f"this needs the {given.rows} rows, and only their statistics were kept")
-    return given
+    if isinstance(data, Accumulated):
+        raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept")
+    return data
 
 
-def like_of(given: Data | Accumulated) -> Data:
+def like_of(data: Data | Accumulated) -> Data:
     """Return the data, or where only statistics were kept none of the rows, with the same names, types and labels."""
-    return given.like if isinstance(given, Accumulated) else given
+    return data.like if isinstance(data, Accumulated) else data
 
 
-def stats_of(model: Model, given: Data | Accumulated) -> Any:
+def stats_of(model: Model, data: Data | Accumulated) -> Any:
     """Return a model's statistics of the data."""
-    return given.stats if isinstance(given, Accumulated) else _sufficient(model).statistics(given)
+    return data.stats if isinstance(data, Accumulated) else _sufficient(model).statistics(data)
 
 
 def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
@@ -107,8 +107,8 @@ def described(like: Data, labels: tuple[str, ...]) -> dict[str, Any]:
 
 def none_of_the_rows(arrays: Mapping[str, Mapping[str, Any]], **more: Any) -> Data:
     """Make the arrays again that `described` described."""
-    made = {
+    empty = {
         name: np.array(what["labels"], dtype=str) if "labels" in what else np.zeros((0, *what["shape"]), what["type"])
         for name, what in arrays.items()
     }
-    return Data(made, **more)
+    return Data(empty, **more)

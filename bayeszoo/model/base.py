@@ -126,9 +126,9 @@ class Model(ABC):
 
     def labelled(self, data: Values, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
         """Return the model with the labels of the data that it was updated by, and of those ``before`` them."""
-        made, is_binary = self.replaced(), "positive" in self.inputs.options
-        object.__setattr__(made, "labels", labels_of(self.inputs.coords, is_binary, data, before))
-        return made
+        model, is_binary = self.replaced(), "positive" in self.inputs.options
+        object.__setattr__(model, "labels", labels_of(self.inputs.coords, is_binary, data, before))
+        return model
 
     def replaced(self, **values: Any) -> Self:
         """Return the model with some fields changed."""
@@ -143,8 +143,8 @@ class Model(ABC):
     def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
         """Return a model with some fields given, and the others weakly informative."""
         weak = cls.weak(data)
-        made = weak.replaced(**given)
-        return made.labelled(data) if weak.labels else made
+        model = weak.replaced(**given)
+        return model.labelled(data) if weak.labels else model
 
     @abstractmethod
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -241,7 +241,7 @@ def fields_of(model: Model) -> dict[str, Any]:
     return {name: np.asarray(v).tolist() if isinstance(v, np.generic | tuple) else v for name, v in values.items()}
 
 
-def chosen_by_data(made: Model, given: Collection[str]) -> bool:
+def chosen_by_data(model: Model, given: Collection[str]) -> bool:
     """Say whether `weak_given` has shaped a model: whether a field that was not given is not the textbook's."""
-    own = fields_of(type(made)())  # == of dataclasses fails where one has numbers and the other a number
-    return any(value != own[name] for name, value in fields_of(made).items() if name not in given)
+    own = fields_of(type(model)())  # == of dataclasses fails where one has numbers and the other a number
+    return any(value != own[name] for name, value in fields_of(model).items() if name not in given)

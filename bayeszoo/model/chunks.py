@@ -151,8 +151,8 @@ def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) 
         hint = "bz.read takes what is in memory"
         raise InputError(f"chunks are of a file, got {type(source).__name__}", hint=hint)
     how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
-    given = {name: value for name, value in options.items() if name not in how}
-    return _checked(model, read_parts(source, int(rows), **how), given)
+    options_of_inputs = {name: value for name, value in options.items() if name not in how}
+    return _checked(model, read_parts(source, int(rows), **how), options_of_inputs)
 
 
 def _checked(model: HasInputs, tables: Iterator[Table], options: Mapping[str, Any]) -> Iterator[_Chunk]:
@@ -213,21 +213,21 @@ def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[s
     """Refuse options, or their absence, with which a row alone does not say what it means."""
     if isinstance(inputs, Series):
         raise InputError("a sequence of observations cannot be cut into chunks", hint="read the file at once")
-    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in options.items() if value is not None}
     whole = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
-    for name in sorted(whole & given.keys()):
+    for name in sorted(whole & chosen.keys()):
         hint = "write 0 and 1" if name == "positive" else "read the file at once, or give it one observation a row"
         raise InputError(f"--{name} needs all rows together, and cannot be used with chunks", hint=hint)
-    if isinstance(inputs, Categories) and "column" not in given and len(table.columns) > 1:
+    if isinstance(inputs, Categories) and "column" not in chosen and len(table.columns) > 1:
         raise InputError("only all rows together show whether the table holds labels or counts", hint="use --column")
     labels = next((name for kind, name in _LABELS.items() if isinstance(inputs, kind)), None)
-    if labels is not None and labels not in given:
+    if labels is not None and labels not in chosen:
         raise InputError(f"the {labels} must be known before the first chunk", hint=f"name them with --{labels}")
-    ends = "source" in given or any(pair <= table.columns.keys() for pair in ({"from", "to"}, {"source", "target"}))
+    ends = "source" in chosen or any(pair <= table.columns.keys() for pair in ({"from", "to"}, {"source", "target"}))
     if isinstance(inputs, Transitions) and not ends:
         hint = "give columns of transitions with --source and --target"
         raise InputError("a sequence of symbols cannot be cut into chunks", hint=hint)
-    if isinstance(inputs, Transitions) and str(given.get("order")) != "1":
+    if isinstance(inputs, Transitions) and str(chosen.get("order")) != "1":
         raise InputError("only all rows together show which contexts occur", hint="use --order 1")
 
 
@@ -239,8 +239,8 @@ def _added_up(model: Sufficient[Any], chunks: Iterator[_Chunk], reporter: Report
     stats: Any = None
     probe, like = None, None
     for chunk in chunks:
-        found = model.statistics(chunk.data)
-        stats = found if stats is None else stats + found
+        stats_of_chunk = model.statistics(chunk.data)
+        stats = stats_of_chunk if stats is None else stats + stats_of_chunk
         digest.update(chunk.data)
         notes.add(chunk)
         if probe is None and inputs.size(chunk.data):
@@ -309,10 +309,10 @@ class _Notes:
 
     def of_all(self) -> tuple[str, ...]:
         """Return the notes on the file."""
-        found = []
+        notes = []
         for note, (first, times) in self._said.items():
             where = first if times == 1 else f"{times} of {self.chunks} chunks"
-            found.append(note if times == self.chunks else f"{where}: {note}")
+            notes.append(note if times == self.chunks else f"{where}: {note}")
         dropped = [str(Dropped.of(self._dropped, self._lost))] if self._lost else []
         more = [f"{self._more} more notes on single chunks"] if self._more else []
-        return (*found, *dropped, *more)
+        return (*notes, *dropped, *more)

@@ -53,10 +53,10 @@ class Hyperparameter:
             return _number(value, label, self.positive)
         if not len(value):
             raise InputError(f"{label} is an empty list", hint="give one number, or one for each entry")
-        found = tuple(self._entries(item, f"{label}[{i}]", depth - 1) for i, item in enumerate(value))
-        if len({np.shape(item) if isinstance(item, tuple) else () for item in found}) > 1:
+        entries = tuple(self._entries(item, f"{label}[{i}]", depth - 1) for i, item in enumerate(value))
+        if len({np.shape(item) if isinstance(item, tuple) else () for item in entries}) > 1:
             raise InputError(f"{label} is ragged: its rows have different lengths")
-        return found
+        return entries
 
     def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
         """Return another valid value; of the i-th field of a model, no two entries of any two fields alike."""
@@ -172,8 +172,8 @@ def _number(value: object, label: str, must_be_positive: bool) -> np.float64:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(f"{label} must be a number, got {value!r}")
     if not -LARGEST <= value <= LARGEST:
-        found = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
-        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {found}")
+        size = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
+        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {size}")
     if must_be_positive and value <= 0:
         raise InputError(f"{label} must be > 0, got {value:g}")
     return np.float64(value)

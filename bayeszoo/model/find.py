@@ -23,12 +23,12 @@ def builtin_names() -> list[str]:
 
 def plugins() -> dict[str, EntryPoint]:
     """Return other people's installed models by name; none is imported, because a plug-in can do anything you can."""
-    found: dict[str, EntryPoint] = {}
+    by_name: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
-        if point.name in found or point.name in builtin_names():
+        if point.name in by_name or point.name in builtin_names():
             raise InputError(f"two installed models are called {point.name!r}", hint="uninstall one of them")
-        found[point.name] = point
-    return found
+        by_name[point.name] = point
+    return by_name
 
 
 def names() -> list[str]:

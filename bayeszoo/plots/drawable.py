@@ -62,21 +62,21 @@ def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     Independent draws of the exact posterior are left out beside others of the same model: they say nothing that its
     density does not.
     """
-    kept = [one for one in with_draws(trees) if not withheld(one)]
-    others = [one for one in kept if one.attrs["method"] != "exact"]
-    return sorted(others if others and same_model(kept) else kept, key=lambda one: one.attrs["kind"] != "sampled")
+    kept = [tree for tree in with_draws(trees) if not withheld(tree)]
+    others = [tree for tree in kept if tree.attrs["method"] != "exact"]
+    return sorted(others if others and same_model(kept) else kept, key=lambda tree: tree.attrs["kind"] != "sampled")
 
 
 def same_model(trees: Sequence[xr.DataTree]) -> bool:
     """Say whether fits are of one model with one prior: a closed form or a mode of one is that of all."""
     models = [Fit(tree).model for tree in trees]
     priors = [(type(model), json.loads(dumps(fields_of(model)))) for model in models]
-    return all(one == priors[0] for one in priors)
+    return all(prior == priors[0] for prior in priors)
 
 
 def that_have(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> list[xr.DataTree]:
     """Return the fits that have all of the quantities."""
-    return [one for one in trees if set(quantities) <= set(labels(one))]
+    return [tree for tree in trees if set(quantities) <= set(labels(tree))]
 
 
 def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
@@ -88,13 +88,13 @@ def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
 
 def at_modes(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     """Return the fits by ``map`` that may be shown over those drawn: these must all be of one model, and they of it."""
-    points = [one for one in trees if one.attrs["method"] == "map" and not withheld(one)]
-    return [one for one in points if same_model([*drawn, one])]
+    points = [tree for tree in trees if tree.attrs["method"] == "map" and not withheld(tree)]
+    return [tree for tree in points if same_model([*drawn, tree])]
 
 
 def lines(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> dict[str, bool]:
     """Say whether ``exact`` and ``mode`` may be drawn: not those whose fit, by ``exact`` or ``map``, is withheld."""
-    held = {one.attrs["method"] for one in trees if withheld(one) and same_model([*drawn[:1], one])}
+    held = {tree.attrs["method"] for tree in trees if withheld(tree) and same_model([*drawn[:1], tree])}
     return {"exact": "exact" not in held, "mode": "map" not in held}
 
 

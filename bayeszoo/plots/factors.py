@@ -169,9 +169,9 @@ def biplot(params: Values, Y: np.ndarray) -> Biplot:
     """Return scores of rows (rows, D) and loadings of all draws along the principal axes of the mean covariance."""
     some = {name: values[:: -(-len(values) // MOST_DRAWS)] for name, values in params.items()}
     turn = procrustes(some["loadings"], principal_axes(some["loadings"]))
-    given = latent_posterior(some, Y)
-    means = given.mean @ turn
-    own = turn[:, None].mT @ given.covariance @ turn[:, None]
+    latent = latent_posterior(some, Y)
+    means = latent.mean @ turn
+    own = turn[:, None].mT @ latent.covariance @ turn[:, None]
     variance = np.diagonal(own, axis1=-2, axis2=-1).mean(axis=0) + means.var(axis=0)
     return Biplot(means.mean(axis=0), np.sqrt(variance), some["loadings"] @ turn)
 

@@ -211,7 +211,7 @@ def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Datase
 def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the mode as a fit that was asked for it has it, else as the closed form."""
     asked_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
-    return next((found for tree in asked_first if (found := scalars.modes(tree, quantities)) is not None), None)
+    return next((mode for tree in asked_first if (mode := scalars.modes(tree, quantities)) is not None), None)
 
 
 def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCollection:
@@ -293,7 +293,7 @@ def shrinkage(
     mean, sd = first.mean(("chain", "draw")), first.std(("chain", "draw"))
     ratios = (second.std(("chain", "draw")) / sd)["value"].to_numpy()
     rows = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
-    moved = {name: ((one - mean) / sd).assign_coords(quantity=rows) for name, one in draws.items()}
+    moved = {name: ((values - mean) / sd).assign_coords(quantity=rows) for name, values in draws.items()}
     return _forest(moved, trees, options)
 
 
@@ -313,7 +313,9 @@ def _forest(draws: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options:
     visuals = looks | options.pop("visuals", {})
     collection = _arviz().plot_forest(drawn, visuals=visuals, **_named(settings | options))
     if several:
-        _legend(collection, [(name, {"color": one, "width": 2.0}) for name, one in zip(draws, colours, strict=True)])
+        _legend(
+            collection, [(name, {"color": colour, "width": 2.0}) for name, colour in zip(draws, colours, strict=True)]
+        )
     _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
     return collection
 
@@ -342,10 +344,10 @@ def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
         raise InputError(f"{tree.attrs['method']} has no chains", hint="give a fit by nuts, gibbs or smc")
     groups = scalars.free_of_labels(tree) if quantities is None else (*scalars.GROUPS, "invariants")
     chosen = scalars.labels(tree, groups)[:MOST] if quantities is None else quantities
-    made = {"posterior": scalars.draws_of(tree, chosen, groups)}
+    groups_ = {"posterior": scalars.draws_of(tree, chosen, groups)}
     if "diverging" in tree.children.get("sample_stats", {}):
-        made["sample_stats"] = tree["sample_stats"].to_dataset()[["diverging"]]
-    return xr.DataTree.from_dict(made)
+        groups_["sample_stats"] = tree["sample_stats"].to_dataset()[["diverging"]]
+    return xr.DataTree.from_dict(groups_)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _shaded(truth: Any, probability: np.ndarray) -> tuple[np.ndarray, str]:
     if names.dtype == bool:
         return names, "true"
     text = names.astype(str)
-    name = max(np.unique(text), key=lambda one: probability[text == one].mean())
+    name = max(np.unique(text), key=lambda state: probability[text == state].mean())
     return text == name, f"true: {name}"
 
 

@@ -32,15 +32,15 @@ _COLUMNS_SHOWN = 20
 
 def section(tree: xr.DataTree) -> Section:
     """Say what was asked."""
-    model, given = Fit(tree).model, Fit(tree).given
+    model, data = Fit(tree).model, Fit(tree).given
     table_of = f"The table: {type(model).inputs.describe()}."
-    if own := own_example(model, given.source, given.digest):
+    if own := own_example(model, data.source, data.digest):
         table_of += f" These data come with the model: {own.about} ({own.source})"
     blocks = [
         *_paragraphs(notation(type(model))),
-        _prior(model, given),
+        _prior(model, data),
         Words(table_of),
-        _data(given, type(model).inputs.coded),
+        _data(data, type(model).inputs.coded),
         *(Words(line, "note") for line in Fit(tree).notes),
     ]
     return Section("asked", "What was asked", blocks)
@@ -48,8 +48,8 @@ def section(tree: xr.DataTree) -> Section:
 
 def graph(tree: xr.DataTree) -> Section:
     """Draw the graph of the model as it is declared in PyMC."""
-    model, given = Fit(tree).model, Fit(tree).given
-    pymc_model = declared(model, given if isinstance(given, Data) else None)
+    model, data = Fit(tree).model, Fit(tree).given
+    pymc_model = declared(model, data if isinstance(data, Data) else None)
     caption = "Shaded: observed. A frame: one of each along its axis. Discrete latent variables are summed out."
     drawn = picture(partial(draw, pymc_model), f"graph of {model.name}", caption)
     return Section("graph", "The graph of the model", [drawn])
@@ -64,10 +64,10 @@ def _paragraphs(words: str) -> list[Words | Code]:
     ]
 
 
-def _prior(model: Model, given: Data | Accumulated) -> Table:
+def _prior(model: Model, data: Data | Accumulated) -> Table:
     """List the fields with where each came from, as far as its value tells."""
     known, values = hyperparameters(model), fields_of(model)
-    weak = fields_of(type(model).weak(given)) if isinstance(given, Data) else {}
+    weak = fields_of(type(model).weak(data)) if isinstance(data, Data) else {}
     rows = []
     for field in fields(cast(Any, model)):
         value, origin = values[field.name], "given"
@@ -80,23 +80,23 @@ def _prior(model: Model, given: Data | Accumulated) -> Table:
     return table(columns, rows, "The prior and the switches", columns[1:])
 
 
-def _data(given: Data | Accumulated, codes: Collection[str]) -> Table:
-    arrays: Mapping[str, np.ndarray] = given if isinstance(given, Data) else arrays_of(given.stats)
-    rows = [row for name, values in arrays.items() for row in _rows(name, values, given, codes)]
-    what = "" if isinstance(given, Data) else ", of which statistics were kept"
-    caption = f"The data: {given.rows} row{'s' * (given.rows != 1)}{what}, from {given.source or 'arrays'}"
+def _data(data: Data | Accumulated, codes: Collection[str]) -> Table:
+    arrays: Mapping[str, np.ndarray] = data if isinstance(data, Data) else arrays_of(data.stats)
+    rows = [row for name, values in arrays.items() for row in _rows(name, values, data, codes)]
+    what = "" if isinstance(data, Data) else ", of which statistics were kept"
+    caption = f"The data: {data.rows} row{'s' * (data.rows != 1)}{what}, from {data.source or 'arrays'}"
     used = [i for i in range(len(_COLUMNS)) if i == 0 or any(row[i] not in ("", None) for row in rows)]
     kept = [[row[i] for i in used] for row in rows]
     return table([_COLUMNS[i] for i in used], kept, caption, ["column", "labels"], sortable=False)
 
 
-def _rows(name: str, values: np.ndarray, given: Data | Accumulated, codes: Collection[str]) -> list[list[Any]]:
+def _rows(name: str, values: np.ndarray, data: Data | Accumulated, codes: Collection[str]) -> list[list[Any]]:
     """Describe an array in one row; a matrix of a few named columns in one row each."""
-    column = given.columns.get(name, "")
+    column = data.columns.get(name, "")
     if name in codes:  # which mean nothing as numbers
         return [[name, column, _shape(values), *[None] * 5]]
-    if values.ndim == 2 and values.shape[1] <= _COLUMNS_SHOWN and isinstance(given, Data):
-        texts = [labels for labels in given.values() if labels.dtype.kind in "US" and labels.ndim == 1]
+    if values.ndim == 2 and values.shape[1] <= _COLUMNS_SHOWN and isinstance(data, Data):
+        texts = [labels for labels in data.values() if labels.dtype.kind in "US" and labels.ndim == 1]
         if labels := next((each.tolist() for each in texts if len(each) == values.shape[1]), None):
             return [[f"{name}[{label}]", label, *_described(values[:, i])] for i, label in enumerate(map(str, labels))]
     return [[name, column, *_described(values)]]
@@ -173,9 +173,9 @@ def python(trees: Sequence[xr.DataTree]) -> str:
         fields = "".join(f"    {name}={value!r},\n" for name, value in fit.fields.items())
         model, data = f"model = M(\n{fields})", _data_line(tree)
         steps = [model, data] if "(model," in data else [data, model]  # which accumulates for it
-        if (made := "\n".join([f"M = bz.find({fit.model.name!r})", *steps])) != before:
-            lines.append(made)
-            before = made
+        if (code := "\n".join([f"M = bz.find({fit.model.name!r})", *steps])) != before:
+            lines.append(code)
+            before = code
         defaults = defaults_of(type(fit.model), attrs["method"])
         options = {name: value for name, value in fit.options.items() if value != defaults.get(name, value)}
         how = _keywords({"method": attrs["method"], "seed": int(attrs["seed"]), **options})
@@ -186,24 +186,24 @@ def python(trees: Sequence[xr.DataTree]) -> str:
 def _data_line(tree: xr.DataTree) -> str:
     """Return the line that reads the data; arrays that have no name stand as dots."""
     source, reading, options = tree.attrs["data_source"], Fit(tree).reading, _options_of_reading(tree)
-    given = f", {_keywords(options)}" if options else ""
+    keywords = f", {_keywords(options)}" if options else ""
     if own := own_example(Fit(tree).model, source, tree.attrs["data_digest"]):
         return f"data = bz.example(M, {own.name!r})"
     if reading is None and PurePath(source).suffix:
         return f"data = bz.read(M, {source!r})  # read with options that were not kept"
     place = (reading or {}).get("from")
     if place == "example" and options:
-        return f"data = bz.read(M{given})"
+        return f"data = bz.read(M{keywords})"
     if place == "file" and reading and "rows" in reading:
-        return f"data = bz.accumulate(model, {source!r}, rows={reading['rows']}{given})"
+        return f"data = bz.accumulate(model, {source!r}, rows={reading['rows']}{keywords})"
     if place == "file":
-        return f"data = bz.read(M, {source!r}{given})"
-    return f"data = bz.read(M, ...{given})  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}"
+        return f"data = bz.read(M, {source!r}{keywords})"
+    return f"data = bz.read(M, ...{keywords})  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}"
 
 
 def _options_of_reading(tree: xr.DataTree) -> Mapping[str, Any]:
-    found = own_example(Fit(tree).model, tree.attrs["data_source"], tree.attrs["data_digest"])
-    return {} if found else (Fit(tree).reading or {}).get("options", {})
+    example = own_example(Fit(tree).model, tree.attrs["data_source"], tree.attrs["data_digest"])
+    return {} if example else (Fit(tree).reading or {}).get("options", {})
 
 
 def _keywords(options: Mapping[str, Any]) -> str:

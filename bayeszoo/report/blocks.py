@@ -118,7 +118,7 @@ def skipping(what: str, into: list[Any]) -> Iterator[None]:
 
 def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
     """Draw a picture, or say why it cannot be drawn."""
-    made: list[Any] = []
-    with skipping(alt, made):
-        made.append(Picture(data_uri(make), alt, caption, wide))
-    return made[0]
+    figures: list[Any] = []
+    with skipping(alt, figures):
+        figures.append(Picture(data_uri(make), alt, caption, wide))
+    return figures[0]

@@ -89,8 +89,8 @@ def path(tree: xr.DataTree) -> Section:
 
 def responsibilities(tree: xr.DataTree) -> Section:
     """Say which component each row belongs to, and how sure that is."""
-    given = Fit(tree).given
-    if isinstance(given, Accumulated):
+    data = Fit(tree).given
+    if isinstance(data, Accumulated):
         raise InputError("this needs the rows, and only their statistics were kept")
     frame = assign(tree)
     if "component" not in frame:
@@ -105,7 +105,7 @@ def responsibilities(tree: xr.DataTree) -> Section:
     caption = "Colour: the most probable component; pale: unsure."
     blocks = [
         Words(lead),
-        picture(partial(_draw, frame, given), "rows by component", caption),
+        picture(partial(_draw, frame, data), "rows by component", caption),
         table(heads, rows),
         table(["row", "label", "probability that it is wrong"], shown, "The least sure rows", ["label"]),
     ]

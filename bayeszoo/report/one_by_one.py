@@ -62,8 +62,8 @@ def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Seque
 def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> list[str]:
     """Say of which model the fits drawn are, where the page has several, and which do not have the quantities."""
     names = dict(zip(map(id, trees), names_of(trees), strict=True))
-    those = {id(one) for one in drawn}
-    lacking = [names[id(one)] for one in shown if id(one) not in those]
+    those = {id(tree) for tree in drawn}
+    lacking = [names[id(tree)] for tree in shown if id(tree) not in those]
     of = [name for place, name in names.items() if place in those]
     said = [f"Of {', '.join(of)}."] if same_model(drawn) and not same_model(trees) else []
     return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
@@ -71,7 +71,7 @@ def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees:
 
 def section(trees: Sequence[xr.DataTree]) -> Section:
     """Draw each quantity by itself, and all of them together."""
-    shown, sampled = drawable(trees), [one for one in trees if one.attrs["kind"] == "sampled"]
+    shown, sampled = drawable(trees), [tree for tree in trees if tree.attrs["kind"] == "sampled"]
     main = best(sampled or shown or trees)
     blocks: list[Any] = [*_remarks(main)]
     chosen = _chosen(main, shown)
@@ -171,8 +171,8 @@ def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[x
 def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
     """Compare each approximation with the draws by nuts of the same model and prior, where there are any."""
     named = list(zip(names_of(trees), trees, strict=True))
-    sampled = [(name, one) for name, one in named if one.attrs["method"] == "nuts"]
-    others = [(name, one) for name, one in named if one.attrs["kind"] == "approximate" and sampled]
+    sampled = [(name, other) for name, other in named if other.attrs["method"] == "nuts"]
+    others = [(name, other) for name, other in named if other.attrs["kind"] == "approximate" and sampled]
     return {name: [_shrinkage(name, tree, sampled)] for name, tree in others}
 
 

@@ -54,9 +54,9 @@ def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     rows = []
     for group, part in _PARTS.items():
-        for name, found in document[part].items():
+        for name, summary in document[part].items():
             for index, label in elements(tree[group].to_dataset()[name]):
-                rows.append([label, *(_cell(found, keys[i], index, _is_shown(document)) for i in used)])
+                rows.append([label, *(_cell(summary, keys[i], index, _is_shown(document)) for i in used)])
     more = len(rows) - MAX_ROWS
     if more > 0:
         rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
@@ -67,17 +67,17 @@ def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[
 
 def _used(document: Mapping[str, Any], key: str) -> bool:
     withheld = not _is_shown(document) and key in ("mean", "sd")
-    return withheld or any(found[key] is not None for part in _PARTS.values() for found in document[part].values())
+    return withheld or any(summary[key] is not None for part in _PARTS.values() for summary in document[part].values())
 
 
 def _is_shown(document: Mapping[str, Any]) -> bool:
     return document["status"] in ("ok", "caution")
 
 
-def _cell(found: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool) -> Any:
-    if found[key] is None:
+def _cell(summary: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool) -> Any:
+    if summary[key] is None:
         return "withheld" if not is_shown and key in ("mean", "sd") else None
-    return float(np.asarray(found[key])[index])
+    return float(np.asarray(summary[key])[index])
 
 
 def figures(document: Mapping[str, Any]) -> list[str]:

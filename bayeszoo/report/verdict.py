@@ -114,8 +114,8 @@ def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
 def _worst(document: Mapping[str, Any], name: str) -> float | None:
     """Return the worst figure of a check, of parameters and of what is derived from them."""
     checks = document["gate"]["checks"]
-    found = [checks[key]["value"] for key in (name, f"derived: {name}") if key in checks]
-    known = [value for value in found if value is not None]
+    values = [checks[key]["value"] for key in (name, f"derived: {name}") if key in checks]
+    known = [value for value in values if value is not None]
     worst: Any = min if name.startswith("ess") else max
     return worst(known) if known else None
 
@@ -198,8 +198,8 @@ def estimates(named: Named, main: str) -> Section:
 
 def comparison(frame: pd.DataFrame) -> Section:
     """Put all fits side by side; what is withheld throughout is left out."""
-    filled = [_without_blanks(*one) for one in tables.comparison_tables(frame)]
-    said = [one for one in filled if one.rows and len(one.columns) > 1]
+    filled = [_without_blanks(*table) for table in tables.comparison_tables(frame)]
+    said = [table for table in filled if table.rows and len(table.columns) > 1]
     return Section(
         "comparison",
         "Side by side",

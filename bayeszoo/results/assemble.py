@@ -36,14 +36,14 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
     model = problem.model
-    found = labelled(model, outcome.draws, problem.given, how["kind"])
+    labels = labelled(model, outcome.draws, problem.given, how["kind"])
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
     groups = {}
-    if found is not None and isinstance(model, Symmetric):
+    if labels is not None and isinstance(model, Symmetric):
         axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable()),))}
-        of_labels = _of_labels(model, outcome.draws, problem.given, found)
+        of_labels = _of_labels(model, outcome.draws, problem.given, labels)
         groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
-        outcome = _relabelled(outcome, found)
+        outcome = _relabelled(outcome, labels)
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
@@ -69,22 +69,22 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     return tree
 
 
-def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, found: Labelled) -> dict[str, Any]:
+def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, labels: Labelled) -> dict[str, Any]:
     """Return the groups of a model whose labels mean nothing: draws as they came, the permutations, what is free."""
     return {
         "unaligned": draws,
-        "labels": {"permutation": found.permutations, **({} if found.signs is None else {"sign": found.signs})},
-        "invariants": model.invariants(found.draws, data),
+        "labels": {"permutation": labels.permutations, **({} if labels.signs is None else {"sign": labels.signs})},
+        "invariants": model.invariants(labels.draws, data),
     }
 
 
-def _relabelled(outcome: Outcome, found: Labelled) -> Outcome:
-    facts = {**outcome.facts, **({} if found.signs is None else {"labelled": "factors"})}
-    if found.stability is not None:
-        facts["label_stability"] = found.stability.tolist()
-    if found.stability is not None or found.withheld:
-        facts["components_withheld"] = found.withheld
-    return replace(outcome, draws=found.draws, facts=facts, checks=[*outcome.checks, *found.checks])
+def _relabelled(outcome: Outcome, labels: Labelled) -> Outcome:
+    facts = {**outcome.facts, **({} if labels.signs is None else {"labelled": "factors"})}
+    if labels.stability is not None:
+        facts["label_stability"] = labels.stability.tolist()
+    if labels.stability is not None or labels.withheld:
+        facts["components_withheld"] = labels.withheld
+    return replace(outcome, draws=labels.draws, facts=facts, checks=[*outcome.checks, *labels.checks])
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
@@ -123,8 +123,8 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
     inputs = model.inputs
     outcome, labels = inputs.outcome(data), {name: data[name] for name in inputs.coords}
     observed = {name: values for name, values in data.items() if values is outcome}
-    given = {name: values for name, values in data.items() if values is not outcome and name not in labels}
-    constant = _variables(given, ("row",), inputs.dims, labels).assign_coords(labels)
+    constants = {name: values for name, values in data.items() if values is not outcome and name not in labels}
+    constant = _variables(constants, ("row",), inputs.dims, labels).assign_coords(labels)
     outcomes = _variables(observed, ("row",), inputs.dims, labels)
     if data.row_numbers is not None:
         outcomes = outcomes.assign_coords(row=data.row_numbers)
@@ -152,14 +152,14 @@ def _exact(
 
 def _quantile(marginal: Any, q: float) -> np.ndarray:
     """Return a quantile: 0 where SciPy stops at the smallest double with all its digits."""
-    found = np.asarray(marginal.ppf(q))
-    return np.where(np.abs(found) <= np.finfo(np.float64).tiny, 0.0, found)
+    quantile = np.asarray(marginal.ppf(q))
+    return np.where(np.abs(quantile) <= np.finfo(np.float64).tiny, 0.0, quantile)
 
 
 def _provenance(
     problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, str | int | float]:
-    given = problem.given
+    data = problem.given
     plain: dict[str, str | int | float] = {
         "bayeszoo_format": FORMAT,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -167,9 +167,9 @@ def _provenance(
         **how,
         "sampler": outcome.sampler,
         "status": "interrupted" if outcome.interrupted else verdict(outcome.checks),
-        "data_digest": given.digest,
-        "data_source": given.source,
-        "data_rows": given.rows,
+        "data_digest": data.digest,
+        "data_source": data.source,
+        "data_rows": data.rows,
         "data_from": "rows" if problem.has_rows else "statistics",
         "declared_from": problem.declared_from,
     }
@@ -180,23 +180,23 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": [*given.notes, *problem.model.remarks(problem.stats, problem.like)],
-        "columns": dict(given.columns),
-        "reading": dict(given.reading),
+        "notes": [*data.notes, *problem.model.remarks(problem.stats, problem.like)],
+        "columns": dict(data.columns),
+        "reading": dict(data.reading),
     }
-    if isinstance(given, Accumulated):
-        plain["statistics_digest"] = digest_of(given.stats)
-        nested["data_arrays"] = described(given.like, problem.model.inputs.coords)
+    if isinstance(data, Accumulated):
+        plain["statistics_digest"] = digest_of(data.stats)
+        nested["data_arrays"] = described(data.like, problem.model.inputs.coords)
     else:
-        nested["data_names"] = list(given)
+        nested["data_names"] = list(data)
     return {**plain, **{name: dumps(value) for name, value in nested.items()}}
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

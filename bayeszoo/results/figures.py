@@ -45,16 +45,16 @@ def facts(tree: xr.DataTree) -> dict[str, Any]:
     """
     fit = Fit(tree)
     why = "" if fit.is_shown else "; ".join(failures_of(tree))
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     withheld = {}
     for name in FIGURES:
         value = None if why else fit.fact(name)
         error = fit.fact(_ERRORS[name]) if _ERRORS.get(name) in fit.facts else 0.0
-        found |= {name: value, f"{name}_error": None if value is None or error is None else error}
+        figures |= {name: value, f"{name}_error": None if value is None or error is None else error}
         if value is None:
             undefined = fit.facts.get("evidence_withheld") if name in _ERRORS else None
             withheld[name] = str(why or undefined or f"{fit.method} does not give it")
-    return {**found, "withheld": withheld}
+    return {**figures, "withheld": withheld}
 
 
 def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
@@ -109,6 +109,6 @@ def _matrix(tree: xr.DataTree) -> np.ndarray:
         return np.asarray(fit.model.posterior(fit.stats).covariance())
     columns = np.column_stack([values.reshape(len(values), -1) for values in fit.pooled().values()])
     matrix = np.atleast_2d(np.cov(columns, rowvar=False))
-    without = np.isnan(np.concatenate([np.ravel(found["sd"]) for found in summarize(tree).values()]))
+    without = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summarize(tree).values()]))
     matrix[without] = matrix[:, without] = np.nan
     return matrix

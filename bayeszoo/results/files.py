@@ -170,15 +170,15 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
 
 def digests(tree: xr.DataTree) -> dict[str, tuple[list[int], str]]:
     """Return the shape and the SHA-256 of each variable and attribute: they show accidents and edits, not forgery."""
-    found: dict[str, tuple[list[int], str]] = {}
+    places: dict[str, tuple[list[int], str]] = {}
     for node in tree.subtree:
         at = node.path.rstrip("/")
         for name, value in node.attrs.items():
             if name != DIGEST:
-                found[f"{at}/@{name}"] = [], hashlib.sha256(str(value).encode()).hexdigest()
+                places[f"{at}/@{name}"] = [], hashlib.sha256(str(value).encode()).hexdigest()
         for name, variable in node.to_dataset(inherit=False).variables.items():
-            found[f"{at}/{name}"] = list(variable.shape), _digest_of(variable)
-    return found
+            places[f"{at}/{name}"] = list(variable.shape), _digest_of(variable)
+    return places
 
 
 def _digest_of(variable: xr.Variable) -> str:

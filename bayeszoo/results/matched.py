@@ -32,23 +32,23 @@ def matched(trees: list[Any]) -> list[Any]:
     marks = {tree.attrs.get(_MARK) for tree in trees}
     if len(trees) < 2 or (len(marks) == 1 and None not in marks):
         return trees
-    mark, made = next(_MARKS), list(trees)
+    mark, copies = next(_MARKS), list(trees)
     for places in _alike(trees):
         for i, tree in zip(places, _matched([trees[i] for i in places]), strict=True):
-            made[i] = tree if tree is not trees[i] else tree.copy()
-            made[i].attrs[_MARK] = mark
-    return made
+            copies[i] = tree if tree is not trees[i] else tree.copy()
+            copies[i].attrs[_MARK] = mark
+    return copies
 
 
 def _alike(trees: list[Any]) -> list[list[int]]:
     """Return the places of the fits that have the same components."""
-    found: list[tuple[Any, list[int]]] = []
+    groups: list[tuple[Any, list[int]]] = []
     for i, kind in enumerate(map(_components, trees)):
-        places = next((places for other, places in found if other == kind), None)
+        places = next((places for other, places in groups if other == kind), None)
         if places is None:
-            found.append((kind, places := []))
+            groups.append((kind, places := []))
         places.append(i)
-    return [places for _, places in found]
+    return [places for _, places in groups]
 
 
 def _matched(trees: list[Any]) -> list[Any]:
@@ -91,10 +91,10 @@ def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int
 
 def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:
     """Return a copy of the tree with its components in another order, that of the first."""
-    made, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
-    made["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
+    copy, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+    copy["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
     facts = Fit(tree).facts
     if "label_stability" in facts and not np.array_equal(order, np.arange(len(order))):
         stability = [facts["label_stability"][k] for k in order]
-        made.attrs["facts"] = dumps({**facts, "label_stability": stability, "numbered_as": first.attrs["method"]})
-    return made
+        copy.attrs["facts"] = dumps({**facts, "label_stability": stability, "numbered_as": first.attrs["method"]})
+    return copy

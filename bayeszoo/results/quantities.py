@@ -36,11 +36,11 @@ def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
 
 def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
     """Return draws of scalars, by default of all, as ``value`` with dims ``chain``, ``draw`` and ``quantity``."""
-    found = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
-    chosen = list(found) if quantities is None else list(quantities)
-    if unknown := [label for label in chosen if label not in found]:
-        raise InputError(f"the fit has no quantity {unknown[0]!r}", hint=f"it has {', '.join(list(found)[:20])}")
-    columns = [_draws(tree, *found[label]) for label in chosen]
+    scalars = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
+    chosen = list(scalars) if quantities is None else list(quantities)
+    if unknown := [label for label in chosen if label not in scalars]:
+        raise InputError(f"the fit has no quantity {unknown[0]!r}", hint=f"it has {', '.join(list(scalars)[:20])}")
+    columns = [_draws(tree, *scalars[label]) for label in chosen]
     if not columns:
         raise InputError("the fit has no quantity to show")
     return _dataset(np.stack(columns, axis=-1), ("chain", "draw"), chosen)

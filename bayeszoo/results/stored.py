@@ -105,7 +105,7 @@ class Fit:
     def checks(self) -> Mapping[str, dict[str, Any]]:
         """The checks of the gate by name, each with ``verdict``, ``passed``, ``value``, ``limit`` and ``caveat``."""
         each = self.gate["checks"].items()
-        return {name: {"verdict": "ok" if one["passed"] else "failed", "caveat": "", **one} for name, one in each}
+        return {name: {"verdict": "ok" if check["passed"] else "failed", "caveat": "", **check} for name, check in each}
 
     @property
     def failed(self) -> list[str]:

@@ -56,8 +56,8 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
         interrupted the headline numbers are withheld (None) and the diagnostics remain. ``withheld`` says by name why
         a number is None, or why some are NaN.
     """
-    found = _summarized(tree, "posterior", names)
-    return {name: {**each, "withheld": _reasons(tree, name, each)} for name, each in found.items()}
+    summaries = _summarized(tree, "posterior", names)
+    return {name: {**each, "withheld": _reasons(tree, name, each)} for name, each in summaries.items()}
 
 
 _DOES_NOT_APPLY = {
@@ -68,13 +68,13 @@ _DOES_NOT_APPLY = {
 }
 
 
-def _reasons(tree: xr.DataTree, name: str, found: Mapping[str, Any]) -> dict[str, str]:
+def _reasons(tree: xr.DataTree, name: str, summary: Mapping[str, Any]) -> dict[str, str]:
     """Say of each statistic of a parameter that is None, or NaN somewhere, why."""
     of_components = is_of_components(tree, "posterior", name)
     hidden = components_withheld(tree) if of_components else "; ".join(failures_of(tree))
-    lacking = [key for key, values in found.items() if values is None]
-    why = dict.fromkeys(lacking, hidden if found["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
-    undefined = [key for key, values in found.items() if values is not None and np.isnan(values).any()]
+    lacking = [key for key, values in summary.items() if values is None]
+    why = dict.fromkeys(lacking, hidden if summary["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
+    undefined = [key for key, values in summary.items() if values is not None and np.isnan(values).any()]
     tails = next((line for line in _of_tails(tree, [name]) if undefined), "it does not exist, or is not known")
     return why | dict.fromkeys(undefined, tails)
 
@@ -101,13 +101,13 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
             continue
         closed = _closed_form(exact[name]) if name in exact else None
         if closed and kind == "exact":  # the draws need no summary, which would import ArviZ
-            found = closed
+            summary = closed
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
-            found = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
+            summary = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
         shown = fit.is_shown and not is_of_components(tree, group, name)
-        summaries[name] = found if shown else {**_EMPTY, **{key: found[key] for key in DIAGNOSTICS}}
+        summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
     return summaries
 
 
@@ -187,10 +187,10 @@ def _of_draws(values: np.ndarray, kind: str) -> Summary:
     flat = values.reshape(-1, *values.shape[2:])
     moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0, ddof=1)}
     quantiles = dict(zip(QUANTILES, np.quantile(flat, list(QUANTILES.values()), axis=0), strict=True))
-    found = {**_EMPTY, **moments, **quantiles}
+    summary = {**_EMPTY, **moments, **quantiles}
     if values.shape[1] < 4 or not np.isfinite(values).all():  # ArviZ has no diagnostics of these
-        return found
-    return {**found, **_diagnosed(values, kind)}
+        return summary
+    return {**summary, **_diagnosed(values, kind)}
 
 
 def _diagnosed(values: np.ndarray, kind: str) -> Summary:
@@ -219,12 +219,12 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
     return positive.mean((0, 1)), np.where(positive.all((0, 1)) | ~positive.any((0, 1)), np.nan, mcse)
 
 
-def errors(tree: xr.DataTree, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
+def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
     """Measure a parameter's summary against the closed form.
 
     The error of the mean, ``error_sd`` in posterior sd and ``error_mcse`` in Monte Carlo errors, and ``sd_ratio``.
     """
-    mean, sd, mcse = found["mean"], found["sd"], found["mcse_mean"]
+    mean, sd, mcse = summary["mean"], summary["sd"], summary["mcse_mean"]
     if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):
         return {}
     exact = tree["exact"].to_dataset()[name]
@@ -272,16 +272,16 @@ def _facts(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:
-    found = _summarized(tree, group, listed(tree, group))
-    return {name: _described(tree, group, name, one) for name, one in found.items()}
+    summaries = _summarized(tree, group, listed(tree, group))
+    return {name: _described(tree, group, name, summary) for name, summary in summaries.items()}
 
 
-def _described(tree: xr.DataTree, group: str, name: str, found: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
+def _described(tree: xr.DataTree, group: str, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
     variable = tree[group].to_dataset()[name]
     dims = [str(dim) for dim in variable.dims[2:]]
     coords = {dim: variable[dim].to_numpy().tolist() for dim in dims if dim in variable.coords}
-    measured = dict.fromkeys(MEASURED) | errors(tree, name, found)
-    plain = {k: None if v is None else v.tolist() for k, v in {**found, **measured}.items()}
+    measured = dict.fromkeys(MEASURED) | errors(tree, name, summary)
+    plain = {k: None if v is None else v.tolist() for k, v in {**summary, **measured}.items()}
     return {"dims": dims, "coords": coords, **plain}
 
 
@@ -290,8 +290,8 @@ def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
     if "exact" not in tree.children:
         return None
     evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
-    found = {name: Fit(tree).fact(name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
-    gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in found.items() if value is not None}
+    bounds = {name: Fit(tree).fact(name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
+    gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in bounds.items() if value is not None}
     return {**evidence, **gaps}
 
 
@@ -307,7 +307,7 @@ def _shows_any(tree: xr.DataTree) -> bool:
     """Say whether the estimate of any quantity is shown."""
     groups = [group for group in ("posterior", "derived") if group in tree.children]
     names = [(group, str(name)) for group in groups for name in tree[group].data_vars]
-    return Fit(tree).is_shown and not all(is_of_components(tree, *one) for one in names)
+    return Fit(tree).is_shown and not all(is_of_components(tree, *quantity) for quantity in names)
 
 
 def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:

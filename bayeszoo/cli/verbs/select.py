@@ -347,9 +347,9 @@ def heldout_command(
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     if data is None and table != opt.TABLE:
         raise InputError("the options of a table go with DATA")
-    given = {} if data is None else table.of_reading()
+    reading = {} if data is None else table.of_reading()
     with closing(terminal.TerminalReporter()) as reporter:
-        frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **given)
+        frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **reading)
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}")
     rows = frame.to_dict("records")

@@ -125,8 +125,8 @@ def mackay(
     if not (isinstance(model, LinearModel) and applies(model)):
         raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}")
     if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
-        given = ", ".join(map(str, names)) or "nothing"
-        raise InputError(f"MacKay's iteration is over tau, sigma or both, got {given}")
+        named = ", ".join(map(str, names)) or "nothing"
+        raise InputError(f"MacKay's iteration is over tau, sigma or both, got {named}")
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
         raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations!r}")
     stats = model.statistics(read(model, data))

@@ -127,12 +127,12 @@ def _of_one_draw(words: np.ndarray, estimates: Callable[[int, int], np.ndarray],
 
     ``estimates(d, particles)`` returns logs of shape (runs,).
     """
-    found = np.array([estimates(d, particles) for d in range(len(words))])
+    scores = np.array([estimates(d, particles) for d in range(len(words))])
     for _ in range(ROUNDS):
         particles *= TIMES
-        for d in np.flatnonzero(np.isnan(_log_means(found.T[None], words, independent=True).log_p)):
-            found[d] = estimates(int(d), particles)
-    return _log_means(found.T[None], words, independent=True)
+        for d in np.flatnonzero(np.isnan(_log_means(scores.T[None], words, independent=True).log_p)):
+            scores[d] = estimates(int(d), particles)
+    return _log_means(scores.T[None], words, independent=True)
 
 
 def document_completion(
@@ -182,10 +182,10 @@ def fold_in(topics: Any, alpha: Any, data: Arrays, rng: np.random.Generator, swe
     draws, alpha = checked_topics(data, np.reshape(topics, (1, -1, *np.shape(topics)[-2:])), alpha)
     bounds, term = _words(data, data["counts"])
     used, term = np.unique(term, return_inverse=True)
-    tables = (np.ascontiguousarray(one[:, used].T) for one in draws[0])
+    tables = (np.ascontiguousarray(by_topic[:, used].T) for by_topic in draws[0])
     counts = [loops.folded(bounds, term, table, alpha, sweeps, rng) for table in tables]
-    made = Dirichlet(alpha + np.array(counts)).rvs((), rng)
-    return np.asarray(made).reshape(*shape, *made.shape[1:])
+    drawn = Dirichlet(alpha + np.array(counts)).rvs((), rng)
+    return np.asarray(drawn).reshape(*shape, *drawn.shape[1:])
 
 
 # Words and topics
@@ -273,8 +273,8 @@ def _mcse(values: np.ndarray, independent: bool = False) -> np.ndarray:
         return np.full(values.shape[2:], np.nan)
     if independent or values.shape[1] < 4:
         return np.asarray(values.std(axis=(0, 1), ddof=1) / math.sqrt(size))
-    found = diagnostics.mcse(values)
-    return np.where(np.ptp(values, axis=(0, 1)) == 0, 0.0, found)
+    mcse = diagnostics.mcse(values)
+    return np.where(np.ptp(values, axis=(0, 1)) == 0, 0.0, mcse)
 
 
 # Words held out, and words together
@@ -344,5 +344,5 @@ def _npmi(together: np.ndarray, documents: int) -> float:
     if np.any(both == 1):
         return math.nan
     log_both = np.log(np.where(both > 0, both, 0.5))
-    found = (log_both - np.log(p[first]) - np.log(p[second])) / -log_both
-    return float(np.mean(np.where(both > 0, found, -1.0)))
+    npmi = (log_both - np.log(p[first]) - np.log(p[second])) / -log_both
+    return float(np.mean(np.where(both > 0, npmi, -1.0)))

@@ -83,9 +83,9 @@ class TopicFactors:
 
     def of_documents(self, documents: np.ndarray) -> TopicFactors:
         """Return the same topics, whose table is not computed again, with other documents."""
-        made = replace(self, documents=documents)
-        made.__dict__["table"] = self.table
-        return made
+        model = replace(self, documents=documents)
+        model.__dict__["table"] = self.table
+        return model
 
 
 def cells_of(data: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,16 +113,16 @@ def variational_expectation(
     The counts are those after some more steps of the documents' own q, the topics held (the E-step of Blei, Ng and
     Jordan 2003): each step climbs, and so does all of it.
     """
-    found = loops.variational_pass(q.alpha, q.documents, q.words, q.table[0], *cells_of(data), passes, settled)
-    return Expectation(TopicCounts(*found[1:]), float(found[0]))
+    expectation = loops.variational_pass(q.alpha, q.documents, q.words, q.table[0], *cells_of(data), passes, settled)
+    return Expectation(TopicCounts(*expectation[1:]), float(expectation[0]))
 
 
 def with_documents(q: TopicFactors, data: Values) -> TopicFactors:
     """Return q with the best proportions of these documents, its topics held; each begins with all topics alike."""
     K = len(q.alpha)
     start = q.of_documents(q.alpha + lengths_of(data)[:, None] / K)
-    found = variational_expectation(start, data, MOST_PASSES, CONVERGED)
-    return q.of_documents(q.alpha + found.stats.documents)
+    expectation = variational_expectation(start, data, MOST_PASSES, CONVERGED)
+    return q.of_documents(q.alpha + expectation.stats.documents)
 
 
 def log_documents(params: Values, data: Values) -> np.ndarray:
@@ -135,9 +135,9 @@ def log_documents(params: Values, data: Values) -> np.ndarray:
 
 def require_documents(params: Values, data: Values) -> None:
     """Refuse documents that the proportions are not of."""
-    own, given = np.shape(params["proportions"])[-2], len(data["document"])
-    if own != given:
-        raise InputError(f"the proportions are of {own} documents, the data have {given}")
+    own, documents = np.shape(params["proportions"])[-2], len(data["document"])
+    if own != documents:
+        raise InputError(f"the proportions are of {own} documents, the data have {documents}")
 
 
 def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarray:
@@ -244,8 +244,8 @@ def shortened(data: Values, words: int) -> dict[str, Any]:
     cells = np.repeat(np.arange(len(data["counts"])), twice["counts"])[place < 5][:words]
     kept, counts = np.unique(cells, return_counts=True)
     doc = data["doc"][kept]
-    made = {"counts": counts, "doc": doc, "term": data["term"][kept]}
-    return {**made, "document": data["document"][: doc.max(initial=0) + 1], "word": data["word"]}
+    arrays = {"counts": counts, "doc": doc, "term": data["term"][kept]}
+    return {**arrays, "document": data["document"][: doc.max(initial=0) + 1], "word": data["word"]}
 
 
 def excerpt(data: Values, documents: int = 10, words: int = 8) -> dict[str, Any]:
@@ -287,8 +287,8 @@ def counts_of(assignment: np.ndarray, data: Values, K: int) -> TopicCounts:
     """Return the counts of one assignment of the words to topics, of shape (N,)."""
     pairs = zip(tokens(data), (data["document"], data["word"]), strict=True)
     flat = [(codes * K + assignment, len(labels) * K) for codes, labels in pairs]
-    made = [np.bincount(at, minlength=size).reshape(-1, K).astype(np.float64) for at, size in flat]
-    return TopicCounts(*made)
+    tables = [np.bincount(at, minlength=size).reshape(-1, K).astype(np.float64) for at, size in flat]
+    return TopicCounts(*tables)
 
 
 def modes(stats: TopicCounts, alpha: Any, eta: Any) -> dict[str, np.ndarray]:

@@ -213,8 +213,8 @@ class Prior:
         if count:
             bases.append(np.linalg.cholesky(factors / count))
         b = self.relevance[1]
-        found = [_rescaled(base, second[1:, 1:], factors, rows, power, b) for base in bases]
-        _, loadings, lengths = max(found, key=lambda one: one[0])
+        candidates = [_rescaled(base, second[1:, 1:], factors, rows, power, b) for base in bases]
+        _, loadings, lengths = max(candidates, key=lambda candidate: candidate[0])
         turn = np.eye(mean.shape[1])
         turn[1:, 0], turn[1:, 1:] = shift, loadings
         return turn, lengths
@@ -342,7 +342,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
     def remarks(self, stats: Patterns, data: Values) -> tuple[str, ...]:
         """Say so where there is one row, or a column is constant."""
         variances = stats.column_variances()
-        still = [str(name) for name, one in zip(data["column"], variances, strict=True) if np.isnan(one)]
+        still = [str(name) for name, variance in zip(data["column"], variances, strict=True) if np.isnan(variance)]
         if stats.rows == 1:
             return ("there is one row only: the prior says how rows vary",)
         return (f"column {', '.join(still)} does not vary",) if still and stats.rows else ()

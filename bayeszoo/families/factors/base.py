@@ -73,10 +73,10 @@ def reconstruction(params: Values, Y: Any) -> tuple[np.ndarray, np.ndarray]:
     Both have shape (..., rows, D). Where a number was observed they are of mean + W z, which is the row without its
     noise; where it is missing, of the number itself, noise and all: a prediction.
     """
-    Y, found = np.asarray(Y, dtype=np.float64), latent_posterior(params, Y)
+    Y, latent = np.asarray(Y, dtype=np.float64), latent_posterior(params, Y)
     W = np.asarray(params["loadings"], dtype=np.float64)[..., None, :, :]
-    mean = np.asarray(params["mean"])[..., None, :] + (W @ found.mean[..., None])[..., 0]
-    variance = np.sum((W @ found.covariance) * W, axis=-1)
+    mean = np.asarray(params["mean"])[..., None, :] + (W @ latent.mean[..., None])[..., 0]
+    variance = np.sum((W @ latent.covariance) * W, axis=-1)
     return mean, np.sqrt(variance + np.isnan(Y) * _column(params["variance"], 2))
 
 
@@ -120,8 +120,8 @@ class FactorRows(ByMarginals):
         Y, leading = np.asarray(Y, dtype=np.float64), np.shape(self._params["variance"])
         flat, step = one_axis_of_draws(self._params), max(1, _CELLS // max(Y.size, 1))
         pieces = range(0, len(flat["variance"]), step)
-        found = [row_log_likelihood({name: v[i : i + step] for name, v in flat.items()}, Y) for i in pieces]
-        return np.concatenate(found).reshape(*leading, len(Y))
+        densities = [row_log_likelihood({name: v[i : i + step] for name, v in flat.items()}, Y) for i in pieces]
+        return np.concatenate(densities).reshape(*leading, len(Y))
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
         """Draw rows of shape ``size``, which is (..., rows, D)."""
@@ -188,8 +188,8 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
             parameters = self.parameters(stats.size, {})
             kept = {"observed": stats.observed.astype(np.float64), "n": stats.n}
             kept |= {"row_mean": stats.mean, "scatter": stats.scatter}
-            given = [pm.Data(name, value) for name, value in kept.items()]
-            pm.Potential("Y", likelihoods.ppca_log_likelihood(*parameters, *given))
+            shared = [pm.Data(name, value) for name, value in kept.items()]
+            pm.Potential("Y", likelihoods.ppca_log_likelihood(*parameters, *shared))
         return model
 
     def coords(self, data: Values) -> dict[str, Any]:

@@ -61,8 +61,8 @@ class Emissions(Part):
 
     def smoothed(self, tables: Pair, log_density: OfRows, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Return expected statistics given the log density, and the log likelihood."""
-        found = passes.smooth(*tables, log_density(y), starts)
-        return Sums(found.initial, found.transition, self.moments(found.probabilities, y), found.value)
+        smoothed = passes.smooth(*tables, log_density(y), starts)
+        return Sums(smoothed.initial, smoothed.transition, self.moments(smoothed.probabilities, y), smoothed.value)
 
     @abstractmethod
     def moments(self, each: np.ndarray, y: np.ndarray) -> Any:
@@ -182,12 +182,12 @@ class Normals(Emissions):
     def sums(self, tables: Pair, params: Values, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Add up in one compiled pass, from the means, so that nothing cancels."""
         means, sigmas = np.asarray(params["means"], dtype=np.float64), np.sqrt(params["variances"])
-        found = passes.normal_sums(*tables, means, sigmas, y, starts)
-        counts, z, squares = found.emitted
+        sums = passes.normal_sums(*tables, means, sigmas, y, starts)
+        counts, z, squares = sums.emitted
         shift = sigmas * z / np.where(counts > 0, counts, 1.0)
         scatter = sigmas**2 * squares - counts * shift**2
         emitted = ComponentMoments(counts, (means + shift)[:, None], scatter, self.components.structure)
-        return found._replace(emitted=emitted)
+        return sums._replace(emitted=emitted)
 
     def moments(self, each: np.ndarray, y: np.ndarray) -> ComponentMoments:
         """Return expected counts, means and scatters."""
@@ -201,12 +201,12 @@ class Normals(Emissions):
     def mode(self, stats: ComponentMoments, flat: bool) -> dict[str, np.ndarray]:
         """Return the joint mode, or with ``flat`` weighted means and variances."""
         try:
-            found = self.components.flat_mode(stats) if flat else self.components.mode(self.components.updated(stats))
+            mode = self.components.flat_mode(stats) if flat else self.components.mode(self.components.updated(stats))
         except NumericalError:
             raise NumericalError(
                 "a state has no rows, or only equal ones: as its variance goes to 0 the likelihood grows without bound"
             ) from None
-        return {"means": found["means"][:, 0], "variances": found["covariances"]}
+        return {"means": mode["means"][:, 0], "variances": mode["covariances"]}
 
     def middle(self, hyper: Hyper) -> dict[str, np.ndarray]:
         """Return means, and the inverses of the mean precisions."""
@@ -292,8 +292,8 @@ class PoissonCounts(Emissions):
     def smoothed(self, tables: Pair, log_density: OfRows, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Add up in one compiled pass over the distinct counts."""
         values, codes = distinct(y)
-        found = passes.table_sums(*tables, log_density(values).T, codes, starts)
-        return found._replace(emitted=(found.emitted @ values, found.emitted.sum(axis=1)))
+        smoothed = passes.table_sums(*tables, log_density(values).T, codes, starts)
+        return smoothed._replace(emitted=(smoothed.emitted @ values, smoothed.emitted.sum(axis=1)))
 
     def moments(self, each: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return expected sums (K,) of the counts, and numbers of rows."""

@@ -73,8 +73,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     @classmethod
     def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
         """Return a model with some fields given, and the others weakly informative for that K."""
-        made = cls(**given)
-        return made.replaced(**{**made.weak_fields(data), **given})
+        model = cls(**given)
+        return model.replaced(**{**model.weak_fields(data), **given})
 
     def weak_fields(self, data: Values) -> dict[str, Any]:
         """Return the weakly informative fields that are not those of the textbook."""
@@ -155,8 +155,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
         emissions = self.emissions(data)
-        found = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
-        return Expectation(OfParts(*found[:3], emissions), found.value)
+        sums = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
+        return Expectation(OfParts(*sums[:3], emissions), sums.value)
 
     def m_step(self, stats: OfParts, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
@@ -201,8 +201,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def vb_e_step(self, q: OfParts, data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and its log normalizer."""
         tables = self.chain.typical(q.initial, q.transition)
-        found = q.emissions.expected_sums(tables, q.emitted, data["y"], starts(data["sequence"]))
-        return Expectation(OfParts(*found[:3], q.emissions), found.value)
+        sums = q.emissions.expected_sums(tables, q.emitted, data["y"], starts(data["sequence"]))
+        return Expectation(OfParts(*sums[:3], q.emissions), sums.value)
 
     def vb_m_step(self, stats: OfParts) -> OfParts:
         """Return q(theta), the posterior given expected statistics."""
@@ -215,7 +215,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     def vb_posterior(self, q: OfParts) -> Posterior:
         """Return q(theta): rows of tables Dirichlet, and independent of the emissions."""
-        return Posterior.product(*(found for part, own in self._parts(q) for found in part.posterior(own)))
+        return Posterior.product(*(posterior for part, own in self._parts(q) for posterior in part.posterior(own)))
 
     def vb_log_density(self, q: OfParts, params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
@@ -244,9 +244,9 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         return self._of_draws(lambda tables, log_b: self._row_terms(tables, log_b, data), params, data)
 
     def _row_terms(self, tables: Pair, log_b: np.ndarray, data: Values) -> np.ndarray:
-        found = passes.forward(*tables, log_b, starts(data["sequence"]))
+        terms = passes.forward(*tables, log_b, starts(data["sequence"]))
         with np.errstate(divide="ignore"):
-            return np.logaddexp.reduce(np.log(found.predicted) + log_b, axis=-1)
+            return np.logaddexp.reduce(np.log(terms.predicted) + log_b, axis=-1)
 
     # States
 
@@ -259,22 +259,22 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         first = starts(data["sequence"])
 
         def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
-            found = passes.smooth(*tables, log_b, first)
-            return np.append(found.probabilities, found.value)
+            smoothed = passes.smooth(*tables, log_b, first)
+            return np.append(smoothed.probabilities, smoothed.value)
 
-        found = self._of_draws(packed, params, data)
-        return found[..., -1], found[..., :-1].reshape(*found.shape[:-1], len(data["y"]), self.K)
+        smoothed = self._of_draws(packed, params, data)
+        return smoothed[..., -1], smoothed[..., :-1].reshape(*smoothed.shape[:-1], len(data["y"]), self.K)
 
     def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Values, data: Values) -> np.ndarray:
         """Call a function of tables and log densities (T, K) at each draw."""
         emissions, chain = self.emissions(data), self.chain
         own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
         leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in own.items()), ())
-        found = []
+        parts = []
         for i in np.ndindex(leading):
             at = {name: values[i] for name, values in own.items()}
-            found.append(function(chain.at(at), emissions.log_density(at, data["y"])))
-        return np.reshape(found, (*leading, *np.shape(found[0])))
+            parts.append(function(chain.at(at), emissions.log_density(at, data["y"])))
+        return np.reshape(parts, (*leading, *np.shape(parts[0])))
 
     def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> OfParts:
         """Draw a path at one point; return the posterior given it, where a state and a transition count so much."""

@@ -79,8 +79,8 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, 
         points, weights = np.concatenate([points, more[0]]), np.concatenate([weights, more[1]])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
-    found = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
-    return {**found, **importance_gaps(points, weights)}
+    facts = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
+    return {**facts, **importance_gaps(points, weights)}
 
 
 def _believed(k_hats: list[float]) -> bool:

@@ -227,15 +227,15 @@ def search(
             break
         reporter.progress("restarts", done, max(restarts, done))
         try:
-            found = climb(begin(rng), evaluate, update, effort)
+            climbed = climb(begin(rng), evaluate, update, effort)
         except AscentError:
             raise
         except NumericalError as error:
             collapsed, reason = collapsed + 1, str(error)
             continue
-        climbs.append(replace(found, degenerate=suspect(found.state)))
-    ordered = sorted(climbs, key=lambda one: (one.is_sound, one.objective), reverse=True)
-    if not any(one.is_sound for one in climbs):
+        climbs.append(replace(climbed, degenerate=suspect(climbed.state)))
+    ordered = sorted(climbs, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
+    if not any(climb_.is_sound for climb_ in climbs):
         raise NumericalError(_why_none(ordered, reason, done + 1))
     return Search(ordered, collapsed, fingerprint, effort)
 

@@ -154,13 +154,13 @@ class Density:
     def moving(self, posterior: xr.Dataset) -> xr.Dataset:
         """Leave out of draws what can have one value only: such parameters, and entries that their transform fixes."""
         transforms = {v.name: self.model.rvs_to_transforms[v] for v in self.model.free_RVs}
-        found = posterior.drop_vars(self.constant)
+        kept = posterior.drop_vars(self.constant)
         for name, transform in transforms.items():
             fixed = getattr(transform, "fixed", None)
-            if fixed is not None and name in found:
-                values = found[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~fixed]
-                found = found.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
-        return found
+            if fixed is not None and name in kept:
+                values = kept[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~fixed]
+                kept = kept.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
+        return kept
 
     @property
     def _reported(self) -> list[Any]:

@@ -138,10 +138,10 @@ def _responsibilities(model: Latent, params: Values, data: Values) -> np.ndarray
         chosen = np.sort(np.random.default_rng(0).choice(total, rows, replace=False, shuffle=False))
     if not isinstance(inputs, Series) and not rows_have_parameters(model):  # else all are needed
         data, chosen = inputs.reordered(data, chosen), np.arange(len(chosen))
-    made = np.empty((len(next(iter(draws.values()))), model.K, len(chosen)))
+    probabilities = np.empty((len(next(iter(draws.values()))), model.K, len(chosen)))
     for some, values in in_chunks(model, draws, data):
-        made[some] = np.swapaxes(values[:, chosen], 1, 2)
-    return made
+        probabilities[some] = np.swapaxes(values[:, chosen], 1, 2)
+    return probabilities
 
 
 def _start(p: np.ndarray) -> np.ndarray:

@@ -73,10 +73,10 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
     if not isinstance(model, Latent):
         return _unlabelled(model, draws, kind)
     if kind in ("sampled", "exact"):
-        found = align(model, draws, data)
-        aligned = permute(model, draws, found.permutations)
-        withheld, checks = _judged(model, aligned, found.stability, kind)
-        return Labelled(aligned, found.permutations, found.stability, withheld, checks)
+        alignment = align(model, draws, data)
+        aligned = permute(model, draws, alignment.permutations)
+        withheld, checks = _judged(model, aligned, alignment.stability, kind)
+        return Labelled(aligned, alignment.permutations, alignment.stability, withheld, checks)
     order = np.argsort(-mean_responsibilities(model, draws, data).sum(axis=0), kind="stable")
     permutations = np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order)))
     return Labelled(permute(model, draws, permutations), permutations)
@@ -94,12 +94,12 @@ def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) ->
 def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
     """Put factors in one order with one sign each."""
     are_sampled, loadings = kind in ("sampled", "exact"), draws[model.signed[0]]
-    found = (align_factors.align if are_sampled else align_factors.in_one_order)(loadings)
-    turned = align_factors.turned(model, draws, found.permutations, found.signs)
+    alignment = (align_factors.align if are_sampled else align_factors.in_one_order)(loadings)
+    turned = align_factors.turned(model, draws, alignment.permutations, alignment.signs)
     if not are_sampled:
-        return Labelled(turned, found.permutations, signs=found.signs)
-    withheld, checks = _judged(model, turned, found.stability, kind)
-    return Labelled(turned, found.permutations, found.stability, withheld, checks, found.signs)
+        return Labelled(turned, alignment.permutations, signs=alignment.signs)
+    withheld, checks = _judged(model, turned, alignment.stability, kind)
+    return Labelled(turned, alignment.permutations, alignment.stability, withheld, checks, alignment.signs)
 
 
 def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:

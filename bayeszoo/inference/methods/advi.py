@@ -112,7 +112,7 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
         moved = _change(family.member(before), family.member(eta))
         rows.append((2**log2_draws, *moved))
         problem.reporter.say(f"ADVI with {2**log2_draws} draws: means moved {moved[0]:.3f} sd, log sds {moved[1]:.3f}")
-        if all(found <= limit for found, limit in zip(moved, LIMITS.values(), strict=True)):
+        if all(distance <= limit for distance, limit in zip(moved, LIMITS.values(), strict=True)):
             break
     q = family.member(eta)
     rival = family.member(_fit(family, joint, _fixed_draws(log2_draws, family.size, rng), family.start(rng)))
@@ -165,5 +165,5 @@ def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> n
     if not math.isfinite(negative_elbo(start)[0]):
         raise NumericalError("the log density is not finite around the starting point of ADVI")
     options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6}
-    found = scipy.optimize.minimize(negative_elbo, start, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x)
+    optimum = scipy.optimize.minimize(negative_elbo, start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(optimum.x)

@@ -36,14 +36,14 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     if not flat and (reason := model.unbounded(problem.sample)):
         raise NumericalError(f"the posterior density has no maximum: {reason}")
     with problem.clock.phase("run"):
-        found = climbs(model, problem.sample, problem.rng, flat, restarts, problem.reporter)
-        if why := model.undetermined(found.best.state, problem.sample, flat):
+        search = climbs(model, problem.sample, problem.rng, flat, restarts, problem.reporter)
+        if why := model.undetermined(search.best.state, problem.sample, flat):
             raise NumericalError(f"the maximum is not a single point: {why}")
-        likelihood, log_prior = found.best.expectation.value, float(model.log_prior(found.best.state, problem.sample))
+        likelihood, log_prior = search.best.expectation.value, float(model.log_prior(search.best.state, problem.sample))
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
-        facts = {"mode_space": SPACE, **heights, **found.facts}
-    draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in found.best.state.items()}
-    return Outcome(draws, "EM", found.checks, facts, optimization={"objective": found.best.trace})
+        facts = {"mode_space": SPACE, **heights, **search.facts}
+    draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in search.best.state.items()}
+    return Outcome(draws, "EM", search.checks, facts, optimization={"objective": search.best.trace})
 
 
 def climbs(

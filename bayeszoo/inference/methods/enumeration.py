@@ -35,12 +35,12 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """
     require_few(problem.model, problem.data)
     with problem.clock.phase("run"):
-        found = Enumeration.of(problem.model, problem.data, problem.reporter)
-        sample = found.draw((chains, draws), problem.rng)
+        enumeration = Enumeration.of(problem.model, problem.data, problem.reporter)
+        sample = enumeration.draw((chains, draws), problem.rng)
     broken = sum(int((~np.isfinite(values)).sum()) for values in sample.values())
-    checks = [at_most("numbers not finite", broken, 0), *found.checks()]
-    facts = {"log_evidence": found.log_evidence, "assignments": len(found.log_joint)}
-    return Outcome(sample, f"sum over {len(found.log_joint)} assignments", checks, facts)
+    checks = [at_most("numbers not finite", broken, 0), *enumeration.checks()]
+    facts = {"log_evidence": enumeration.log_evidence, "assignments": len(enumeration.log_joint)}
+    return Outcome(sample, f"sum over {len(enumeration.log_joint)} assignments", checks, facts)
 
 
 def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> Enumeration:
@@ -132,26 +132,26 @@ class Enumeration:
     @cached_property
     def component_probabilities(self) -> np.ndarray:
         """P(z_n = k | y), shape (rows, K): all 1 / K where the components are exchangeable."""
-        made = np.zeros((self.rows, self.model.K))
+        probabilities = np.zeros((self.rows, self.model.K))
         for p, indicators in self._indicators():
-            made += np.einsum("m,kmn->nk", p, indicators)
-        return made
+            probabilities += np.einsum("m,kmn->nk", p, indicators)
+        return probabilities
 
     @cached_property
     def coclustering(self) -> np.ndarray:
         """The probability that two rows have the same component, shape (rows, rows); it does not depend on labels."""
-        made = np.zeros((self.rows, self.rows))
+        probabilities = np.zeros((self.rows, self.rows))
         for p, indicators in self._indicators():
-            made += sum((p[:, None] * one).T @ one for one in indicators)
-        return made
+            probabilities += sum((p[:, None] * indicator).T @ indicator for indicator in indicators)
+        return probabilities
 
     @cached_property
     def number_of_components(self) -> np.ndarray:
         """The probability that exactly m components have a row, for m = 0..K, shape (K + 1,)."""
-        made = np.zeros(self.model.K + 1)
+        probabilities = np.zeros(self.model.K + 1)
         for p, indicators in self._indicators():
-            made += np.bincount(indicators.any(axis=2).sum(axis=0), p, minlength=len(made))
-        return made
+            probabilities += np.bincount(indicators.any(axis=2).sum(axis=0), p, minlength=len(probabilities))
+        return probabilities
 
     def log_predictive(self, new_data: Any, **options: Any) -> np.ndarray:
         """Return log p(y_new | y) of each new row by itself, shape (new rows,), in nats.
@@ -185,8 +185,8 @@ class Enumeration:
         total = math.prod(size)
         numbers = np.sort(rng.choice(len(self.probabilities), total, p=self.probabilities))
         distinct, times = np.unique(numbers, return_counts=True)
-        given = (self.model.posterior_given(z, self.data) for z in self.assignments(distinct))
-        parts = [posterior.rvs(int(count), rng) for posterior, count in zip(given, times, strict=True)]
+        posteriors = (self.model.posterior_given(z, self.data) for z in self.assignments(distinct))
+        parts = [posterior.rvs(int(count), rng) for posterior, count in zip(posteriors, times, strict=True)]
         order = rng.permutation(total)  # as equal assignments stand together
         drawn = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
         return {name: values.reshape(*size, *values.shape[1:]) for name, values in drawn.items()}
@@ -194,11 +194,11 @@ class Enumeration:
     def checks(self) -> list[Check]:
         """Check that the probabilities add up, and where components are exchangeable that no label is preferred."""
         K = self.model.K
-        made = [at_most("error of the sum of probabilities", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
+        checks = [at_most("error of the sum of probabilities", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
         if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable() is not None:
             error = float(np.max(np.abs(self.component_probabilities - 1 / K)))
-            made.append(at_most("preference for a label", error, MAX_ERROR))
-        return made
+            checks.append(at_most("preference for a label", error, MAX_ERROR))
+        return checks
 
     def _indicators(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield probabilities of some assignments, shape (M,), and whether z = k, shape (K, M, rows)."""
@@ -225,13 +225,13 @@ class Enumeration:
 def _log_joint(model: Enumerable, data: Values, reporter: Reporter) -> np.ndarray:
     """Return log p(y, z) of every assignment; some may be impossible, but none undefined."""
     rows = model.latents(data)
-    made = np.empty(model.K**rows)
-    for some in _chunks(len(made), rows):
-        made[some] = model.log_joint(_digits(some, model.K, rows), data)
-        reporter.progress("assignments", int(some[-1]) + 1, len(made))
-    if np.isnan(made).any() or np.isposinf(made).any():
+    log_joint = np.empty(model.K**rows)
+    for some in _chunks(len(log_joint), rows):
+        log_joint[some] = model.log_joint(_digits(some, model.K, rows), data)
+        reporter.progress("assignments", int(some[-1]) + 1, len(log_joint))
+    if np.isnan(log_joint).any() or np.isposinf(log_joint).any():
         raise NumericalError(f"{model.name}.log_joint is not a number, or infinite")
-    return made
+    return log_joint
 
 
 def _log_sum(log_joint: np.ndarray) -> float:

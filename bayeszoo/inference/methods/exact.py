@@ -45,8 +45,8 @@ def _inversion_error(posterior: Posterior) -> float:
 
 def _error(marginal: Any, q: float) -> np.ndarray:
     """Return |cdf(ppf(q)) - q|, or 0 where only the spacing of doubles, far finer than the sd, stands in the way."""
-    found = np.asarray(marginal.ppf(q))
-    step, tiny = 2 * np.spacing(np.abs(found)), np.finfo(np.float64).tiny
-    is_fine = (np.abs(found) <= tiny) | (step <= 1e-3 * marginal.std())
-    is_next = (marginal.cdf(found - np.maximum(step, tiny)) <= q) & (q <= marginal.cdf(found + step))
-    return np.where(is_fine & is_next, 0.0, np.abs(marginal.cdf(found) - q))
+    quantile = np.asarray(marginal.ppf(q))
+    step, tiny = 2 * np.spacing(np.abs(quantile)), np.finfo(np.float64).tiny
+    is_fine = (np.abs(quantile) <= tiny) | (step <= 1e-3 * marginal.std())
+    is_next = (marginal.cdf(quantile - np.maximum(step, tiny)) <= q) & (q <= marginal.cdf(quantile + step))
+    return np.where(is_fine & is_next, 0.0, np.abs(marginal.cdf(quantile) - q))

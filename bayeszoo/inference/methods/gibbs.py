@@ -44,20 +44,20 @@ def run(
     """
     model = problem.model_as(Collapsed)
     with problem.clock.phase("run"):
-        made = [model.gibbs(problem.data, np.random.default_rng(problem.seed())) for _ in range(chains)]
-        kept, warmup, before = _room(made[0], (chains, draws)), tune, tune
+        samplers = [model.gibbs(problem.data, np.random.default_rng(problem.seed())) for _ in range(chains)]
+        kept, warmup, before = _room(samplers[0], (chains, draws)), tune, tune
         for attempt in range(1, (ATTEMPTS if extend else 1) + 1):
-            length = _sample(made, kept, warmup, thin, problem.reporter)
-            found = {name: values[:, :length] for name, values in kept.items()}
-            checks = _judged(problem, found)
+            length = _sample(samplers, kept, warmup, thin, problem.reporter)
+            shortened = {name: values[:, :length] for name, values in kept.items()}
+            checks = _judged(problem, shortened)
             if length < draws or passed(checks) or not longer_may_help(checks) or attempt == ATTEMPTS or not extend:
                 break
             problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
             are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
             tune, warmup = 2 * tune, 2 * tune if are_apart else 0
             before, thin = before + draws * thin + warmup, 2 * thin
-    lp, facts = {"lp": found.pop(LP)}, {"attempts": attempt, "tune": before, "thin": thin}
-    return Outcome(found, "collapsed Gibbs", checks, facts, sample_stats=lp, interrupted=length < draws)
+    lp, facts = {"lp": shortened.pop(LP)}, {"attempts": attempt, "tune": before, "thin": thin}
+    return Outcome(shortened, "collapsed Gibbs", checks, facts, sample_stats=lp, interrupted=length < draws)
 
 
 def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
@@ -77,9 +77,9 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
 def _room(chain: CollapsedChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
     """Make room for so many chains and draws of a chain, or raise `InputError` if they need too much memory."""
     shapes = {name: np.shape(values) for name, values in chain.draw().items()}
-    one = 8 * sum(map(math.prod, shapes.values()))
-    if (taken := size[0] * size[1] * one) > MOST_BYTES:
-        most = MOST_BYTES // (size[0] * one)
+    bytes_of_draw = 8 * sum(map(math.prod, shapes.values()))
+    if (taken := size[0] * size[1] * bytes_of_draw) > MOST_BYTES:
+        most = MOST_BYTES // (size[0] * bytes_of_draw)
         raise InputError(
             f"{size[0]} chains of {size[1]} draws of {' and '.join(shapes)} would take {taken / 2**30:.1f} GB, "
             f"more than {MOST_BYTES / 2**30:g} GB",

@@ -90,17 +90,17 @@ def run(
         begin = _ends(problem, earlier[-1].tree) if earlier else ()
         settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), density, begin)
         try:
-            found = SAMPLERS[sampler](problem, settings)
+            latest = SAMPLERS[sampler](problem, settings)
         except RuntimeError as error:
             if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
                 raise
             raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
-        checks = [*_judged(problem, found.tree), *_left_behind(problem, earlier, found.tree)]
-        if found.interrupted or passed(checks) or not longer_may_help(checks):
+        checks = [*_judged(problem, latest.tree), *_left_behind(problem, earlier, latest.tree)]
+        if latest.interrupted or passed(checks) or not longer_may_help(checks):
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
-        earlier.append(found)
-    return _outcome(problem, found, checks, settings, attempt, sampler)
+        earlier.append(latest)
+    return _outcome(problem, latest, checks, settings, attempt, sampler)
 
 
 def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
@@ -160,19 +160,19 @@ def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[C
 
 
 def _outcome(
-    problem: Problem, found: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
+    problem: Problem, latest: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
 ) -> Outcome:
-    density, stats = problem.density, found.tree["sample_stats"].data_vars.items()
+    density, stats = problem.density, latest.tree["sample_stats"].data_vars.items()
     facts = {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept}
     return Outcome(
-        {name: found.tree["posterior"][name].to_numpy() for name in density.names},
+        {name: latest.tree["posterior"][name].to_numpy() for name in density.names},
         f"{sampler} {version(sampler)}",
         checks,
         {**facts, "density": settings.density if sampler == "nutpie" else "pymc"},
         sample_stats={str(name): s.to_numpy() for name, s in stats if s.dtype.kind in "biuf" and s.ndim == 2},
         dims=density.dims,
         coords=density.coords,
-        interrupted=found.interrupted,
+        interrupted=latest.interrupted,
     )
 
 

@@ -50,9 +50,9 @@ def run(
         return float((t + delay) ** -forgetting)
 
     with problem.clock.phase("run"):
-        found = [climbed(model, data, rng, batch, passes, step, problem.reporter) for _ in range(restarts)]
-        heights = [elbo(model, q, data) for q in found]
-        q, best = found[int(np.argmax(heights))], max(heights)
+        climbs = [climbed(model, data, rng, batch, passes, step, problem.reporter) for _ in range(restarts)]
+        heights = [elbo(model, q, data) for q in climbs]
+        q, best = climbs[int(np.argmax(heights))], max(heights)
         gain = (elbo(model, swept(model, q, data), data) - best) / max(1.0, abs(best))
         sample, about = described(problem, q, (chains, draws))
     reached = sum(best - height <= SAME for height in heights)

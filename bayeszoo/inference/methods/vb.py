@@ -37,16 +37,16 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
     """
     model = problem.model_as(Variational)
     with problem.clock.phase("run"):
-        found = climbs(model, problem.sample, problem.rng, restarts, problem.reporter)
-        facts = {**found.facts, "elbo": found.best.objective, "elbo_se": 0.0}
-        occupied = model.occupied(found.best.state)
+        search = climbs(model, problem.sample, problem.rng, restarts, problem.reporter)
+        facts = {**search.facts, "elbo": search.best.objective, "elbo_se": 0.0}
+        occupied = model.occupied(search.best.state)
         facts |= {} if occupied is None else {"occupied_components": occupied}
-        sample, about = described(problem, found.best.state, (chains, draws))
+        sample, about = described(problem, search.best.state, (chains, draws))
     # how much of the posterior may lie about the next optimum
-    weights = [math.exp(other.objective - found.best.objective) for other in found.distinct[1:2]]
+    weights = [math.exp(other.objective - search.best.objective) for other in search.distinct[1:2]]
     rival = at_most("weight of the next optimum beside the best, by the ELBO", sum(weights), MAX_RIVAL)
-    checks = [*found.checks, rival, *coverage_checks(about)]
-    return Outcome(sample, "coordinate ascent", checks, facts | about, optimization={"elbo": found.best.trace})
+    checks = [*search.checks, rival, *coverage_checks(about)]
+    return Outcome(sample, "coordinate ascent", checks, facts | about, optimization={"elbo": search.best.trace})
 
 
 def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -142,13 +142,13 @@ def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
     """Return the log likelihood at draws, some at a time to save memory; None where it is not known."""
     model = problem.model
     if isinstance(model, Sufficient):
-        found = model.log_likelihood(problem.stats, sample)
-        return None if found is None else np.asarray(found)
+        value = model.log_likelihood(problem.stats, sample)
+        return None if value is None else np.asarray(value)
     size, outcome = _length(sample), model.inputs.outcome(problem.data)
     some = max(1, CELLS // max(1, outcome.size))
     parts = ({name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some))
     rows = [log_rows(model, part, problem.data) for part in parts]
-    return None if rows[0] is None else np.concatenate([one.sum(axis=-1) for one in rows if one is not None])
+    return None if rows[0] is None else np.concatenate([row.sum(axis=-1) for row in rows if row is not None])
 
 
 def _length(sample: Values) -> int:

@@ -61,8 +61,8 @@ def ppca_value_and_gradient(
             for j in range(d):
                 scatter[i, j] = scatters[p, at[i], at[j]]
         if d:
-            found, of_shift, of_W, slope = _of_pattern(W, variance, n[p], shift, scatter)
-            value += found
+            term, of_shift, of_W, slope = _of_pattern(W, variance, n[p], shift, scatter)
+            value += term
             of_variance += slope
             for i in range(d):
                 of_mean[at[i]] += of_shift[i]

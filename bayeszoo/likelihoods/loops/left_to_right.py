@@ -103,15 +103,15 @@ def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, pa
     the words in a random order of its own, with so many particles.
     """
     D = len(starts) - 1
-    found = np.empty((runs, D))
+    estimates = np.empty((runs, D))
     for d in range(D):
         words = term[starts[d] : starts[d + 1]].copy()
         for s in range(runs):
             for i in range(len(words) - 1, 0, -1):
                 j = min(int(rng.random() * (i + 1)), i)
                 words[i], words[j] = words[j], words[i]
-            found[s, d] = _one_run(words, topics, alpha, particles, rng)
-    return found
+            estimates[s, d] = _one_run(words, topics, alpha, particles, rng)
+    return estimates
 
 
 @_loops
@@ -122,7 +122,7 @@ def completion(term: Any, held: Any, topics: Any, alpha: Any, tune: int, sweeps:
     of the sweeps that count.
     """
     counts, joint, topic = np.zeros(len(alpha)), np.empty(len(alpha)), np.empty(len(term), dtype=np.int64)
-    found, total = np.empty((sweeps, len(held))), len(term) + alpha.sum()
+    estimates, total = np.empty((sweeps, len(held))), len(term) + alpha.sum()
     for i in range(len(term)):  # the first topics, each given those before it
         topic[i] = _pick(joint, _joint(counts, alpha, topics[term[i]], joint), rng)
         counts[topic[i]] += 1.0
@@ -131,8 +131,8 @@ def completion(term: Any, held: Any, topics: Any, alpha: Any, tune: int, sweeps:
         _redraw(topic, term, every, counts, topics, alpha, joint, rng)
         if s >= 0:
             for i in range(len(held)):
-                found[s, i] = _joint(counts, alpha, topics[held[i]], joint) / total
-    return found
+                estimates[s, i] = _joint(counts, alpha, topics[held[i]], joint) / total
+    return estimates
 
 
 @_loops

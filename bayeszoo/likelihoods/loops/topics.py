@@ -20,11 +20,11 @@ HALF_LOG_2PI = 0.9189385332046727
 
 
 @_loops
-def _product(one: np.ndarray, other: np.ndarray, each: np.ndarray) -> float:
+def _product(first: np.ndarray, second: np.ndarray, each: np.ndarray) -> float:
     """Write the products of the entries to ``each`` and return their sum."""
     total = 0.0
-    for k in range(len(one)):
-        each[k] = one[k] * other[k]
+    for k in range(len(first)):
+        each[k] = first[k] * second[k]
         total += each[k]
     return total
 
@@ -67,16 +67,16 @@ def cell_sums(proportions: Any, words: Any, counts: Any, doc: Any, term: Any) ->
 def log_documents(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -> Any:
     """Return the log density of the ordered words of each document, (S, D), for S draws of the parameters."""
     S, D, K = proportions.shape
-    V, made, each = topics.shape[2], np.zeros((S, D)), np.empty(K)
+    V, log_terms, each = topics.shape[2], np.zeros((S, D)), np.empty(K)
     for s in range(S):
         words = topics[s].T.copy()
         for cell in range(len(counts)):
             if not _belongs(doc[cell], term[cell], D, V):
-                made[:] = np.nan
-                return made
+                log_terms[:] = np.nan
+                return log_terms
             p = _product(proportions[s, doc[cell]], words[term[cell]], each)
-            made[s, doc[cell]] += counts[cell] * math.log(p)
-    return made
+            log_terms[s, doc[cell]] += counts[cell] * math.log(p)
+    return log_terms
 
 
 @_loops
@@ -104,7 +104,7 @@ def gamma_functions(x: float) -> Any:
 def dirichlet_table(concentration: Any, prior: Any) -> Any:
     """Return exp(E[log phi]) of K Dirichlet distributions, (V, K), and their divergence from the prior (V,)."""
     V, K = concentration.shape
-    made, totals, kl = np.empty((V, K)), np.zeros(K), np.zeros(K)
+    table, totals, kl = np.empty((V, K)), np.zeros(K), np.zeros(K)
     for v in range(V):
         _add(totals, 1.0, concentration[v])
     own, digamma = gamma_functions(prior.sum())[0], np.empty(K)
@@ -116,9 +116,9 @@ def dirichlet_table(concentration: Any, prior: Any) -> Any:
         for k in range(K):
             here = gamma_functions(concentration[v, k])
             expected = here[1] - digamma[k]
-            made[v, k] = math.exp(expected)
+            table[v, k] = math.exp(expected)
             kl[k] += own - here[0] + (concentration[v, k] - prior[v]) * expected
-    return made, kl.sum()
+    return table, kl.sum()
 
 
 @_loops
@@ -130,10 +130,10 @@ def _expected_log(concentration: np.ndarray, to: np.ndarray) -> None:
 
 
 @_loops
-def _dot(one: np.ndarray, other: np.ndarray) -> float:
+def _dot(first: np.ndarray, second: np.ndarray) -> float:
     total = 0.0
-    for k in range(len(one)):
-        total += one[k] * other[k]
+    for k in range(len(first)):
+        total += first[k] * second[k]
     return total
 
 

@@ -79,9 +79,9 @@ class Transitions(Inputs):
         labels = {name: checked_labels(name, arrays[name], least=2 if name == "symbol" else 1) for name in self.coords}
         checked = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
         columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
-        codes, dropped = complete(list(columns.values()), [found for _, found in checked.values()], missing)
-        found = dict(zip(checked, (values.astype(np.int64) for values in codes), strict=True))
-        return Parsed({**found, **labels}, {}, dropped)
+        codes, dropped = complete(list(columns.values()), [converted for _, converted in checked.values()], missing)
+        converted = dict(zip(checked, (values.astype(np.int64) for values in codes), strict=True))
+        return Parsed({**converted, **labels}, {}, dropped)
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return one transition a row."""

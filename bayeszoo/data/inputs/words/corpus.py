@@ -120,8 +120,8 @@ class Corpus(Bags):
         checked = {COUNTS: (column, to_counts(column))}
         checked |= {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
         columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
-        values, dropped = complete(list(columns.values()), [found for _, found in checked.values()], missing)
-        counts, doc, term = (found.astype(np.int64) for found in values)
+        values, dropped = complete(list(columns.values()), [array for _, array in checked.values()], missing)
+        counts, doc, term = (array.astype(np.int64) for array in values)
         _refuse_disorder(columns, counts, doc, term)
         cells = Cells.of(labels[DOCUMENT].tolist(), labels[WORD].tolist(), doc, term, counts)
         return Parsed(arrays_of(cells), {}, (*dropped, *_never(cells), *_empty(cells)))
