@@ -132,7 +132,11 @@ def fit_bad(target: str, seed: str) -> dict[str, Any]:
 WRONG: dict[str, Callable[[Mapping[str, Any], Mapping[str, float]], list[str]]] = {
     "two_modes": lambda found, fields: ["sd"] if abs(found["sd"] / np.hypot(1, fields["distance"]) - 1) > 0.1 else [],
     "funnel": lambda found, fields: ["sd"] if abs(found["sd"] / 3 - 1) > 0.1 else [],
-    "heavy": lambda found, fields: [k for k, nu in (("mean", 1), ("sd", 2)) if fields["nu"] <= nu and _shown(found[k])],
+    "heavy": lambda found, fields: [
+        k
+        for k, nu in (("mean", 1), ("sd", 2))
+        if fields["nu"] <= nu and _shown(found[k]) and _shown(found[f"mcse_{k}"])
+    ],
 }
 
 

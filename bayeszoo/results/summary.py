@@ -28,8 +28,9 @@ MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
 _COLUMNS = ("mean", "sd", "q025", "median", "q975", "mcse_mean", "r_hat")
 _MOST_ROWS = 40  # rows of the table in a notebook; `summarize` gives all of them
-SD_TAIL = 0.5
-"""Pareto shape of a tail from which there is no variance. There is no mean from 1; that of thousands of draws cannot be
+SD_TAIL, UNSURE_TAIL = 0.5, 0.4
+"""Pareto shape of a tail from which there is no variance, and from which k-hat, which is .1 off, cannot exclude it: the
+sd is then shown without an error, and a note says so. There is no mean from 1; that of thousands of draws cannot be
 relied on from `MAX_K_HAT` (Vehtari et al. 2024), where it is withheld: k-hat of Cauchy draws is 1 +- .1.
 """
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
@@ -137,7 +138,8 @@ def _moments_that_exist(
         has_mean, has_sd = tails < MAX_K_HAT, tails < SD_TAIL
     elif closed is not None:
         has_mean = has_sd = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
-    exists = {"mean": has_mean, "sd": has_sd, "mcse_mean": has_sd, "mcse_sd": has_sd}
+    is_sure = has_sd if tails is None else tails < UNSURE_TAIL
+    exists = {"mean": has_mean, "sd": has_sd, "mcse_mean": has_sd, "mcse_sd": is_sure}
     withheld = {key: np.where(exists[key], v, np.nan) for key, v in found.items() if v is not None and key in exists}
     return {**found, **withheld}
 
@@ -152,17 +154,17 @@ def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
 
 
 def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[str]:
-    """Say which quantities have tails so heavy that moments are withheld."""
+    """Say which quantities have tails so heavy that moments, or their errors, are withheld."""
     exact = tree["exact"].data_vars if "exact" in tree.children else ()
     names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
     names = names if only is None else [pair for pair in names if pair[1] in only]
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
     return [
-        f"{name}: the tails of its draws have Pareto k-hat {k:.2f}; an sd is given below {SD_TAIL:g}, "
-        f"a mean below {MAX_K_HAT:g}: read its quantiles"
+        f"{name}: the tails of its draws have Pareto k-hat {k:.2f}; an sd is given below {SD_TAIL:g}, its error below "
+        f"{UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}: read its quantiles"
         for name, k in worst.items()
-        if k >= SD_TAIL
+        if k >= UNSURE_TAIL
     ]
 
 
