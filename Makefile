@@ -17,6 +17,9 @@ override PYTENSOR_FLAGS := $(if $(PYTENSOR_FLAGS),$(PYTENSOR_FLAGS)$(comma))base
 export PYTENSOR_FLAGS
 endif
 
+# Python keeps the bytecode of tests and library, else each worker and each command that is tested compiles them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The notebooks and the site need packages of the extra `docs`, which nothing else does.
 TOOLS := .venv/.docs
 

@@ -119,7 +119,7 @@ def test_the_mle_is_no_worse_than_scikit_learns_nonnegative_factorization(small)
     assert best.objective >= theirs - 1e-6
 
 
-@pytest.mark.parametrize("alpha", [1.5, (1.2, 2.0)])
+@pytest.mark.parametrize("alpha", [1.5, pytest.param((1.2, 2.0), marks=pytest.mark.slow)])
 def test_the_identities_hold_where_the_posterior_has_a_mode(small, alpha):
     model = LDA(alpha=alpha, eta=1.3)
     case = Case(model, bz.read(model, topic_model.shortened(small, 40)))

@@ -57,6 +57,7 @@ def test_nuts_agrees_with_enumeration_where_its_gate_passes():
     assert _largest_z({name: values[:, :1000] for name, values in other.items()}, exact) > 4.4
 
 
+@pytest.mark.slow
 def test_two_modes_that_chains_do_not_travel_between_do_not_pass():
     some = [Start(np.zeros(1)) for _ in range(6)]
     shares = {1: [4], 3: [2, 1, 1], 6: [1, 1, 1, 1]}

@@ -125,6 +125,7 @@ def test_sampled_fits_have_pictures_of_their_chains(nuts):
     assert alts >= {*names, "energy of nuts"}
 
 
+@pytest.mark.slow
 def test_the_same_fits_give_the_same_page(evil, evil_page):
     assert page([evil]) == evil_page
 
