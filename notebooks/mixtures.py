@@ -101,7 +101,7 @@ chosen[["log_evidence", "evidence_se", "evidence_from", "elbo", "bic"]]
 
 # %% tags=["hide-cell"]
 assert chosen["log_evidence"].idxmax() == "K=2"
-assert (chosen["elbo"] <= chosen["log_evidence"] + 4 * chosen["evidence_se"]).all()
+assert (chosen["elbo"] <= chosen["log_evidence"] + 4 * chosen["evidence_se"] + 1e-9).all()  # of K = 1 they are equal
 
 # %%
 bz.plot_select(chosen.reset_index())

@@ -10,6 +10,7 @@ from bayeszoo.models.gaussian_mean import GaussianMean
 from bayeszoo.models.normal_gamma import NormalGamma
 
 import bayeszoo as bz
+from bayeszoo.contract.case import cases_of
 from bayeszoo.data.read import Data
 from bayeszoo.model.base import Stats, fields_of
 from tests.reading import Opaque
@@ -176,3 +177,10 @@ def test_statistics_that_cannot_be_weighted_are_found_out():
         bz.NumericalError, match=r"Mean.discounted\(2\) differs from the statistics of the same rows taken twice"
     ):
         next(bz.stream(Careless(), [[1.0, 2.0]], forget=0.5))
+
+
+def test_examples_with_other_labels_are_no_cases_of_an_updated_model():
+    Coin = bz.find("beta_bernoulli")
+    updated = bz.update(Coin(a=1, b=1), bz.read(Coin, {"won": ["yes", "no"]}, positive="yes"))
+    assert {case.data.source for case in cases_of(Coin(a=1, b=1))} >= {"paris_births.csv"}
+    assert "paris_births.csv" not in {case.data.source for case in cases_of(updated)}

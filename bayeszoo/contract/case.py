@@ -197,18 +197,24 @@ def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> lis
     except NumericalError:  # as of flat priors
         if not model.examples:
             raise
-        return [case_of(model, example(model, item.name), seed) for item in model.examples]
+        return [case_of(model, data, seed) for data in examples_of(model)]
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
-    real = [example(model, item.name) for item in model.examples]
-    return [first, *others, *(case_of(model, own_data, seed) for own_data in real if suits(model, own_data))]
+    return [first, *others, *(case_of(model, data, seed) for data in examples_of(model) if suits(model, data))]
+
+
+def examples_of(model: Model | type[Model]) -> list[Data]:
+    """Return the examples of a model's class, whose labels those of an updated model need not be."""
+    kind = model if isinstance(model, type) else type(model)
+    return [example(kind, item.name) for item in model.examples]
 
 
 def suits(model: Model | type[Model], data: Data) -> bool:
-    """Say whether the data have as many labels as an instance has hyperparameters; a class is made to suit them."""
+    """Say whether the data have the labels of an instance's hyperparameters; a class is made to suit them."""
     if isinstance(model, type):
         return True
     try:
-        return not isinstance(model, Sufficient) or model.statistics(data) is not None
+        rows = read(model, data)
+        return not isinstance(model, Sufficient) or model.statistics(rows) is not None
     except InputError:
         return False
 
@@ -222,4 +228,4 @@ def off_default(model: type[Model], data: Data | None = None) -> Model:
 
 def real_data(model: Model | type[Model]) -> Data | None:
     """Return the first example of a model, unless it does not suit the model's fields."""
-    return example(model) if model.examples and suits(model, example(model)) else None
+    return next((data for data in examples_of(model)[:1] if suits(model, data)), None)
