@@ -112,11 +112,6 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         constant = -stats.n * math.log(ROOT_2_PI * self.sigma)
         return constant - (found.misfit + found.safe_log_det) / 2
 
-    def log_evidence_gradient(self, stats: FactoredMoments) -> dict[str, float]:
-        """Return the slopes in tau, sigma, s0 and m0; center and scale are in the statistics."""
-        found = self.standardized_weights(stats)
-        return found.evidence_slopes(self.intercept, stats.n, self.tau, self.sigma, self.s0)
-
     def figures(self, stats: FactoredMoments) -> dict[str, float]:
         """Return the effective number of parameters: the trace of the hat matrix."""
         return {"effective_parameters": self.standardized_weights(stats).effective_parameters}

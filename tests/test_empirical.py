@@ -43,18 +43,6 @@ class Rats(BetaBernoulli):
         return float(np.sum(log_beta_ratio(self.a, self.b, stats["successes"], stats["trials"] - stats["successes"])))
 
 
-def d_log_beta(a, b, s, n):
-    """Derivative of log B(a + s, b + n - s) / B(a, b) with respect to a, summed."""
-    psi = scipy.special.digamma
-    return np.sum(psi(a + s) - psi(a + b + n) - psi(a) + psi(a + b))
-
-
-class RatsWithGradient(Rats):
-    def log_evidence_gradient(self, stats):
-        s, n = stats["successes"], stats["trials"]
-        return {"a": d_log_beta(self.a, self.b, s, n), "b": d_log_beta(self.b, self.a, n - s, n)}
-
-
 @dataclass(frozen=True)
 class VectorRats(Rats):
     """The same with both shapes in one field, where one number may stand for both."""
@@ -129,14 +117,13 @@ def rats_by_scipy():
     return np.exp(best.x), -best.fun - constant
 
 
-@pytest.mark.parametrize("model", [Rats, RatsWithGradient])
-def test_a_prior_of_many_groups_is_learned(model):
+def test_a_prior_of_many_groups_is_learned():
     (a, b), height = rats_by_scipy()
-    found = bz.empirical_bayes(model(), GROUPS, over=["a", "b"])
+    found = bz.empirical_bayes(Rats(), GROUPS, over=["a", "b"])
     assert ok(found).a == pytest.approx(a, rel=1e-6)
     assert found.model.b == pytest.approx(b, rel=1e-6)
     assert found.log_evidence == pytest.approx(height, abs=1e-8)
-    assert type(found.model) is model
+    assert type(found.model) is Rats
     found = bz.empirical_bayes(VectorRats(alpha=(1, 1)), GROUPS, over="alpha")  # each entry of a vector
     assert ok(found).alpha == pytest.approx((a, b), rel=1e-6)
     assert found.log_evidence == pytest.approx(height, abs=1e-8)
@@ -260,42 +247,6 @@ def test_the_higher_hill_is_found_from_the_lower_and_places_without_evidence_are
     found = bz.empirical_bayes(coin_with(evidence)(), COIN, over="a")
     assert ok(found).a == pytest.approx(best, rel=1e-4)
     assert found.reached >= 2
-
-
-WRONG_A = r"log_evidence_gradient of wrong is wrong: it gives \S+ for a, finite"
-
-
-@pytest.mark.parametrize(
-    ("gradient", "message"),
-    [
-        *[(lambda given, m, share=share: {**given, "a": given["a"] * share}, WRONG_A) for share in (1.0001, 0.9999)],
-        (lambda given, m: {**given, "a": math.nan}, WRONG_A),
-        (lambda given, m: {**given, "b": given["b"] + 0.1 * (m.b != 1)}, "for b, finite differences give"),
-        (lambda given, m: {"a": np.zeros(2), "b": 0.0}, "lacks a, or has it in another shape"),
-    ],
-)
-def test_a_gradient_that_is_wrong_at_the_start_or_elsewhere_or_in_shape_is_found(gradient, message):
-    class Wrong(RatsWithGradient):
-        def log_evidence_gradient(self, stats):
-            return gradient(super().log_evidence_gradient(stats), self)
-
-    with pytest.raises(bz.NumericalError, match=message):
-        bz.empirical_bayes(Wrong(), GROUPS, over=["a", "b"])
-
-
-def test_the_gradient_is_used():
-    def evidences(model):
-        calls = []
-
-        class Counted(model):
-            def log_evidence(self, stats):
-                calls.append(self)
-                return super().log_evidence(stats)
-
-        bz.empirical_bayes(Counted(), GROUPS, over=["a", "b"])
-        return len(calls)
-
-    assert 3 * evidences(RatsWithGradient) < evidences(Rats)
 
 
 # What is refused

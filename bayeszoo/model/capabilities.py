@@ -69,10 +69,6 @@ class ClosedForm[S: Stats](Sufficient[S]):
         """Return the log marginal likelihood of a table of counts, in whatever order."""
         return self.log_evidence(stats) + stats.log_coefficient
 
-    def log_evidence_gradient(self, stats: S) -> dict[str, Any]:
-        """Return the derivatives of the log evidence by field; nothing where they are not known."""
-        return {}
-
     def derived_marginals(self, stats: S) -> dict[str, Any]:
         """Return the distributions of quantities of ``derived``, where these are known."""
         return {}

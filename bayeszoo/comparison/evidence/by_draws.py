@@ -24,14 +24,14 @@ import scipy
 
 from bayeszoo.comparison.evidence.surface import EmpiricalBayes, FieldCoordinates, differences
 from bayeszoo.data.read import Data
-from bayeszoo.errors import InputError, Interrupted, NumericalError
+from bayeszoo.errors import InputError, Interrupted, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import at_least, at_most, failures, passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import fields_of
-from bayeszoo.model.capabilities import ClosedForm, Observable
+from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain
 
@@ -62,15 +62,14 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
         Monte Carlo standard error of the logarithm of each chosen field, or entry of one.
     gain, gain_error : float
         Log evidence at the chosen fields less that at the fields given, and its Monte Carlo standard error.
-    fits, failed : int, tuple of str
-        How many times NUTS ran; which runs did not pass their gate, and why, and climbs that ended elsewhere.
+    fits : int
+        How many times NUTS ran.
     """
 
     error: dict[str, float] = field(default_factory=dict)
     gain: float = math.nan
     gain_error: float = math.nan
     fits: int = 0
-    failed: tuple[str, ...] = ()
 
     def _after(self, name: str) -> str:
         error = f" (Monte Carlo error {self.error_of(name):.2g})" if name in self.error else ""
@@ -85,11 +84,6 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
     def error_of(self, name: str) -> float:
         """Return the Monte Carlo standard error of a field that is a number, in its own units."""
         return float(getattr(self.model, name)) * self.error[name]
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why the status is not ``"ok"``, a line each."""
-        return [*self.failed, *super().reasons]
 
 
 def by_draws(
@@ -106,7 +100,8 @@ def by_draws(
     Two climbs: from the model's own fields, and from those of ``model.weak(data)``, or ten times the own where these
     are near. They must end at the same maximum, within their Monte Carlo errors. A climb that ends where the evidence
     is level is left, and one more begins further out. ``why`` says why there is no closed form, for messages. Raises
-    `InputError`, with nothing compiled, unless the prior alone depends on each field, and `Interrupted`.
+    `InputError`, with nothing compiled, unless the prior alone depends on each field, `Untrustworthy` where a run of
+    NUTS does not pass its gate, and `Interrupted`.
     """
     require_prior_fields(model, data, over, why)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
@@ -114,33 +109,29 @@ def by_draws(
     return _result(search, search.run())
 
 
-def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str], why: str = "") -> None:
+def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str], why: str) -> None:
     """Refuse a field unless the prior depends on it, and neither the likelihood nor the statistics do."""
-    reason = f"the evidence has no closed form{f' ({why})' if why else ''}"
     objections = {name: _objection(model, data, name) for name in hyperparameters(model)}
     known = [name for name, objection in objections.items() if not objection]
     for name in filter(objections.get, names):
-        hint = f"by draws {', '.join(known) or 'no field'} can be chosen"
-        raise InputError(f"over {name}: {reason}, and {objections[name]}", hint=hint)
+        reason = f"over {name}: the evidence has no closed form ({why}), and {objections[name]}"
+        raise InputError(reason, hint=f"by draws {', '.join(known) or 'no field'} can be chosen")
 
 
-def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
+def _objection(model: Any, data: Data, name: str) -> str:
     """Say what keeps a field from being chosen by draws; nothing where nothing does."""
-    if type(model).log_prior is ClosedForm.log_prior or not isinstance(model, Observable):
-        return f"{model.name} has no log_prior and likelihood to choose it by draws"
     about = hyperparameters(model)[name]
-    other = np.multiply(getattr(model, name), 1.5) + (not about.positive and not about.matrix)
-    both: list[Any] = [model, model.replaced(**{name: plain(other)})]
-    some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
-    first, second = (vars(each.statistics(some)) for each in both)
-    if not all(_same(value, second[key]) for key, value in first.items()):
-        return f"{model.name} reads the data through {name}"
     if not about.positive:
         return f"by draws only positive fields are chosen, which {name} is not"
+    models = model, model.replaced(**{name: plain(np.multiply(getattr(model, name), 1.5))})
+    some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
+    first, second = (vars(each.statistics(some)) for each in models)
+    if not all(_same(value, second[key]) for key, value in first.items()):
+        return f"{model.name} reads the data through {name}"
     points = prior(model, data).rvs((5,), np.random.default_rng(0))
-    if not _same(*(log_density(each.likelihood(points, some), model.inputs.outcome(some)) for each in both)):
+    if not _same(*(log_density(each.likelihood(points, some), model.inputs.outcome(some)) for each in models)):
         return f"the likelihood depends on {name}, not the prior alone"
-    return f"the prior does not depend on {name}" if _same(*(each.log_prior(points, some) for each in both)) else ""
+    return f"the prior does not depend on {name}" if _same(*(each.log_prior(points, some) for each in models)) else ""
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -188,11 +179,6 @@ class Place:
         bend = differences(lambda x: self.score(x).mean(axis=(0, 1)), self.x)
         return (bend + bend.T) / 2 + np.cov(self.scores.reshape(-1, len(self.x)).T).reshape(bend.shape)
 
-    @property
-    def is_concave(self) -> bool:
-        """Whether the log evidence bends down in every direction."""
-        return bool(np.isfinite(self.curvature).all() and np.all(np.linalg.eigvalsh(self.curvature) < 0))
-
     @cached_property
     def z(self) -> float:
         """The largest entry of the slope, in its Monte Carlo errors."""
@@ -203,7 +189,7 @@ class Place:
     @cached_property
     def error(self) -> np.ndarray:
         """Monte Carlo error of where the slope is zero, shape (D,), by the delta method; infinite of no maximum."""
-        if not self.is_concave:
+        if not (np.isfinite(self.curvature).all() and np.all(np.linalg.eigvalsh(self.curvature) < 0)):
             return np.full(len(self.x), math.inf)
         moved = self.scores @ np.linalg.inv(self.curvature)
         return np.array([mcse(column) for column in np.moveaxis(moved, -1, 0)])
@@ -223,14 +209,10 @@ class Place:
         """Where the slope is zero, as the draws tell, shape (D,)."""
         return self.next() if self.is_at_maximum else self.x
 
-    def agrees(self, other: Place) -> bool:
-        """Say whether the maximum is that of another place, within their Monte Carlo errors."""
-        return bool(np.all(np.abs(self.top - other.top) <= SAME * np.hypot(self.error, other.error)))
-
     def next(self) -> np.ndarray:
         """Return the next place: Newton's where it is near, else where the draws' mean log prior is largest (EM)."""
         low, high = self.coordinates.bounds()
-        if self.is_concave:
+        if np.isfinite(self.error).all():
             step = -np.linalg.solve(self.curvature, self.slope)
             if np.max(np.abs(step)) <= NEAR:
                 return np.clip(self.x + step, low, high)
@@ -260,91 +242,77 @@ def gain(places: list[Place]) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class MonteCarloSearch:
-    """Runs NUTS with the fields at one place after another: at ``fits``; some runs ``failed`` their gate, and why."""
+    """Runs NUTS with the fields at one place after another, and keeps the ``places``."""
 
     coordinates: FieldCoordinates
     data: Data
     rng: np.random.Generator
     reporter: Reporter = field(default_factory=Reporter)
-    failed: list[str] = field(default_factory=list)
-    fits: list[str] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
 
-    def at(self, x: np.ndarray) -> str:
-        """Name the fields at x."""
-        values = zip(self.coordinates.labels, self.coordinates.values(x), strict=True)
-        return ", ".join(f"{label} = {value:.6g}" for label, value in values)
-
-    def sample(self, x: np.ndarray) -> Place | None:
-        """Draw the posterior with the fields at x; None, and the reason kept, when the gate is not passed."""
+    def sample(self, x: np.ndarray) -> Place:
+        """Draw the posterior with the fields at x; raise `Untrustworthy` when the gate is not passed."""
         from bayeszoo.inference.methods import nuts
 
-        model = self.coordinates.model_at(x)
-        self.fits.append(self.at(x))
-        rng = np.random.default_rng(int(self.rng.integers(2**31 - 1)))
-        try:
-            outcome = nuts.run(Problem(model, self.data, rng, self.reporter))
-            if outcome.interrupted:
-                raise Interrupted("stopped before the fields were chosen; nothing was kept")
-            if not passed(outcome.checks):
-                raise NumericalError(failures(outcome.checks))
-        except NumericalError as error:
-            self.failed.append(f"NUTS at {self.at(x)}: {error}")
-            return None
-        return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
+        model, rng = self.coordinates.model_at(x), np.random.default_rng(int(self.rng.integers(2**31 - 1)))
+        outcome = nuts.run(Problem(model, self.data, rng, self.reporter))
+        if outcome.interrupted:
+            raise Interrupted("stopped before the fields were chosen; nothing was kept")
+        if not passed(outcome.checks):
+            values = zip(self.coordinates.labels, self.coordinates.values(x), strict=True)
+            where = ", ".join(f"{label} = {value:.6g}" for label, value in values)
+            raise Untrustworthy(f"NUTS at {where}: {failures(outcome.checks)}")
+        self.places.append(Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws)))
+        return self.places[-1]
 
     def run(self) -> list[list[Place]]:
-        """Climb from one place after another, until two climbs ended at a maximum or one failed."""
+        """Climb from one place after another, until two climbs ended at a maximum or one did not settle."""
         weak, climbs = self.coordinates.weak, []
         away = weak if np.max(np.abs(weak)) > NEAR else weak + TENFOLD
         for x in (np.zeros(len(weak)), away, away + TENFOLD):
             climbs.append(places := self.climb(x))
-            if not (places and places[-1].is_settled) or sum(climb[-1].is_at_maximum for climb in climbs) == 2:
+            if not places[-1].is_settled or sum(climb[-1].is_at_maximum for climb in climbs) == 2:
                 break
         return climbs
 
     def climb(self, x: np.ndarray) -> list[Place]:
         """Step from x until the score is zero within its Monte Carlo error."""
-        places: list[Place] = []
-        while len(places) < MAX_FITS and (place := self.sample(x)):
-            places.append(place)
-            x = place.x if place.is_settled else place.next()
-            if np.array_equal(x, place.x):  # settled, or at the edge of the search
+        places = [self.sample(x)]
+        while len(places) < MAX_FITS and not places[-1].is_settled:
+            x = places[-1].next()
+            if np.array_equal(x, places[-1].x):  # at the edge of the search
                 break
+            places.append(self.sample(x))
         return places
 
     def bridge(self, x: np.ndarray, end: np.ndarray) -> list[Place]:
         """Draw between the end of one climb and the beginning of another, no further apart than a step."""
         count = math.ceil(np.max(np.abs(end - x)) / MAX_STEP)
-        places = [self.sample(between) for between in np.linspace(x, end, count + 1)[1:-1]]
-        return [place for place in places if place is not None]
+        return [self.sample(between) for between in np.linspace(x, end, count + 1)[1:-1]]
 
 
 def _result(search: MonteCarloSearch, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
     coordinates, first = search.coordinates, climbs[0]
-    at_maximum = [climb for climb in climbs if climb and climb[-1].is_at_maximum]
+    at_maximum = [climb for climb in climbs if climb[-1].is_at_maximum]
     path = best = at_maximum[0] if at_maximum else first
-    others = [climb[-1] for climb in at_maximum if not climb[-1].agrees(best[-1])]
-    x, error, z = np.zeros(len(coordinates.labels)), np.full(len(coordinates.labels), math.inf), None
-    if best:
-        x, error, z = best[-1].top, best[-1].error, best[-1].z
+    end = best[-1]
+    reached = sum(
+        bool(np.all(np.abs(climb[-1].top - end.top) <= SAME * np.hypot(climb[-1].error, end.error)))
+        for climb in at_maximum
+    )
     if best is not first:
         path = [*first, *search.bridge(first[-1].x, best[0].x), *best]
-    rise, rise_error = gain(path) if path else (math.nan, math.nan)
-    boundary = {} if search.failed or at_maximum else _boundary(coordinates, x, error)
-    reached = len(at_maximum) - len(others)
+    rise, rise_error = gain(path)
+    boundary = {} if at_maximum else _boundary(coordinates, end.x, end.error)
     checks = [
-        at_most("runs of NUTS that did not pass their gate", len(search.failed), 0),
         at_most("fields at the boundary", len(boundary), 0),
-        at_most("score at the chosen fields in Monte Carlo errors", z, SETTLED),
-        at_most("Monte Carlo error of the logarithm of a field", float(np.max(error)), MAX_ERROR),
+        at_most("score at the chosen fields in Monte Carlo errors", end.z, SETTLED),
+        at_most("Monte Carlo error of the logarithm of a field", float(np.max(end.error)), MAX_ERROR),
         at_least("climbs that reached the maximum", reached, 2),
     ]
-    failed = (*search.failed, *(f"another climb ended at {search.at(place.top)}" for place in others))
-    errors = dict(zip(coordinates.labels, error.tolist(), strict=True))
-    chosen = coordinates.model_at(x), coordinates.model, coordinates.names, boundary, reached, len(climbs), checks
-    return EmpiricalBayesByDraws(
-        *chosen, error=errors, gain=rise, gain_error=rise_error, fits=len(search.fits), failed=failed
-    )
+    errors = dict(zip(coordinates.labels, end.error.tolist(), strict=True))
+    chosen = coordinates.model_at(end.top), coordinates.model, coordinates.names, boundary, reached, len(climbs), checks
+    return EmpiricalBayesByDraws(*chosen, error=errors, gain=rise, gain_error=rise_error, fits=len(search.places))
 
 
 def _boundary(coordinates: FieldCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:

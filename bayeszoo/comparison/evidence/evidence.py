@@ -31,7 +31,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Expectation, Variational
+from bayeszoo.model.capabilities import ClosedForm, Expectation, Observable, Variational
 from bayeszoo.model.fields import hyperparameters
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
@@ -63,9 +63,7 @@ def empirical_bayes(
     Parameters
     ----------
     model : Model
-        Must be `ClosedForm`. Its ``log_evidence_gradient(stats)``, if it has one, is compared with finite differences
-        where the climb begins and ends; without it they take its place, which takes long when a vector has dozens of
-        entries.
+        Must be `ClosedForm`. A field that is a vector of dozens of entries takes long.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
@@ -90,7 +88,9 @@ def empirical_bayes(
         When the model has no such fields or no evidence to choose them by, reads the data through one of them, or the
         data do not suit it.
     NumericalError
-        When the evidence of the model as given is not finite, or the model's gradient is wrong.
+        When the evidence of the model as given is not finite.
+    Untrustworthy
+        When a run of NUTS does not pass its gate.
 
     Notes
     -----
@@ -128,12 +128,10 @@ def _by_closed_form(
     surface = Surface(FieldCoordinates.of(model, names, model.weak(data)), model.statistics(data)).in_its_units()
     if not math.isfinite(before := float(model.log_evidence(surface.stats))):
         raise NumericalError(f"the log evidence of {model} is not finite")
-    surface.require_gradient(np.zeros(len(surface.coordinates.labels)))
     with one_thread():
         ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
         heights = [surface.value(end) for end in ends]
         best, boundary = _outward(surface, surface.peak(ends[int(np.argmax(heights))]))
-    surface.require_gradient(best.x)
     reached = sum(abs(height - best.value) <= SAME for height in heights)
     after = surface.coordinates.model_at(best.x)
     checks = [
@@ -167,7 +165,9 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def no_closed_form(model: Model, data: Any) -> str:
     """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
-    if not isinstance(model, ClosedForm) or type(model).log_prior is ClosedForm.log_prior:
+    if not (isinstance(model, ClosedForm) and isinstance(model, Observable)):
+        return ""
+    if type(model).log_prior is ClosedForm.log_prior:
         return ""
     try:
         model.log_evidence(model.statistics(data))

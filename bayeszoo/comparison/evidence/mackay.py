@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.read import read
+from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
 from bayeszoo.families.linear.model import LinearModel
@@ -29,25 +29,12 @@ from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters, text
 
-if TYPE_CHECKING:
-
-    class _Ridge(LinearModel):
-        """A model to which the iteration `applies`."""
-
-        tau: float
-        sigma: float
-
-        def standardized_weights(self, stats: FactoredMoments) -> Solution: ...
-
-
 FIELDS = ("tau", "sigma")
 """The fields that the iteration is for."""
 CLOSE = 1e-10
 """How near the fixed point has to be, in the logarithm of a field."""
 NO_SIGNAL = 1e-6
 """Effective parameters below which weights are not told from 0: the evidence is within as many nats of its limit."""
-SETTLED = 1e-6
-"""Relative change of a squared field below which it stays, while the other falls to 0."""
 NO_NOISE = 1e-20
 """Share of the outcome's squares below which errors are rounding."""
 
@@ -122,43 +109,41 @@ def mackay(
     True
     """
     names = (over,) if isinstance(over, str) else tuple(over)
-    if not (isinstance(model, LinearModel) and applies(model)):
+    if not applies(model):
         raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}")
     if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
         named = ", ".join(map(str, names)) or "nothing"
         raise InputError(f"MacKay's iteration is over tau, sigma or both, got {named}")
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
         raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations!r}")
-    stats = model.statistics(read(model, data))
     with one_thread():
-        return _iterated(model, stats, names, max_iterations)
+        return _iterated(model, read(model, data), names, max_iterations)
 
 
-def applies(model: Model) -> TypeGuard[_Ridge]:
+def applies(model: Model) -> bool:
     """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
     own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
     return own and set(FIELDS) <= hyperparameters(model).keys()
 
 
-def _iterated(model: _Ridge, stats: Any, over: tuple[str, ...], most: int) -> FixedPoint:
-    outcome = float(np.sum(np.square(stats.root[:, -1])))  # squares about the mean, or about 0 without an intercept
-    outcome += 0.0 if model.intercept else stats.n * float(stats.mean[-1]) ** 2
-    weights, reason = model.standardized_weights(stats), ""
-    trace = [[float(getattr(model, name)) for name in over]]
-    while not reason and not _is_close(trace):
+def _iterated(model: Any, data: Data, over: tuple[str, ...], most: int) -> FixedPoint:
+    stats = model.statistics(data)
+    weights, trace = model.standardized_weights(stats), [[float(getattr(model, name)) for name in over]]
+    while not _is_close(trace) and len(trace) <= most and weights.rounding <= MAX_ROUNDING:
         squares = _next_squares(model, weights, stats.n)
-        reason = _without_fixed_point(model, weights, squares, over, outcome)
-        if len(trace) > most:
-            reason = f"not converged after {most} iterations"
-        if not reason:
-            model = model.replaced(**{name: math.sqrt(squares[name]) for name in over})
-            weights = model.standardized_weights(stats)
-            trace.append([float(getattr(model, name)) for name in over])
+        if not all(squares[name] > 0 for name in over):
+            break
+        model = model.replaced(**{name: math.sqrt(squares[name]) for name in over})
+        weights = model.standardized_weights(stats)
+        trace.append([float(getattr(model, name)) for name in over])
     gamma, total = weights.determined(int(model.intercept)), weights.effective_parameters
+    reason = "" if len(trace) > most else _without_fixed_point(model, weights, stats, over)
+    if not reason and not _is_close(trace):
+        reason = f"not converged after {len(trace) - 1} iterations"
     return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
 
 
-def _next_squares(model: _Ridge, weights: Solution, n: float) -> dict[str, float]:
+def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
     """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
     gamma, free = weights.determined(int(model.intercept)), n - weights.effective_parameters
     squares = float(np.sum(np.square(weights.mean[int(model.intercept) :])))
@@ -168,24 +153,18 @@ def _next_squares(model: _Ridge, weights: Solution, n: float) -> dict[str, float
     }
 
 
-def _without_fixed_point(
-    model: _Ridge, weights: Solution, squares: dict[str, float], over: tuple[str, ...], outcome: float
-) -> str:
-    """Say why the iteration ends without a fixed point; nothing where it goes on."""
+def _without_fixed_point(model: Any, weights: Solution, stats: FactoredMoments, over: tuple[str, ...]) -> str:
+    """Say why the place where the iteration ended is no fixed point; nothing where it may be one."""
     if not weights.rounding <= MAX_ROUNDING:
         return f"at tau = {model.tau:g}, sigma = {model.sigma:g} rounding hides the evidence"
-    gamma = weights.determined(int(model.intercept))
-    if "tau" in over and gamma == 0:
+    if "tau" in over and len(weights.mean) == int(model.intercept):
         return "no fixed point: the evidence does not depend on tau"
-    steps = {name: squares[name] / float(getattr(model, name)) ** 2 for name in over}
-    moving = [name for name in over if not abs(steps[name] - 1) < SETTLED]
-    falling = [name for name in over if not steps[name] >= 1 and set(moving) <= {name}]  # the other might turn it back
-    if "tau" in falling and gamma < NO_SIGNAL:
+    if "tau" in over and not weights.determined(int(model.intercept)) >= NO_SIGNAL:
         return "no fixed point: tau -> 0, the data do not tell the weights from 0"
-    if "sigma" in falling and weights.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
+    outcome = float(np.sum(np.square(stats.root[:, -1])))  # squares about the mean, or about 0 without an intercept
+    outcome += 0.0 if model.intercept else stats.n * float(stats.mean[-1]) ** 2
+    if "sigma" in over and weights.squared_error * float(model.sigma) ** 2 <= NO_NOISE * outcome:
         return "no fixed point: sigma -> 0, the outcome is fitted exactly"
-    if not all(squares[name] > 0 for name in over):
-        return f"no fixed point: no step from tau = {model.tau:g}, sigma = {model.sigma:g}"
     return ""
 
 

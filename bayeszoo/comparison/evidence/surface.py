@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, passed
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.model.base import Model
@@ -33,8 +33,6 @@ STEP = 2.0**-10
 """Step of the finite differences. A power of two, as the units of real fields are: so 1e9 + STEP is exact."""
 _POWERS = range(-200, 200)
 """Powers of two among which the units of real fields are looked for."""
-MAX_GRADIENT_ERROR = 1e-5
-"""Largest relative difference between a model's gradient and finite differences."""
 WORST = 1e250
 """Stands for the depth of a place without an evidence; the line search cannot reckon with infinity."""
 
@@ -269,44 +267,10 @@ class Surface:
         return bisect.bisect_left(_POWERS, True, key=bends) + _POWERS.start
 
     def slope(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
-        """Return the gradient at x, shape (D,): by the model where it can, else good to STEP**4, or roughly STEP**2."""
+        """Return the gradient at x, shape (D,), by differences: good to STEP**4, or roughly STEP**2."""
         with np.errstate(all="ignore"):
-            return self._own_slope(x) if self.has_gradient else self._differences(x, rough)
-
-    @property
-    def has_gradient(self) -> bool:
-        """Whether the model has a gradient of its own."""
-        return type(self.coordinates.model).log_evidence_gradient is not ClosedForm.log_evidence_gradient
-
-    def _own_slope(self, x: np.ndarray) -> np.ndarray:
-        try:
-            gradient = self.coordinates.model_at(x).log_evidence_gradient(self.stats)
-        except (ArithmeticError, ValueError):
-            return np.full(len(x), math.nan)
-        return _flat(gradient[name] for name in self.coordinates.names) * self.coordinates.slopes(x)
-
-    def _differences(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
-        near = differences(self.value, x)
-        return near if rough else (4 * near - differences(self.value, x, 2 * STEP)) / 3
-
-    def require_gradient(self, x: np.ndarray) -> None:
-        """Raise `NumericalError` where the model's own gradient, if it has one, disagrees with differences at x."""
-        if not self.has_gradient:
-            return
-        at, own = self.coordinates, self.coordinates.model
-        gradient = own.log_evidence_gradient(self.stats)
-        for name in at.names:
-            if name not in gradient or np.shape(gradient[name]) != np.shape(getattr(own, name)):
-                problem = f"lacks {name}, or has it in another shape than the field"
-                raise NumericalError(f"log_evidence_gradient of {own.name} {problem}")
-        claimed, differences = self.slope(x), self._differences(x)
-        largest, noise = np.maximum(np.abs(claimed), np.abs(differences)), 1e-10 * max(1.0, abs(self.value(x)))
-        wrong = ~(np.abs(claimed - differences) <= MAX_GRADIENT_ERROR * largest + noise)
-        if wrong.any():
-            i, scale = int(np.argmax(wrong)), at.slopes(x)
-            given, expected = (f"{slope[i] / scale[i]:.8g}" for slope in (claimed, differences))
-            numbers = f"it gives {given} for {at.labels[i]}, finite differences give {expected}"
-            raise NumericalError(f"log_evidence_gradient of {own.name} is wrong: {numbers}")
+            near = differences(self.value, x)
+            return near if rough else (4 * near - differences(self.value, x, 2 * STEP)) / 3
 
     def climb(self, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
         """Climb by L-BFGS-B within bounds, and return where that ends."""

@@ -101,27 +101,6 @@ class Solution:
         """Return the part of the effective parameters that entries from ``first`` on stand for."""
         return math.fsum(self.shares[first:]) * self.trust
 
-    def evidence_slopes(self, intercept: bool, n: float, tau: float, sigma: float, s0: float) -> dict[str, float]:
-        """Return the derivatives of the log evidence of ``n`` rows of ridge regression, in nats per unit of each field.
-
-        With weights of prior variance sd_j**2, posterior mean m about the prior mean and posterior covariance S,
-
-            d log p(y) / d log sd_j   =  m_j**2 / sd_j**2 - (1 - S_jj / sd_j**2)
-            d log p(y) / d log sigma  =  |y - X m|**2 / sigma**2 - n + gamma
-
-        where gamma is the trace of the hat matrix. What S and m change by does not matter: m minimizes the penalized
-        squared error, and the derivative of a log determinant is a trace. MacKay 1992, section 4.
-        """
-        first = int(intercept)
-        weight, share = (self.mean[0], self.shares[0]) if intercept else (0.0, 0.0)
-        slopes = {
-            "tau": (float(np.sum(np.square(self.mean[first:] / tau))) - self.determined(first)) / tau,
-            "sigma": (self.squared_error - n + self.effective_parameters) / sigma,
-            "s0": ((weight / s0) ** 2 - share) / s0,
-            "m0": weight / s0**2,
-        }
-        return {name: float(slope) * self.trust for name, slope in slopes.items()}
-
     def in_units(self, units: np.ndarray, origin: np.ndarray) -> Solution:
         """Return the solution for ``origin + theta / units``."""
         return replace(
