@@ -138,6 +138,7 @@ def test_unknown_example(zoo, name):
 def test_names_of_examples(file):
     with pytest.raises(ValueError, match="is not a name for an example"):
         Example(file, "", "")
+    assert Example("births.csv.gz", "", "").name == "births"
 
 
 def test_reading_data_imports_no_heavy_package():

@@ -18,7 +18,6 @@ from bayeszoo.data.inputs import Corpus, Documents
 from bayeszoo.data.inputs.words.cells import words_of
 from bayeszoo.data.inputs.words.corpus import STOP_WORDS
 from bayeszoo.data.read import Data, Example, example, read
-from bayeszoo.data.table import read as sources
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
 
@@ -325,15 +324,3 @@ def test_the_federalist_papers():
     longer = [Counter(word for word in words if len(word) > 1) for words in each]
     place = {word: i for i, word in enumerate(data["word"].tolist())}
     assert dense(data)[9, place["faction"]] == longer[9]["faction"] == 16
-
-
-def test_a_packed_example_does_not_fill_the_memory(written, monkeypatch):
-    monkeypatch.setattr(sources, "MOST_UNPACKED", 1000)
-    path = written(gzip.compress(b"0" * 1001), "bomb.csv.gz")
-    with pytest.raises(InputError, match=r"^bomb\.csv\.gz holds more than 1000 bytes$"), sources.unpacked(path):
-        pass
-    path.write_bytes(gzip.compress(b"y\n" + b"0" * 998))
-    with sources.unpacked(path) as plain_path:
-        assert plain_path.stat().st_size == 1000
-    assert not plain_path.exists()
-    assert (FEDERALIST.name, Example("a.csv", "", "").name) == ("federalist", "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 
@@ -26,7 +27,7 @@ REFUSED = {
     "tabs": ("x\ty\n1\t2\n", r"looks like '\t' separated: use --delimiter '\t'", ()),
     "one row short": ("a,b\n1,2\n3\n", "row 2 has 1 field, the header has 2", (2,)),
     "one row long": ("a,b\n1,2\n3,4,5\n", "row 2 has 3 fields, the header has 2", (2,)),
-    "blank line between": ("a,b\n1,2\n\n3,4\n", "row 2 is empty, the header has 2 fields", (2,)),
+    "blank line between": ("a,b\n1,2\n\n3,4\n", "row 2 is empty, the header has 2", (2,)),
     "duplicate names": ("a,b,a\n1,2,3\n", "column name 'a' appears twice (columns 1 and 3)", ()),
     "no header": ("1,2\n3,4\n", "row 1 looks like data ('1','2'); use --no-header", (1,)),
     "no header, labels": ("boy\ngirl\nboy\n", "row 1 looks like data ('boy'); use --no-header", (1,)),
@@ -37,9 +38,9 @@ REFUSED = {
     "open quote, late": ("a,b\n" + "1,2\n" * 30_000 + '"1,2\n', "quote opened in row 30001 is never closed", (30_001,)),
     "open quote, long file": ('a,b\n"' + "1,2\n" * 50_000, "row 1 has a cell of more than 131072 characters", (1,)),
     "text after a quote": ('a,b\n1,2\n"x"y,2\n', "row 2 has text after a closing quote", (2,)),
-    "NUL": ("a,b\n1,\0\n", "row 1 contains a NUL byte", (1,)),
-    "NUL in the header": ("a\0,b\n1,2\n", "the header contains a NUL byte", ()),
-    "comment": ("# births\na,b\n1,2\n", "header has 1 column, row 1 has 2", (1,)),
+    "NUL": ("a,b\n1,\0\n", "data.csv: line 2 contains a NUL byte; is the file UTF-16?", ()),
+    "NUL in the header": ("a\0,b\n1,2\n", "data.csv: line 1 contains a NUL byte", ()),
+    "comment": ("# births\na,b\n1,2\n", "row 1 has 2 fields, the header has 1; remove the comment", (1,)),
 }
 
 
@@ -94,10 +95,18 @@ def test_many_chunks_keep_every_row_in_order(written):
 
 LATIN, UTF_16 = ("s\nfé\nno\n".encode(encoding) for encoding in ("latin-1", "utf-16"))
 FILES = {
-    "latin-1": ("data.csv", LATIN, {}, "not UTF-8 at byte 4; use --encoding latin-1"),
-    "utf-16": ("data.csv", UTF_16, {}, "not UTF-8 at byte 1; use --encoding utf-16"),
-    "a late byte": ("data.csv", b"s\n" + b"ok\n" * 100_000 + b"\xe9\n", {}, "byte 300003;"),
-    "compressed": ("data.csv.gz", b"\x1f\x8b", {}, "compressed files are not read: data.csv.gz; unpack it first"),
+    "latin-1": ("data.csv", LATIN, {}, "data.csv is not UTF-8; use --encoding latin-1"),
+    "utf-16": ("data.csv", UTF_16, {}, "data.csv is not UTF-8; use --encoding utf-16"),
+    "a late byte": ("data.csv", b"s\n" + b"ok\n" * 100_000 + b"\xe9\n", {}, "data.csv is not UTF-8"),
+    "not ASCII": ("data.csv", LATIN, {"encoding": "ascii"}, "data.csv is not ascii; use --encoding"),
+    "compressed": ("data.csv.zip", b"PK", {}, "only gzip is unpacked: data.csv.zip; unpack it first"),
+    "cut short": (
+        "data.csv.gz",
+        gzip.compress(b"a\n1\n")[:-9],
+        {},
+        "cannot read data.csv: Compressed file ended before",
+    ),
+    "no gzip": ("data.csv.gz", b"a\n1\n", {}, "cannot read data.csv: Not a gzipped file"),
     "no known suffix": ("data.xyz", "a|b\n1|2\n", {}, "cannot tell the format of data.xyz"),
     "the first row sets the width": ("data.csv", "1,2\n3\n", {"header": False}, "row 2 has 1 field, row 1 has 2"),
     "no Parquet": ("data.parquet", b"PAR1 not really", {}, "data.parquet is not a readable Parquet file"),
@@ -116,6 +125,7 @@ def test_files_that_are_refused(written, name, content, options, message):
 READ = {
     "latin-1": ("data.csv", LATIN, {"encoding": "latin-1"}, {"s": ["fé", "no"]}),
     "utf-16": ("data.csv", UTF_16, {"encoding": "utf-16"}, {"s": ["fé", "no"]}),
+    "gzip": ("data.csv.gz", gzip.compress(b"a\n1\n"), {}, {"a": ["1"]}),
     "delimiter": ("data.xyz", "a|b\n1|2\n", {"delimiter": "|"}, {"a": ["1"], "b": ["2"]}),
     "tsv": ("a.tsv", "a\tb\n1\t2\n", {}, {"a": ["1"], "b": ["2"]}),
     "tab": ("a.csv", "a\tb\n1\t2\n", {"delimiter": "\t"}, {"a": ["1"], "b": ["2"]}),

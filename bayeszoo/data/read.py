@@ -18,7 +18,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Inputs, Parsed
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
-from bayeszoo.data.table.read import PACKED, read_table, unpacked
+from bayeszoo.data.table.delimited import PACKED
+from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Dropped, Table, shown
 from bayeszoo.errors import InputError
 
@@ -379,8 +380,8 @@ def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]
     chosen = model.examples[0] if name is None else known.get(name)
     if chosen is None:
         raise InputError(f"{_class_of(model).__name__} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
-    with resources.as_file(_folder(model) / chosen.file) as path, unpacked(path) as plain:
-        return read_table(plain), dict(chosen.options)
+    with resources.as_file(_folder(model) / chosen.file) as path:
+        return read_table(path), dict(chosen.options)
 
 
 def _class_of(model: HasInputs) -> type:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,11 +14,6 @@ import numpy as np
 from bayeszoo.data.table.delimited import delimited_parts, regular
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
-
-PACKED = ".gz"
-
-MOST_UNPACKED = 50_000_000
-"""Bytes that a packed file is unpacked to, at most."""
 
 
 def read_table(
@@ -102,15 +94,17 @@ def _columns_of(source: Any) -> list[Any]:
 def _from_mapping(source: Mapping[Any, Any], decimal: str) -> Table:
     refuse_duplicates([str(name) for name in source])
     columns = {str(name): to_column(str(name), values, decimal) for name, values in source.items()}
-    # only pandas objects have an index that can be compared: a list's `index` is a method, xarray has `indexes`
-    indexed = {str(name): values for name, values in source.items() if hasattr(values, "reindex")}
-    indexes = {name: values.index for name, values in indexed.items() if hasattr(values, "index")}
+    return Table("", columns, different_indexes(source))
+
+
+def different_indexes(source: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Say which objects of pandas have different indexes; others have none that could be compared."""
+    pandas = {name: values for name, values in source.items() if hasattr(values, "reindex")}  # or xarray
+    indexes = {str(name): values.index for name, values in pandas.items() if hasattr(values, "index")}
     first, *others = indexes or [""]
-    differ = next((name for name in others if not indexes[name].equals(indexes[first])), None)
-    if differ is None:
-        return Table("", columns)
-    note = f"{escaped(first)} and {escaped(differ)} have different indexes; rows matched by position"
-    return Table("", columns, (note,))
+    other = next((name for name in others if not indexes[name].equals(indexes[first])), None)
+    note = f"{escaped(first)} and {escaped(other)} have different indexes; rows matched by position"
+    return () if other is None else (note,)
 
 
 def _from_frame(name: str, source: Any, decimal: str) -> Table:
@@ -148,22 +142,6 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Iterator[Table
         if isinstance(error, InputError):  # one of ours is a ValueError too
             raise
         raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
-
-
-@contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """Give the path of a file, or if it is packed by gzip, of a copy that is not and is removed afterwards."""
-    if path.suffix != PACKED:
-        yield path
-        return
-    with TemporaryDirectory() as folder:
-        plain = Path(folder) / path.name.removesuffix(PACKED)
-        with gzip.open(path) as packed, plain.open("wb") as file:
-            while block := packed.read(1 << 20):
-                if file.tell() + len(block) > MOST_UNPACKED:
-                    raise InputError(f"{escaped(path.name)} holds more than {MOST_UNPACKED} bytes")
-                file.write(block)
-        yield plain
 
 
 def is_frame(source: Any) -> bool:
