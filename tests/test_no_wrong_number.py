@@ -187,12 +187,7 @@ def write(folder, text):
     [
         ("y\n1\n2\n", ("gaussian_mean", "--method", "nuts", "--tune", "0"), (2, "one draw of warmup")),
         ("x,y\n1,2\n", ("linear_regression", "--method", "map"), (0, "")),
-        pytest.param(
-            "x,y\n1e-310,2e-310\n2e-310,1e-310\n3e-310,5e-310\n",
-            ("robust_regression", "--method", "mle"),
-            (4, "is not finite"),
-            marks=pytest.mark.slow,
-        ),
+        ("x,y\n1e-310,2e-3\n2e-3,1e-3\n", ("robust_regression", "--method", "mle"), (2, "is too small")),
     ],
     ids=["no warmup", "one row", "subnormal"],
 )

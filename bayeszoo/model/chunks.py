@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Regression, Series, Transitions
+from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Series, Transitions
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.read import read_parts
@@ -24,7 +24,6 @@ from bayeszoo.model.capabilities import Sufficient
 
 ROWS = 100_000
 _PROBE = 100
-_MOST_NOTES = 20
 
 
 def read_chunks(
@@ -235,25 +234,22 @@ def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[s
 
 
 def _added_up(model: Sufficient[Any], chunks: Iterator[_Chunk], reporter: Reporter) -> Accumulated:
-    inputs, digest, notes = model.inputs, Digest(model.inputs), _Notes()
+    inputs, digest, notes = model.inputs, Digest(model.inputs), list[tuple[str, ...]]()
     stats: Any = None
     probe, like = None, None
     for chunk in chunks:
         stats_of_chunk = model.statistics(chunk.data)
         stats = stats_of_chunk if stats is None else stats + stats_of_chunk
         digest.update(chunk.data)
-        notes.add(chunk)
+        notes.append(chunk.data.notes)
         if probe is None and inputs.size(chunk.data):
             probe, like = Data(inputs.split(chunk.data, _PROBE)[0]), none_of(inputs, chunk.data)
         reporter.say(f"{chunk.data.source}: {chunk.last} rows read, {digest.rows} kept")
     arrays_of(stats)  # refuses what cannot be stored
     none = cast(Data, like)  # a file without observations has been refused
-    said = list(notes.of_all())
-    if notes.chunks > 1 and isinstance(inputs, Regression):
-        said.append("constant, identical or too many columns were not looked for, as the file was read in chunks")
-    chunked = f"{digest.rows} rows in {notes.chunks} chunk{'s' * (notes.chunks > 1)}"
-    said.append(f"{chunked}: their statistics were kept, the rows were not")
-    about = (none.source, none.columns, tuple(said), probe)
+    chunked = f"{digest.rows} rows in {len(notes)} chunk{'s' * (len(notes) > 1)}"
+    said = (*_of_every_chunk(notes), f"{chunked}: their statistics were kept, the rows were not")
+    about = (none.source, none.columns, said, probe)
     return Accumulated(model, stats, none, digest.rows, digest.hexdigest(), *about)
 
 
@@ -286,33 +282,9 @@ class Digest:
         return state.hexdigest()
 
 
-class _Notes:
-    """Notes on chunks as notes on the file: what was said of some chunks only is said to be so."""
-
-    def __init__(self) -> None:
-        self._said = dict[str, tuple[str, int]]()  # where each note was first said, and of how many chunks
-        self._dropped: list[int] = []
-        self._lost = self._more = self.chunks = 0
-
-    def add(self, chunk: _Chunk) -> None:
-        """Take the notes on one chunk."""
-        self.chunks += 1
-        for note in chunk.data.notes:
-            if isinstance(note, Dropped):
-                self._dropped = [*self._dropped, *note.first][:5]
-                self._lost += note.total
-            elif note in self._said or len(self._said) < _MOST_NOTES:
-                first, times = self._said.get(note, (chunk.where, 0))
-                self._said[note] = first, times + 1
-            else:
-                self._more += 1
-
-    def of_all(self) -> tuple[str, ...]:
-        """Return the notes on the file."""
-        notes = []
-        for note, (first, times) in self._said.items():
-            where = first if times == 1 else f"{times} of {self.chunks} chunks"
-            notes.append(note if times == self.chunks else f"{where}: {note}")
-        dropped = [str(Dropped.of(self._dropped, self._lost))] if self._lost else []
-        more = [f"{self._more} more notes on single chunks"] if self._more else []
-        return (*notes, *dropped, *more)
+def _of_every_chunk(notes: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Say of the file what is said of every chunk, and add up the rows that were dropped."""
+    dropped = [note for of_chunk in notes for note in of_chunk if isinstance(note, Dropped)]
+    common = [n for n in notes[0] if not isinstance(n, Dropped) and all(n in others for others in notes)]
+    first = [row for note in dropped for row in note.first][:5]
+    return (*common, *([Dropped.of(first, sum(note.total for note in dropped))] if dropped else []))

@@ -24,7 +24,6 @@ from bayeszoo.data.table.table import (
     refuse_sum,
     repeats,
     shown,
-    subnormal,
     to_counts,
     to_numbers,
     to_positive,
@@ -236,13 +235,10 @@ class Counts(Inputs):
         if "count" in values:
             times = repeats(columns["count"], values.pop("count"))
             values = {name: np.repeat(array, times) for name, array in values.items()}
-        notes = (*notes, *dropped)
         if self.name in values:
             refuse_large_sum(columns[self.name], values[self.name])
             values[self.name] = values[self.name].astype(np.int64)
-        if EXPOSURE in values:
-            notes = (*notes, *subnormal(columns[EXPOSURE], values[EXPOSURE]))
-        return Parsed(values, {name: column.name for name, column in columns.items()}, notes)
+        return Parsed(values, {name: column.name for name, column in columns.items()}, (*notes, *dropped))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse a table of the exposure alone, which asks for the counts, or any other as for a fit."""

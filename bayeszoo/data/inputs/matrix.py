@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from bayeszoo.data.table.table import (
     listed,
     shown,
     stacked,
-    subnormal,
     to_numbers,
     to_reals,
 )
@@ -38,7 +37,7 @@ class Real(Measured):
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         column = choose(table, options.get("column"), self.name)
         (values,), dropped = complete([column], [to_reals(column)], missing)
-        return Parsed({self.name: values}, {self.name: column.name}, (*dropped, *subnormal(column, values)))
+        return Parsed({self.name: values}, {self.name: column.name}, dropped)
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Matrix(Measured):
         constant = [
             f"{column} is constant" for column, cells in zip(columns, values.T, strict=True) if not np.ptp(cells)
         ]
-        notes = (*holes, *_subnormal(columns, values), *(constant if like is None and len(values) > 1 else ()))
+        notes = (*holes, *(constant if like is None and len(values) > 1 else ()))
         return Parsed(arrays, {self.name: ", ".join(names)}, notes)
 
     def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -92,7 +91,7 @@ class Matrix(Measured):
         labels = checked_labels(self.axis, arrays[self.axis], least=1)
         columns = columns_of(self.name, arrays[self.name], self.axis, labels)
         values, holes = self._values(columns, missing)
-        return Parsed({self.name: values, self.axis: labels}, {}, (*holes, *_subnormal(columns, values)))
+        return Parsed({self.name: values, self.axis: labels}, {}, holes)
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
         """Ask for masks where there are any."""
@@ -156,11 +155,3 @@ def _masked(holes: np.ndarray, before: int) -> tuple[str, ...]:
         several, places = len(none) > 1, listed(none, before=before)
         notes.append(f"{len(none)} row{'s' * several} ({places}) without values {'were' if several else 'was'} ignored")
     return tuple(notes)
-
-
-def _subnormal(columns: Iterable[Column], values: np.ndarray) -> tuple[str, ...]:
-    return tuple(
-        note
-        for column, cells in zip(columns, values.T, strict=True)
-        for note in subnormal(column, cells[cells == cells])
-    )

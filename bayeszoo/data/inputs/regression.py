@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of
-from bayeszoo.data.inputs.labels import checked_labels, joined, label_array, text_of
+from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
-from bayeszoo.data.table.read import has_two_dimensions, is_frame, one_column
-from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, subnormal, to_reals
+from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, one_column
+from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
 from bayeszoo.errors import InputError
-
-_MOST_NOTES = 5
 
 
 @dataclass(frozen=True)
@@ -108,17 +104,12 @@ class Regression(Measured):
         """Convert the columns, drop the same rows of all of them, and say what is remarkable."""
         columns = [*outcome, *features]
         values, dropped = complete(columns, map(to_reals, columns), missing)
-        small = [note for column, cells in zip(columns, values, strict=True) for note in subnormal(column, cells)]
-        whole = columns[0].before is None  # a column may be constant in a part of the table
-        remarks: list[str] = []
-        if fit and whole and _is_constant(values[0]):
-            constant = text_of(values[0][0])
-            remarks = [f"{columns[0]} is constant ({constant}): an intercept alone fits it without error"]
-        remarks += _about_features(features, values[1:]) if fit and whole else []
+        if fit and columns[0].before is None and len(values[0]) > 1 and not np.ptp(values[0]):  # not of a part
+            dropped = (*dropped, f"{columns[0]} is constant: an intercept alone fits it without error")
         known = {self.name: values[0]} if outcome else {}
         labels = label_array([column.name for column in features])
         arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}
-        return arrays, (*dropped, *_few(small, "columns with such small numbers"), *remarks)
+        return arrays, dropped
 
     # Python objects
 
@@ -165,11 +156,7 @@ class Regression(Measured):
         outcome = one_column(self.name, y, decimal)
         if len(outcome) != len(features[0]):
             raise InputError(f"{self.features} has {len(features[0])} rows, {self.name} has {len(outcome)}")
-        indexed = all(hasattr(part, "reindex") and hasattr(part, "index") for part in (X, y))  # pandas
-        if not indexed or X.index.equals(y.index):
-            return features, [outcome], ()
-        note = f"{self.features} and {self.name} have different indexes; rows matched by position"
-        return features, [outcome], (note,)
+        return features, [outcome], different_indexes({self.features: X, self.name: y})
 
     # Canonical arrays
 
@@ -223,67 +210,3 @@ def _free(name: str, taken: Iterable[str]) -> str:
     """Return the name, or where it is taken the first of ``y_2``, ``y_3``, ... that is not."""
     taken = set(taken)
     return next(free for free in (name, *(f"{name}_{i + 2}" for i in range(len(taken)))) if free not in taken)
-
-
-# Remarks
-
-
-def _few(notes: Sequence[str], noun: str) -> tuple[str, ...]:
-    """Return the first notes of a kind and, where there are more, how many there are."""
-    total = (f"{len(notes)} {noun} in all",) if len(notes) > _MOST_NOTES else ()
-    return (*notes[:_MOST_NOTES], *total)
-
-
-def _is_constant(values: np.ndarray) -> bool:
-    return len(values) > 1 and bool((values == values[0]).all())
-
-
-def _about_features(columns: list[Column], values: list[np.ndarray]) -> tuple[str, ...]:
-    """Say which coefficients the data cannot tell apart, as far as a look at single columns shows."""
-    constant = [i for i, cells in enumerate(values) if _is_constant(cells)]
-    alone = [
-        f"{columns[i]} is constant ({text_of(values[i][0])}): its coefficient is not told apart from an intercept"
-        for i in constant
-    ]
-    varying = sorted(set(range(len(columns))) - set(constant)) if len(values[0]) > 1 else []
-    alike = [_about_alike([(columns[i].name, sign) for i, sign in group]) for group in _alike(values, varying)]
-    several = _few(alike, "groups of columns that are identical or opposite")
-    features, rows = len(columns), len(values[0])
-    if features < rows:
-        return (*_few(alone, "constant columns"), *several)
-    sizes = f"{features} feature{'s' * (features > 1)}, {rows} row{'s' * (rows > 1)}"
-    unknown = "all coefficients" if features > rows else "all coefficients and an intercept"
-    wide = f"{sizes}: the data do not identify {unknown}; the prior does the rest"
-    return (*_few(alone, "constant columns"), *several, wide)
-
-
-def _about_alike(group: list[tuple[str, float]]) -> str:
-    names, (_, first) = [name for name, _ in group], group[0]
-    opposite = [name for name, sign in group if sign != first]
-    if not opposite:
-        likeness, known = "identical", "sum of their coefficients"
-    elif len(names) == 2:
-        likeness, known = "opposite", "difference of their coefficients"
-    else:
-        likeness, known = "identical or opposite", f"sum of their coefficients, with a minus for {_and(opposite)},"
-    return f"columns {_and(names)} are {likeness}: only the {known} is identified by the data"
-
-
-def _and(names: list[str]) -> str:
-    """Join names, at most five of them: ``'a', 'b' and 'c'``."""
-    most = names[:_MOST_NOTES]
-    words = [*map(shown, most), *([f"{len(names) - len(most)} more"] if len(names) > len(most) else [])]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _alike(values: list[np.ndarray], places: list[int]) -> list[list[tuple[int, float]]]:
-    """Group the columns that are the same numbers but for their sign, each with it; none of them is constant.
-
-    Hashes stand for the columns: thousands of them cannot be compared in pairs.
-    """
-    groups = defaultdict(list)
-    for i in places:
-        sign = float(np.sign(values[i][np.argmax(values[i] != 0)]))  # of the first number that is not 0
-        digest = hashlib.sha256(values[i] * sign + 0.0).digest()  # -0 and 0 have other bytes; -0 + 0 is 0
-        groups[digest].append((i, sign))
-    return [group for group in groups.values() if len(group) > 1]

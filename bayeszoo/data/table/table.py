@@ -29,6 +29,9 @@ MOST_ROWS = 10_000_000
 LARGEST_REAL = 1e150
 """Above it, the square of a number, or a sum of squares, overflows."""
 
+SMALLEST_REAL = float(np.finfo(np.float64).tiny)
+"""Below it, float64 has fewer digits."""
+
 DROP = "use --missing drop"
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _PLAIN = re.compile(r"[0-9eE+.\-]*")
@@ -248,9 +251,11 @@ def _converted(column: Column) -> np.ndarray:
 
 
 def to_reals(column: Column) -> np.ndarray:
-    """Convert a column to float64 as `to_numbers` does, and refuse numbers whose square overflows."""
+    """Convert a column as `to_numbers` does, and refuse numbers whose square overflows or that have lost digits."""
     values = to_numbers(column)
-    column.refuse(np.abs(values) > LARGEST_REAL, "is too large to square", hint="rescale the column")
+    sizes = np.abs(values)
+    column.refuse(sizes > LARGEST_REAL, "is too large to square", hint="rescale the column")
+    column.refuse((sizes > 0) & (sizes < SMALLEST_REAL), "is too small for all digits", hint="rescale it, or write 0")
     return values
 
 
@@ -276,8 +281,7 @@ def to_positive(column: Column) -> np.ndarray:
 
 def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
     """Add up counts, and refuse a sum above what float64 can count."""
-    fits = len(counts) * counts.max(initial=0) < 2**62  # or else the sum of int64 could wrap
-    total = int(counts.astype(np.int64).sum()) if fits else sum(map(int, counts))
+    total = sum(counts.astype(np.int64).tolist())  # NumPy's sum could wrap
     if total > LARGEST_COUNT:
         raise column.error("has a sum above 2**53")
     return total
@@ -364,11 +368,3 @@ def _no_number(column: Column, rows: list[int]) -> InputError:
     first = column.values[rows[0]]
     comma = column.decimal == "." and isinstance(first, str) and _DECIMAL_COMMA.fullmatch(first.strip())
     return column.error("is not a number", rows, hint="use --decimal ','" if comma else None)
-
-
-def subnormal(column: Column, values: np.ndarray) -> tuple[str, ...]:
-    """Return a note when some values are so small that they have lost digits."""
-    sizes = np.abs(values[values != 0])
-    if not len(sizes) or sizes.min() >= np.finfo(np.float64).tiny:
-        return ()
-    return (f"{column} spans {float(sizes.min())!r}..{float(sizes.max())!r}",)

@@ -19,7 +19,6 @@ from bayeszoo.data.table.table import (
     listed,
     refuse_large_sum,
     shown,
-    subnormal,
     to_counts,
     to_reals,
 )
@@ -142,8 +141,7 @@ class RealSeries(Series, Measured):
     holds = _HOLDS.format("real numbers ({0.name})")
 
     def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
-        values = to_reals(column)
-        return Converted(values, {}, subnormal(column, values[~np.isnan(values)]))
+        return Converted(to_reals(column), {}, ())
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         return values
