@@ -321,7 +321,7 @@ def test_command_keeps_the_fields_of_each_candidate(run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--degrees", "0-9", "--subsets"), "give --degrees or --subsets, not both"),
+        (("--degrees", "0-9", "--subsets"), "give one of --degrees, --subsets"),
         (("--at-most", "2"), "--at-most goes with --subsets"),
         (("--degrees", "two"), "--degrees 'two' is not a list of degrees; write 0-9 or 1,2,5"),
         (("--degrees", "3-1"), "3-1 holds no number; write 1-3"),
@@ -337,4 +337,4 @@ def test_command_refuses_in_one_line(run, options, message):
     code, out, err = run("select", "cubic.csv", "-c", "ridge tau=1 sigma=1 s0=1 center=0 scale=1 m0=0", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
-    assert run("select", "-c", "a.nc", "--degrees", "1-2")[2] == "error: --degrees and --subsets go with -c MODEL\n"
+    assert run("select", "-c", "a.nc", "--degrees", "1-2")[2] == "error: --degrees goes with -c MODEL\n"

@@ -267,7 +267,7 @@ def test_command_selects_a_number_of_components(run, path, tmp_path):
         ("gaussian_mixture", ("--components", "two"), "--components 'two' is not a list of components"),
         ("gaussian_mixture", ("--components", "3-1"), "--components '3-1': 3-1 holds no number; write 1-3"),
         ("gaussian_mixture", ("--components", "0-2"), "must be at least 1, got 0"),
-        ("gaussian_mixture", ("--components", "1-2", "--subsets"), "give --components or other terms, not both"),
+        ("gaussian_mixture", ("--components", "1-2", "--subsets"), "give one of --subsets, --components"),
         ("gaussian_mixture K=2", ("--components", "1-2"), "give K or --components, not both"),
         ("normal_inverse_wishart", ("--components", "1-2"), "numbers of components need models with a field K"),
     ],

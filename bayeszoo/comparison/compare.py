@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.leave_out import NoScore, of_fit
-from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.methods.enumeration import require_few
-from bayeszoo.model.accumulated import Accumulated, rows_of
 from bayeszoo.model.base import Model, label_of
 from bayeszoo.model.find import find
 from bayeszoo.results.matched import matched
@@ -158,20 +155,12 @@ def fit_each(
     for method in methods:
         reporter.say(f"{model.name}: {method}")
         try:
-            if method == "enumerate":
-                _require_few(model, data)
             fits.append(fit(model, data, method, seed=seed, reporter=reporter))
-        except NumericalError as error:
+        except (InputError, NumericalError) as error:
+            if isinstance(error, InputError) and method != "enumerate":  # whose rows may be too many
+                raise
             fits.append(Withheld(method, str(error)))
     return fits
-
-
-def _require_few(model: Model, data: Data | Accumulated) -> None:
-    """Raise `NumericalError` where there are more assignments than can be summed over."""
-    try:
-        require_few(model, rows_of(data))
-    except InputError as error:
-        raise NumericalError(str(error)) from error
 
 
 def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
@@ -86,8 +87,10 @@ class Criteria:
 
     def evidence(self) -> tuple[float, float, str]:
         """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
-        if self._is_enumerable:
-            return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
+        if isinstance(self.model, Enumerable):
+            with suppress(InputError):  # more assignments than can be summed over
+                enumeration.require_few(self.model, self.data)
+                return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
         if not can_estimate(self.model):
             raise NumericalError(NO_EVIDENCE)
         starts = [climb.state for climb in self._climbed.distinct[: CHAINS // 4]]
@@ -95,16 +98,6 @@ class Criteria:
         if wrong := failures([at_most("k-hat", weighed.k_hat, MAX_K_HAT)]):
             raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
         return weighed.log_evidence, weighed.mcse, "importance sampling"
-
-    @property
-    def _is_enumerable(self) -> bool:
-        if not isinstance(self.model, Enumerable):
-            return False
-        try:
-            enumeration.require_few(self.model, self.data)
-        except InputError:
-            return False
-        return True
 
     @cached_property
     def _climbed(self) -> Search:

@@ -164,21 +164,20 @@ def select(
     how = SelectOptions(folds, seed, keep_probability, loo)
     gathered = gather(candidates, data)
     require_comparable(gathered)
-    rows, scores = [], []
+    rows = []
     with one_thread():
         for i, candidate in enumerate(gathered):
             (reporter or Reporter()).progress("candidates", i, len(gathered))
-            scores.append(_scores(candidate, how))
-            rows.append(_row(candidate, how, scores[-1]))
+            rows.append(_row(candidate, how))
     _bayes_factors(rows)
     for name in ("kfold", "loo"):
-        _differences(name, rows, [each[name] for each in scores])
+        _differences(name, rows)
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     frame = frame.sort_values(["log_evidence", "loo", "kfold"], ascending=False, kind="stable")
     return frame.sort_values("status", key=lambda status: status == "caution", kind="stable", ignore_index=True)
 
 
-def _row(candidate: Candidate, how: SelectOptions, scores: Mapping[str, Score | NoScore]) -> dict[str, Any]:
+def _row(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     latent = Criteria.of(candidate.model, candidate.data, how.seed)
     number = number_of_components(type(candidate.model))
     row = {
@@ -191,11 +190,8 @@ def _row(candidate: Candidate, how: SelectOptions, scores: Mapping[str, Score | 
     row |= _or_withheld("elbo", candidate, lambda: _bound(latent))
     row |= _or_withheld("likelihood", candidate, lambda: _likelihood(candidate, latent))
     row |= _or_withheld("mdl", candidate, lambda: _description(candidate, how.keep_probability))
-    loo = scores["loo"]
-    row |= _prediction("kfold", scores["kfold"], "plug-in of the MLE" if plug_in(candidate.model) else "exact")
-    row |= _prediction("loo", loo, "PSIS" if candidate.has_draws else "exact")
-    row |= {"loo_mcse": loo.total * loo.mcse} if isinstance(loo, Score) else {}
-    return row | {"k_hat": loo.k_hat}
+    row |= _or_withheld("kfold", candidate, lambda: _k_fold(candidate, how))
+    return row | _or_withheld("loo", candidate, lambda: _leave_one_out(candidate, how))
 
 
 def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -204,8 +200,9 @@ def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str
         return {f"{name}_from": f"withheld: {WORDS[candidate.status]}"}
     try:
         return compute()
-    except NumericalError as error:
-        return {f"{name}_from": f"withheld: {error}"}
+    except (NumericalError, NoScore) as error:
+        k_hat = {"k_hat": error.k_hat} if isinstance(error, NoScore) else {}
+        return {f"{name}_from": f"withheld: {error}", **k_hat}
 
 
 def _finite(value: float) -> float:
@@ -312,48 +309,36 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
 # Prediction
 
 
-def _scores(candidate: Candidate, how: SelectOptions) -> dict[str, Score | NoScore]:
-    """Return the predictive scores, or the reasons why there are none."""
-    if candidate.status not in ("ok", "caution"):
-        return dict.fromkeys(("kfold", "loo"), NoScore(WORDS[candidate.status]))
-    return {
-        "kfold": _score(lambda: _k_fold(candidate, how)),
-        "loo": _score(lambda: _leave_one_out(candidate)) if how.loo else NoScore("not asked for"),
-    }
-
-
-def _score(compute: Callable[[], Score]) -> Score | NoScore:
-    try:
-        computed = compute()
-    except NoScore as reason:
-        return reason
-    return computed if math.isfinite(computed.mean) else NoScore(f"it is not finite ({computed.mean})")
-
-
-def _k_fold(candidate: Candidate, how: SelectOptions) -> Score:
+def _k_fold(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     if candidate.kind != "exact" and isinstance(candidate.model, Predictive):
         raise NoScore(f"{candidate.method} would have to run for each fold: give the model itself")
-    return score.k_fold(candidate.model, candidate.data, how.folds, how.seed, plug_in(candidate.model))
+    by_mle = plug_in(candidate.model)
+    scored = score.k_fold(candidate.model, candidate.data, how.folds, how.seed, by_mle)
+    return _prediction("kfold", scored, "plug-in of the MLE" if by_mle else "exact")
 
 
-def _leave_one_out(candidate: Candidate) -> Score:
+def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
+    if not how.loo:
+        raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
-        return score.psis(candidate.model, candidate.data, Fit(candidate.tree).draws())
-    if candidate.kind == "exact" and isinstance(candidate.model, Predictive):
-        return score.closed_form(candidate.model, candidate.data)
-    lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
-    raise NoScore(f"{lacking}: give a fit by nuts")
+        loo, source = score.psis(candidate.model, candidate.data, Fit(candidate.tree).draws()), "PSIS"
+    elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
+        loo, source = score.closed_form(candidate.model, candidate.data), "exact"
+    else:
+        lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
+        raise NoScore(f"{lacking}: give a fit by nuts")
+    return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 
 
-def _prediction(name: str, scored: Score | NoScore, source: str) -> dict[str, Any]:
-    if isinstance(scored, NoScore):
-        return {f"{name}_from": f"withheld: {scored}"}
-    return {name: scored.total * scored.mean, f"{name}_se": scored.total * scored.se, f"{name}_from": source}
+def _prediction(name: str, scored: Score, source: str) -> dict[str, Any]:
+    """Return the columns of a score, and the score itself, by which it is compared with others."""
+    mean = _finite(scored.mean)
+    columns = {name: scored.total * mean, f"{name}_se": scored.total * scored.se, f"{name}_from": source}
+    return {**columns, f"{name}_score": scored}
 
 
-def _differences(name: str, rows: list[dict[str, Any]], scores: list[Score | NoScore]) -> None:
-    both = zip(rows, scores, strict=True)
-    known = [(row, scored) for row, scored in both if isinstance(scored, Score) and row["status"] == "ok"]
+def _differences(name: str, rows: list[dict[str, Any]]) -> None:
+    known = [(row, row[f"{name}_score"]) for row in rows if f"{name}_score" in row and row["status"] == "ok"]
     if not known:
         return
     _, best = max(known, key=lambda pair: pair[1].mean)

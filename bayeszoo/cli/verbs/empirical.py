@@ -127,13 +127,11 @@ def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
 
 
 def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
-    """Return what is known of fields chosen from draws: their errors, and the gain in log evidence."""
+    """Return what is known of fields chosen from draws: their errors, and why there is no evidence."""
     shown = _unless(
         maximum.status != "ok",
         field_error={name: maximum.error_of(name) for name in maximum.over if name in maximum.error},
         log_field_error=maximum.error,
-        log_evidence_gain=maximum.gain,
-        log_evidence_gain_error=maximum.gain_error,
     )
     return {**shown, "fits": maximum.fits, "log_evidence": WITHHELD}
 

@@ -107,16 +107,18 @@ class TermOptions:
 
     def check(self, models: int) -> None:
         """Refuse options that contradict each other, or have no model to change."""
-        if self.degrees is not None and self.subsets:
-            raise InputError("give --degrees or --subsets, not both", hint="write -c 'MODEL degree=2' --subsets")
+        is_given = {
+            "degrees": self.degrees is not None,
+            "subsets": self.subsets,
+            "components": self.components is not None,
+        }
+        options = [f"--{name}" for name, given in is_given.items() if given]
+        if len(options) > 1:
+            raise InputError(f"give one of {', '.join(options)}", hint="write -c 'MODEL degree=2' --subsets")
         if self.at_most is not None and not self.subsets:
             raise InputError("--at-most goes with --subsets")
-        if not models and (self.degrees is not None or self.subsets):
-            raise InputError("--degrees and --subsets go with -c MODEL")
-        if self.components is not None and (self.degrees is not None or self.subsets):
-            raise InputError("give --components or other terms, not both")
-        if self.components is not None and not models:
-            raise InputError("--components goes with -c MODEL")
+        if options and not models:
+            raise InputError(f"{options[0]} goes with -c MODEL")
 
     def candidates(self, model: Model, data: Data) -> Mapping[str, Model]:
         """Make the candidates of one model: without a name where it stays as it is."""

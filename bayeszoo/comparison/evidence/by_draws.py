@@ -7,8 +7,7 @@ scale b that is b = E[mean of |w_j|]. With the score s = d log p(w | eta) / d lo
     d log Z / d log eta      =  E[s]
     d^2 log Z / d log eta^2  =  E[d s / d log eta] + Var[s]
 
-(Louis 1982), which give Newton's step near the maximum, whether it is a maximum, the Monte Carlo error of eta, and, by
-integration along the climb, what the log evidence gained.
+(Louis 1982), which give Newton's step near the maximum, whether it is a maximum, and the Monte Carlo error of eta.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ MAX_ERROR = 0.1
 """Largest Monte Carlo error of the logarithm of a chosen field."""
 SAME = 4.0
 """Two climbs ended at one maximum when they differ by no more than so many of their errors."""
-WITHHELD = "the log evidence itself is withheld: it has no closed form for these data, and draws tell its changes only"
+WITHHELD = "the log evidence is withheld: it has no closed form for these data, and draws tell its slope only"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,15 +59,11 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
     ----------
     error : dict of str to float
         Monte Carlo standard error of the logarithm of each chosen field, or entry of one.
-    gain, gain_error : float
-        Log evidence at the chosen fields less that at the fields given, and its Monte Carlo standard error.
     fits : int
         How many times NUTS ran.
     """
 
     error: dict[str, float] = field(default_factory=dict)
-    gain: float = math.nan
-    gain_error: float = math.nan
     fits: int = 0
 
     def _after(self, name: str) -> str:
@@ -76,10 +71,9 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
         return super()._after(name) + error
 
     def about_evidence(self, shown: bool = True) -> list[str]:
-        """Return what is known of the gain in evidence, a line each."""
+        """Return why the evidence is withheld, and the errors of the fields where these are shown, a line each."""
         errors = [f"Monte Carlo error of log {name} {error:.2g}" for name, error in self.error.items()]
-        gain = f"log evidence {self.gain:+.6g} (Monte Carlo error {self.gain_error:.2g})"
-        return [*([*errors, gain] if shown else []), WITHHELD, f"{self.fits} fits with NUTS"]
+        return [*(errors if shown else []), WITHHELD, f"{self.fits} fits with NUTS"]
 
     def error_of(self, name: str) -> float:
         """Return the Monte Carlo standard error of a field that is a number, in its own units."""
@@ -224,31 +218,15 @@ class Place:
         return np.asarray(scipy.optimize.minimize(descend, self.x, jac=True, method="L-BFGS-B", bounds=box).x)
 
 
-def gain(places: list[Place]) -> tuple[float, float]:
-    """Return what the log evidence rose by along a climb, and its error.
-
-    The slope is integrated by the trapezoidal rule with its end corrections, which is exact where it is a cubic
-    polynomial. The error is that of the draws, and half of what the corrections change, which is much more than what is
-    left after them.
-    """
-    steps = np.diff([place.x for place in places], axis=0)
-    ends = list(zip(steps, places[:-1], places[1:], strict=True))
-    panels = [step @ (first.slope + last.slope) / 2 for step, first, last in ends]
-    corrections = [step @ (first.curvature - last.curvature) @ step / 12 for step, first, last in ends]
-    weights = (np.pad(steps, ((1, 0), (0, 0))) + np.pad(steps, ((0, 1), (0, 0)))) / 2
-    errors = [mcse(place.scores @ weight) for place, weight in zip(places, weights, strict=True)]
-    return math.fsum([*panels, *corrections]), math.hypot(*errors) + float(np.sum(np.abs(corrections))) / 2
-
-
 @dataclass(frozen=True, eq=False)
 class MonteCarloSearch:
-    """Runs NUTS with the fields at one place after another, and keeps the ``places``."""
+    """Runs NUTS with the fields at one place after another: at those ``visited``."""
 
     coordinates: FieldCoordinates
     data: Data
     rng: np.random.Generator
     reporter: Reporter = field(default_factory=Reporter)
-    places: list[Place] = field(default_factory=list)
+    visited: list[np.ndarray] = field(default_factory=list)
 
     def sample(self, x: np.ndarray) -> Place:
         """Draw the posterior with the fields at x; raise `Untrustworthy` when the gate is not passed."""
@@ -262,57 +240,45 @@ class MonteCarloSearch:
             values = zip(self.coordinates.labels, self.coordinates.values(x), strict=True)
             where = ", ".join(f"{label} = {value:.6g}" for label, value in values)
             raise Untrustworthy(f"NUTS at {where}: {failures(outcome.checks)}")
-        self.places.append(Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws)))
-        return self.places[-1]
+        self.visited.append(x)
+        return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
 
-    def run(self) -> list[list[Place]]:
+    def run(self) -> list[Place]:
         """Climb from one place after another, until two climbs ended at a maximum or one did not settle."""
-        weak, climbs = self.coordinates.weak, []
+        weak, ends = self.coordinates.weak, []
         away = weak if np.max(np.abs(weak)) > NEAR else weak + TENFOLD
         for x in (np.zeros(len(weak)), away, away + TENFOLD):
-            climbs.append(places := self.climb(x))
-            if not places[-1].is_settled or sum(climb[-1].is_at_maximum for climb in climbs) == 2:
+            ends.append(self.climb(x))
+            if not ends[-1].is_settled or sum(end.is_at_maximum for end in ends) == 2:
                 break
-        return climbs
+        return ends
 
-    def climb(self, x: np.ndarray) -> list[Place]:
+    def climb(self, x: np.ndarray) -> Place:
         """Step from x until the score is zero within its Monte Carlo error."""
-        places = [self.sample(x)]
-        while len(places) < MAX_FITS and not places[-1].is_settled:
-            x = places[-1].next()
-            if np.array_equal(x, places[-1].x):  # at the edge of the search
+        place = self.sample(x)
+        for _ in range(MAX_FITS - 1):
+            x = place.x if place.is_settled else place.next()
+            if np.array_equal(x, place.x):  # settled, or at the edge of the search
                 break
-            places.append(self.sample(x))
-        return places
-
-    def bridge(self, x: np.ndarray, end: np.ndarray) -> list[Place]:
-        """Draw between the end of one climb and the beginning of another, no further apart than a step."""
-        count = math.ceil(np.max(np.abs(end - x)) / MAX_STEP)
-        return [self.sample(between) for between in np.linspace(x, end, count + 1)[1:-1]]
+            place = self.sample(x)
+        return place
 
 
-def _result(search: MonteCarloSearch, climbs: list[list[Place]]) -> EmpiricalBayesByDraws:
-    coordinates, first = search.coordinates, climbs[0]
-    at_maximum = [climb for climb in climbs if climb[-1].is_at_maximum]
-    path = best = at_maximum[0] if at_maximum else first
-    end = best[-1]
-    reached = sum(
-        bool(np.all(np.abs(climb[-1].top - end.top) <= SAME * np.hypot(climb[-1].error, end.error)))
-        for climb in at_maximum
-    )
-    if best is not first:
-        path = [*first, *search.bridge(first[-1].x, best[0].x), *best]
-    rise, rise_error = gain(path)
-    boundary = {} if at_maximum else _boundary(coordinates, end.x, end.error)
+def _result(search: MonteCarloSearch, ends: list[Place]) -> EmpiricalBayesByDraws:
+    coordinates, at_maximum = search.coordinates, [end for end in ends if end.is_at_maximum]
+    best = next(iter(at_maximum), ends[0])
+    near = [np.abs(end.top - best.top) <= SAME * np.hypot(end.error, best.error) for end in at_maximum]
+    reached = sum(bool(np.all(each)) for each in near)
+    boundary = {} if at_maximum else _boundary(coordinates, best.x, best.error)
     checks = [
         at_most("fields at the boundary", len(boundary), 0),
-        at_most("score at the chosen fields in Monte Carlo errors", end.z, SETTLED),
-        at_most("Monte Carlo error of the logarithm of a field", float(np.max(end.error)), MAX_ERROR),
+        at_most("score at the chosen fields in Monte Carlo errors", best.z, SETTLED),
+        at_most("Monte Carlo error of the logarithm of a field", float(np.max(best.error)), MAX_ERROR),
         at_least("climbs that reached the maximum", reached, 2),
     ]
-    errors = dict(zip(coordinates.labels, end.error.tolist(), strict=True))
-    chosen = coordinates.model_at(end.top), coordinates.model, coordinates.names, boundary, reached, len(climbs), checks
-    return EmpiricalBayesByDraws(*chosen, error=errors, gain=rise, gain_error=rise_error, fits=len(search.places))
+    errors = dict(zip(coordinates.labels, best.error.tolist(), strict=True))
+    chosen = coordinates.model_at(best.top), coordinates.model, coordinates.names, boundary, reached, len(ends), checks
+    return EmpiricalBayesByDraws(*chosen, error=errors, fits=len(search.visited))
 
 
 def _boundary(coordinates: FieldCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:

@@ -200,7 +200,7 @@ def full_bayes(
     with one_thread():
         low, high = surface.coordinates.places(np.transpose([*pairs.values()]))
         integral = Integral(surface, low, high, log_prior)
-        grid = refined(integral, best.model if best.status == "ok" else None)
+        grid = refined(integral)
         return _result(integral, best, grid, pairs, laid)
 
 

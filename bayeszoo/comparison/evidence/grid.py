@@ -180,19 +180,11 @@ class Integral:
         """Return the log of evidence times prior at every combination of coordinates."""
         return _without_nan(heights(self.surface, places) + self.prior(places))
 
-    def highest(self, known: Model | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the integrand is highest and how wide its peak is; ``known`` is a place to begin."""
+    def highest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the integrand is highest and how wide its peak is."""
         scan = np.linspace(self.low, self.high, SCAN[len(self.low)]).T
-        starts = [combinations(scan)[int(np.argmax(self.log_density(scan)))]]
-        coordinates = self.surface.coordinates
-        if known is not None:
-            own = coordinates.places(np.array([getattr(known, name) for name in coordinates.names]))
-            starts.append(np.clip(own, self.low, self.high))
-
-        def at(place: np.ndarray) -> float:
-            return float(self.log_density(place[:, None]).item())
-
-        return peak(at, self.low, self.high, max(starts, key=at))
+        start = combinations(scan)[int(np.argmax(self.log_density(scan)))]
+        return peak(lambda place: float(self.log_density(place[:, None]).item()), self.low, self.high, start)
 
 
 def _without_nan(log_density: np.ndarray) -> np.ndarray:
@@ -252,12 +244,12 @@ class Grid:
             return self.rules[i].distribution(np.log(self.share(i) / self.rules[i].weights))
 
 
-def refined(integral: Integral, known: Model | None) -> Grid:
-    """Return a grid that is fine enough, or the finest; ``known`` is a model at a place to look for the peak from.
+def refined(integral: Integral) -> Grid:
+    """Return a grid that is fine enough, or the finest.
 
     Raises `NumericalError` when there is no evidence anywhere between the bounds.
     """
-    centre, scale = integral.highest(known)
+    centre, scale = integral.highest()
     intervals, most = INTERVALS[len(integral.low)]
     while True:
         ends = zip(integral.low, integral.high, centre, scale, strict=True)
