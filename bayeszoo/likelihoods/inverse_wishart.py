@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 import scipy
 from pymc.logprob.transforms import Transform
 
-from bayeszoo.likelihoods.ops.covariances import CovariancesOfFactors, GaussianTerms
+from bayeszoo.likelihoods.ops.covariances import GaussianTerms
 
 _HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
@@ -149,9 +149,12 @@ class Cholesky(Transform):
         return pt.switch(self.diagonal, pt.log(pt.switch(self.diagonal, packed, np.float64(1))), packed)
 
     def backward(self, value: Any, *inputs: Any) -> Any:
-        """Map the packed factor to Sigma = L L'."""
-        covariances = CovariancesOfFactors(self.size)
-        return covariances(value) if value.type.ndim == 2 else covariances(value[None])[0]
+        """Map the packed factor to Sigma = L L', by a sum of products: numba compiles it in less time than ``@``."""
+        place = np.zeros((self.size, self.size), dtype=np.int64)
+        place[self.rows, self.columns] = np.arange(len(self.rows))
+        packed = pt.switch(self.diagonal, pt.exp(pt.switch(self.diagonal, value, np.float64(0))), value)
+        factor = packed[..., place] * np.tri(self.size)
+        return pt.sum(factor[..., :, None, :] * factor[..., None, :, :], axis=-1)
 
     def log_jac_det(self, value: Any, *inputs: Any) -> Any:
         """Log of |d Sigma / d value| = 2^D prod L_ii^(D - i + 2), with i = 1..D, of each matrix.
