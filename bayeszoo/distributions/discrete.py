@@ -116,7 +116,7 @@ class Poisson(ByMarginals):
 class NegativeBinomial(ByVariance):
     """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); ``exposure`` has shape (rows,).
 
-    SciPy's takes the probability b / (b + exposure), from which the digits of a small exposure are gone.
+    SciPy's takes the probability b / (b + exposure), which leaves few digits of a small exposure.
     """
 
     def __init__(self, a: float, b: float, exposure: Any) -> None:
@@ -137,22 +137,10 @@ class NegativeBinomial(ByVariance):
         log_mass = log_negative_binomial(np.where(inside, k, 0.0), self.a, self.b, self.exposure)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
-    def cdf(self, k: Any) -> np.ndarray:
-        """Cumulative mass up to ``k``."""
-        k = np.floor(np.asarray(k, dtype=np.float64))
-        share = self.exposure / (self.b + self.exposure)
-        return np.where(k < 0, 0.0, scipy.special.betaincc(np.where(k < 0, 0.0, k) + 1, self.a, share))
-
     def ppf(self, q: float) -> np.ndarray:
-        """Return the smallest count whose cumulative mass reaches ``q``, 0 < q < 1; NaN where it is above 2**53."""
-        level = q * (1 - 1e-14)  # the cumulative masses are as exact as that
-        low, high = np.full(self.exposure.shape, -1.0), np.full(self.exposure.shape, 2.0**53)
-        while np.any(high - low > 1):
-            middle = np.floor((low + high) / 2)
-            short = self.cdf(middle) < level
-            # where the two already meet, middle is low, which is short
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
-        return np.where(self.cdf(high) >= level, high, np.nan)
+        """Return SciPy's quantiles; NaN, withheld, above 2**53 and of an exposure too small beside ``b`` for SciPy."""
+        quantiles = scipy.stats.nbinom.ppf(q, self.a, self.b / (self.b + self.exposure))
+        return np.where((quantiles <= 2.0**53) & (self.exposure > 1e-10 * self.b), quantiles, np.nan)
 
 
 class Categorical(ByVariance):

@@ -127,7 +127,8 @@ class InverseRootGamma:
 
     def __init__(self, shape: float, rate: float) -> None:
         self.shape, self.rate = float(shape), float(rate)
-        self._precision = frozen.gamma(self.shape, scale=1 / self.rate)
+        law = frozen.gengamma(self.shape, -2, scale=math.sqrt(self.rate))
+        self.cdf, self.ppf = law.cdf, law.ppf
 
     def mean(self) -> float:
         """Return sqrt(rate) Gamma(shape - 1/2) / Gamma(shape)."""
@@ -141,12 +142,3 @@ class InverseRootGamma:
             return math.inf
         log_share = math.log(self.shape - 1) - 2 * float(log_rising(self.shape - 0.5, 0.5))  # mean^2 of the square's
         return math.sqrt(self.rate / (self.shape - 1) * -math.expm1(log_share))
-
-    def cdf(self, x: Any) -> np.ndarray:
-        """Cumulative probability at x."""
-        x = np.asarray(x, dtype=np.float64)
-        return np.where(x > 0, self._precision.sf(np.where(x > 0, x, 1.0) ** -2.0), 0.0)
-
-    def ppf(self, q: float) -> float:
-        """Return the quantile."""
-        return float(self._precision.isf(q) ** -0.5)

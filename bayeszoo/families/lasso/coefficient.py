@@ -10,11 +10,14 @@ import scipy
 
 from bayeszoo.errors import InputError, NumericalError
 
-_STEEPEST = 1e150
-"""Its square is still a float. A prior slope above it, in units of the data's standard error, is a Laplace prior."""
-
 _FARTHEST = 1e6
 """Standard errors from 0 to the centre, and to where a prior as steep would have it, from which digits are lost."""
+
+_STEEPEST = 1e8
+"""Data of a standard error so many times the prior's scale move no digit of the prior."""
+
+_HALVINGS = 60
+"""Of the range in which a quantile is, at most 1,400 standard deviations: nothing is left of it then."""
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
@@ -46,10 +49,10 @@ class LaplaceGaussian:
         self._sign, self._far_off = np.where(centre < 0, -1.0, 1.0), np.abs(centre)
         with np.errstate(all="ignore"):
             error = 1 / np.sqrt(precision)
-            self._slope = np.minimum(error / scale, np.minimum(_STEEPEST, 1e300 / scale))
-            self._unit = np.where(self._slope < 1, error, scale * self._slope)
-            self._k = precision * self._far_off * scale * self._slope
-        if not np.all(self._k <= _STEEPEST):
+            self._slope = np.minimum(error / scale, _STEEPEST)
+            self._unit = np.where(self._slope < _STEEPEST, error, scale * _STEEPEST)
+            self._k = precision * self._far_off * self._unit
+        if not np.all(np.isfinite(self._unit) & (self._k < 1e150)):  # whose square is still a float
             raise InputError("precision, centre and scale: their product is too large to compute with")
         if np.any(np.minimum(self._slope, self._k) > _FARTHEST):
             raise NumericalError("an estimate is more than a million standard errors from a prior as narrow as they")
@@ -62,9 +65,9 @@ class LaplaceGaussian:
         """Log of the integral of exp(-precision / 2 (w - centre)^2 - |w| / scale) over w."""
         p, k, near = self._slope, self._k, self._near
         # the squares of k and of t = p - k, of which one is the exponent and one the mass, would cancel
-        beyond = p * (p / 2 - k) + _LOG_ROOT_2_PI + near.log_above + np.log(self._unit)
-        within = -k * k / 2 + np.log(near.mills * self._unit)
-        return np.where(near.t < 0, beyond, within) + np.log1p(np.exp(self._log_ratio))
+        beyond = p * (p / 2 - k) + _LOG_ROOT_2_PI + near.log_above
+        within = near.log_mass - k * k / 2
+        return np.where(near.t < 0, beyond, within) + np.log1p(np.exp(self._log_ratio)) + np.log(self._unit)
 
     def mean(self) -> np.ndarray:
         """Return the mean, to the digits that its standard deviation has."""
@@ -80,9 +83,9 @@ class LaplaceGaussian:
     def logpdf(self, x: Any) -> np.ndarray:
         """Log density at ``x``."""
         y, s, z = self._place(x)
-        near = self._near.logpdf(s, z, self._unit) + scipy.special.log_expit(-self._log_ratio)
-        far = self._far.logpdf(s, z, self._unit) + scipy.special.log_expit(self._log_ratio)
-        return np.where(y >= 0, near, far)
+        near = self._near.logpdf(s, z) + scipy.special.log_expit(-self._log_ratio)
+        far = self._far.logpdf(s, z) + scipy.special.log_expit(self._log_ratio)
+        return np.where(y >= 0, near, far) - np.log(self._unit)
 
     @_QUIETLY
     def cdf(self, x: Any) -> np.ndarray:
@@ -100,25 +103,21 @@ class LaplaceGaussian:
         """Quantiles, as exact as the floats near them are dense; NaN where ``q`` is outside of 0 to 1."""
         q = np.asarray(q, dtype=np.float64)
         inside = (q > 0) & (q < 1)
-        safe = np.where(inside, q, 0.5)
-        below, above = np.where(self._sign > 0, safe, 1 - safe), np.where(self._sign > 0, 1 - safe, safe)
-        on_far = below <= self._p_far
-        whole = np.where(on_far, self._p_far, self._p_near)
-        share = np.where(on_far, below, above) / whole
-        rest = np.where(on_far, self._p_far - below, below - self._p_far) / whole
-        x = self._loc + self._sign * self._at(on_far, np.minimum(share, 1.0), np.clip(rest, 0.0, 1.0))
+        safe, mean = np.where(inside, q, 0.5), self.mean()
+        # less than exp(1 - c) of a log-concave density is more than c standard deviations from its mean
+        farthest = (2 - np.log(np.minimum(safe, 1 - safe))) * self.std() + 4 * np.spacing(np.abs(mean))
+        low, high = mean - farthest, mean + farthest
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            short = self.cdf(middle) < safe
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
         ends = np.select([q == 0, q == 1], [-np.inf, np.inf], np.nan)
-        return np.where(inside, x, ends)
+        return np.where(inside, (low + high) / 2, ends)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> np.ndarray:
         """Draw independently, as SciPy does: ``size`` is the shape of the result and ends in that of the parameters."""
-        shape = self._sign.shape
-        size = shape if size is None else (size,) if isinstance(size, int) else tuple(size)
-        if size[len(size) - len(shape) :] != shape:
-            raise ValueError(f"size {size} does not end in the shape of the parameters, {shape}")
-        rng = np.random.default_rng(random_state)
-        on_far, rest = rng.random(size) < self._p_far, rng.random(size)
-        return self._loc + self._sign * self._at(on_far, 1 - rest, rest)
+        size = self._sign.shape if size is None else size
+        return np.broadcast_to(self.ppf(np.random.default_rng(random_state).random(size)), size)
 
     @_QUIETLY
     def _place(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -126,70 +125,33 @@ class LaplaceGaussian:
         y = self._sign * (np.asarray(x, dtype=np.float64) - self._loc)
         return y, np.abs(y) / self._unit, (y - self._far_off) / self._unit + self._slope
 
-    @_QUIETLY
-    def _at(self, on_far: np.ndarray, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
-        """Return the points with these shares of their side beyond and within, mirrored as in `_tails`."""
-        near = self._near
-        # in the near normal's units, and 0 where that is on the far side
-        about_mean = np.maximum(self._far_off + (near.normal_quantile(beyond, within) - self._slope) * self._unit, 0.0)
-        of_near = np.where(near.t < 0, about_mean, near.quantile(beyond, within) * self._unit)
-        return np.where(on_far, -self._far.quantile(beyond, within) * self._unit, of_near)
-
 
 class _HalfLine:
     """Distributions on s > 0 with density proportional to exp(-s^2 / 2 - t s): normal, mean -t, cut off at zero.
 
-    From t = 0 on the numbers are relative to exp(-t s), below 0 to the normal distribution. ``mills`` is the integral
-    of exp(-s^2 / 2 - t s), Mills' ratio, inf for t < -37; ``log_mass`` is its logarithm, and ``log_above`` the log
-    probability that the normal distribution gives to s > 0.
+    ``log_mass`` is the log of the integral of exp(-s^2 / 2 - t s), and ``log_above`` the log probability that the
+    normal distribution gives to s > 0: from t = 0 on the numbers are relative to exp(-t s), below 0 to the normal.
     """
 
     def __init__(self, t: np.ndarray) -> None:
-        self.t, self.mills = t, _mills(t)
-        self.log_above = scipy.special.log_ndtr(-t)
+        self.t, self.log_above = t, scipy.special.log_ndtr(-t)
         self._downhill, below = t >= 0, np.minimum(t, 0.0)
         log_mass = np.log(_mills(np.maximum(t, 0.0)))
         self.log_mass = np.where(self._downhill, log_mass, below * below / 2 + _LOG_ROOT_2_PI + self.log_above)
         self.mean, ratio = _ratios(t)
-        self.var = np.where(t > 2, self.mean * (2 * ratio - self.mean), 1 - self.mean / self.mills)
+        self.var = np.where(t > 2, self.mean * (2 * ratio - self.mean), 1 - self.mean / _mills(t))
 
-    def logpdf(self, s: np.ndarray, z: np.ndarray, unit: np.ndarray) -> np.ndarray:
-        """Log density of unit * s; z is s + t, to more digits where t < 0."""
-        downhill = -(s / 2 + self.t) * s - np.log(_mills(np.maximum(self.t, 0.0)) * unit)
-        return np.where(self._downhill, downhill, -z * z / 2 - _LOG_ROOT_2_PI - self.log_above - np.log(unit))
+    def logpdf(self, s: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Log density of s; z is s + t, to more digits where t < 0."""
+        downhill = -(s / 2 + self.t) * s - self.log_mass
+        return np.where(self._downhill, downhill, -z * z / 2 - _LOG_ROOT_2_PI - self.log_above)
 
     def tails(self, s: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Probabilities beyond and within s; z is s + t, to more digits where t < 0."""
-        log_beyond = np.where(self._downhill, self._log_beyond(s), scipy.special.log_ndtr(-z) - self.log_above)
+        t = np.maximum(self.t, 0.0)
+        downhill = -(s / 2 + t) * s + np.log(_mills(t + s) / _mills(t))
+        log_beyond = np.where(self._downhill, downhill, scipy.special.log_ndtr(-z) - self.log_above)
         return np.exp(log_beyond), np.maximum(-np.expm1(log_beyond), 0.0)
-
-    def normal_quantile(self, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
-        """Return z = s + t with these probabilities beyond and within s."""
-        above = np.exp(self.log_above)
-        upper, lower = beyond * above, scipy.special.ndtr(self.t) + within * above
-        return np.where(upper < 0.5, -scipy.special.ndtri(upper), scipy.special.ndtri(np.minimum(lower, 0.6)))
-
-    def quantile(self, beyond: np.ndarray, within: np.ndarray) -> np.ndarray:
-        """Return s with these probabilities beyond and within it, for t >= 0.
-
-        The log of the probability beyond is concave, so Newton's steps from above the root stay above it; the first
-        one, from 0, leads there.
-        """
-        small = np.where(beyond < 0.5, beyond, 0.5)
-        log_beyond = np.where(beyond < 0.5, np.log(small), np.log1p(-np.where(beyond < 0.5, 0.5, within)))
-        t = np.maximum(self.t, 0.0)
-        s = -log_beyond * _mills(t)
-        for _ in range(100):
-            step = (self._log_beyond(s) - log_beyond) * _mills(t + s)
-            s = np.maximum(s + step, 0.0)
-            if np.all(np.abs(step) <= 4e-16 * s):
-                break
-        return s
-
-    def _log_beyond(self, s: np.ndarray) -> np.ndarray:
-        """Log probability beyond s, for t >= 0."""
-        t = np.maximum(self.t, 0.0)
-        return -(s / 2 + t) * s + np.log(_mills(t + s) / _mills(t))
 
 
 def _mills(t: np.ndarray) -> np.ndarray:
