@@ -176,10 +176,10 @@ test_labels_that_are_refused = refuses(Coin, LABEL_ERRORS)
 
 
 COUNT_ERRORS = {
-    "2**53 + 1": ([1], [2**53 + 1], "column 'trials', row 1: 9007199254740993 is too large; counts must be <= 2**53"),
-    "text": (["1"], [f"{2**53 + 1}"], f"column 'trials', row 1: '{2**53 + 1}' is too large; counts must be <= 2**53"),
+    "2**53 + 1": ([1], [2**53 + 1], "column 'trials', row 1: 9007199254740993 is too large; counts must be < 2**53"),
+    "text": (["1"], [f"{2**53 + 1}"], f"column 'trials', row 1: '{2**53 + 1}' is too large; counts must be < 2**53"),
     "above trials": ([1, 3], [2, 2], "column 'successes', row 2: 3 successes are more than 2 trials"),
-    "sum": ([0, 0], [2**53, 2], "column 'trials' has a sum above 2**53"),
+    "sum": ([0, 0], [2**53 - 1, 1], "column 'trials' has a sum of 2**53 or more"),
     "no trial": ([0, 0], [0, 0], "column 'trials' adds up to 0: there are no observations"),
     "complementary holes": ([1, np.nan], [np.nan, 2], "no row has a value in every column that is used"),
 }
@@ -198,8 +198,8 @@ def test_rows_in_the_form_of_counts():
 
 
 def test_counts_by_row():
-    data = read(Coin, {"successes": [1, 0, None], "trials": [2**53, 0, 3]}, missing="drop")
-    assert typed(data) == {"successes": ("i", (2,), [1, 0]), "trials": ("i", (2,), [2**53, 0])}
+    data = read(Coin, {"successes": [1, 0, None], "trials": [2**53 - 1, 0, 3]}, missing="drop")
+    assert typed(data) == {"successes": ("i", (2,), [1, 0]), "trials": ("i", (2,), [2**53 - 1, 0])}
     assert data.notes == ("1 row with missing values dropped (row 3)",)
 
 
@@ -292,7 +292,7 @@ REFUSED = {
     "column outside": ({"a": [1], "x": [1]}, {"categories": "a,b"}, "category 'x' is not among" + THE_2),
     "no list": (["a", "b"], {"categories": 3}, "categories must be a list of names, got 3"),
     "mixture": ({"a": [1]}, {"columns": "a", "count": "a"}, MIXED),
-    "sum": ({"a": [2**53], "b": [2]}, {}, "the counts have a sum above 2**53"),
+    "sum": ({"a": [2**53 - 1], "b": [1]}, {}, "the counts have a sum of 2**53 or more"),
     "zeros": ({"a": [0], "b": [0]}, {}, "the counts add up to 0: there are no observations"),
     "unclear": ({"y": [1], "x": [2]}, {}, "column 'y' may be a category or not; say --columns y,x" + OR_ELSE),
     "codes": ({"n": [1], "count": [7]}, {}, "column 'count' may be a category or not; say --columns n,count" + OR_ELSE),
@@ -361,12 +361,12 @@ Events = model_of(Counts("y"))
 
 
 REFUSED_EVENTS = {
-    "sum": ({"b": [2**53, 1]}, {}, "column 'b' has a sum above 2**53"),
+    "sum": ({"b": [2**53 - 1, 1]}, {}, "column 'b' has a sum of 2**53 or more"),
     "no exposure": ({"y": [1, 2], "t": [1, 0]}, {"exposure": "t"}, "column 't', row 2: 0 is not > 0"),
     "both": ({"y": [1], "n": [1]}, {"exposure": "n", "count": "n"}, "column 'n' cannot hold both" + BOTH),
     "never": ({"y": [1], "n": [0]}, {"count": "n"}, "column 'n' adds up to 0: there are no observations"),
     "expanded": ({"y": [1, 2], "n": [10**7, 1]}, {"count": "n"}, "column 'n' adds up to 10000001" + TOO_MANY),
-    "sum of the expanded": ({"y": [2**52], "n": [3]}, {"count": "n"}, "column 'y' has a sum above 2**53"),
+    "sum of the expanded": ({"y": [2**52], "n": [3]}, {"count": "n"}, "column 'y' has a sum of 2**53 or more"),
 }
 test_tables_of_events_that_are_refused = refuses(Events, REFUSED_EVENTS)
 

@@ -173,7 +173,7 @@ def triplets(*counts, documents="xyz", words="abc"):
 
 
 REFUSED = {
-    "large": (triplets(2**53, 1), {}, "the counts have a sum above 2**53"),
+    "large": (triplets(2**53 - 1, 1), {}, "the counts have a sum of 2**53 or more"),
     "one word": (triplets(1, 2, words="aa"), {}, "only the word 'a', at least two are needed; keep more of them"),
     "one role": (triplets(1, 2), {"word": "document"}, "one column cannot be both document and word and count"),
     "together": (triplets(1, 2), {"text": "word", "word": "word"}, "text and word do not go together; leave one out"),
@@ -194,7 +194,7 @@ REFUSED = {
     "sparse fraction": (
         {"counts": scipy.sparse.csr_array([[0, 1], [0.5, 0]]), "word": ["a", "b"]},
         {},
-        "counts, document '2', word 'a': 0.5 is not a count; counts are whole numbers from 0 to 2**53",
+        "counts, document '2', word 'a': 0.5 is not a count; counts are whole numbers from 0 to 2**53 - 1",
     ),
     "sparse labels": ({"counts": SPARSE["coo"], "word": ["a", "b"]}, {}, "word holds 2 labels, but the matrix has 3"),
     "sparse and no rows": (scipy.sparse.csr_array((0, 3)), {}, "no data rows"),

@@ -21,6 +21,7 @@ from bayeszoo.data.inputs import (
     Real,
     RealSeries,
     Regression,
+    Series,
     SymbolSeries,
     Transitions,
 )
@@ -198,7 +199,7 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus)
+    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus | Series)
     assert hasattr(inputs, "in_units") == isinstance(inputs, Measured)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:
@@ -395,7 +396,7 @@ def test_columns_are_words():
     assert plain(data) == plain(ARRAYS)
     assert (data["counts"].dtype, data["counts"].flags.c_contiguous, data.rows) == (np.int64, True, 2)
     assert (data.columns, data.notes) == ({"counts": "b, a, c"}, ("every column is a word: b, a, c",))
-    assert read(Topics, {"a": [2**53 - 3], "b": [3]})["counts"].tolist() == [[2**53 - 3, 3]]  # the largest sum
+    assert read(Topics, {"a": [2**53 - 4], "b": [3]})["counts"].tolist() == [[2**53 - 4, 3]]  # the largest sum
     chosen = read(Topics, table, columns="c,b")
     assert plain(chosen) == {"counts": [[2, 1], [1, 0]], "word": ["c", "b"]}
     assert chosen.notes == ()
@@ -428,7 +429,7 @@ TEXT = "; of raw text, --text b"
 ALL = "; give a column a word"
 REFUSED_DOCUMENTS = {
     "text": ({"a": [1, 2], "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + TEXT),
-    "long sum": ({"a": [2**53] * 2000, "b": [0] * 2000}, {}, "the counts have a sum above 2**53"),
+    "long sum": ({"a": [2**52] * 2000, "b": [0] * 2000}, {}, "the counts have a sum of 2**53 or more"),
     "nothing": ({"a": [0, 0], "b": [0, 0]}, {}, "the counts add up to 0: there are no words in the documents"),
     "one word": ([5, 6], {}, "only the word 'y', at least two are needed" + ALL),
 }

@@ -14,7 +14,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from tests.reading import by_name, model_of, plain, refusal
 
-NAME_IT = "; name its sequence, or take it out of the table"
+NAME_IT = "; name its sequence, or take the row out of the table"
 TOGETHER = "; put the rows of each sequence together, in their order"
 
 ABC = np.array(["a", "b", "c"])
@@ -47,7 +47,7 @@ def test_a_list_of_sequences_is_several(model):
         data = read(model, source)
         assert data["sequence"].tolist() == [0, 0, 1, 1, 1]
         assert data["y"].tolist() == ([1, 0, 0, 1, 1] if model is SYMBOLS else [3, 1, 1, 3, 3])
-        assert data.notes[-1] == "column 'sequence' names 2 sequences, of 2 and 3 rows"
+        assert data.notes[-1] == "column 'sequence' names 2 sequences, of 2 to 3 rows"
     assert read(model, [[3], [1], [2]])["sequence"].tolist() == [0, 1, 2]
     assert read(model, [[3, 1, 2]])["sequence"].tolist() == [0, 0, 0]
     assert "1 empty sequence" in read(model, [[3, 1], [], [2]]).notes
@@ -85,7 +85,7 @@ IDS = {
         "put the rows of each sequence together, in their order",
     ),
     "back later": ([1, 2, 2, 3, 2], "column 'id', row 5: 2 names a sequence that ended in row 3" + TOGETHER),
-    "missing": (["a", "a", None, "b", "b"], "column 'id': missing in row 3" + NAME_IT),
+    "missing": (["a", "a", None, "b", "b"], "column 'id': 1 missing value (row 3)" + NAME_IT),
     "the observations": (None, "column 'y' cannot hold both the outcomes and their sequences"),
 }
 

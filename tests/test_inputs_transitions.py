@@ -156,7 +156,7 @@ REFUSED = {
     "no name": (
         {"symbol": list("abc"), "sequence": ["x", "", "x"]},
         {"missing": "drop"},
-        "column 'sequence': missing in row 2; name its sequence, or take it out of the table",
+        "column 'sequence': 1 missing value (row 2); name its sequence, or take the row out of the table",
     ),
     "no order": (list("ab"), {"order": 0}, "order must be a whole number >= 1, got '0'"),
     "spaces": (["New York", "x", "y"], {"order": 2}, "symbol 'New York' has a space" + JOINS),
@@ -199,6 +199,6 @@ def test_new_rows_have_the_order_of_the_fit():
     assert steps(new) == [("b c", "a")]
     assert new["context"].tolist() == like["context"].tolist()
     refused = str(refusal(Chain, list("bcbabc"), new=True, like=like))
-    assert refused.startswith("column 'y', row 4: context 'c b' is not among the 4 of the fit; leave")
+    assert refused.startswith("column 'y', row 4: context 'c b' is not among the 4 of the fit")
     refused = str(refusal(Chain, {"from": ["c b"], "to": ["a"]}, new=True, like=like))
     assert refused.startswith("column 'from', row 1: context 'c b' is not among the 4 of the fit")

@@ -318,7 +318,7 @@ def test_rows_of_no_trials_are_no_observations(written):
 
 def test_counts_that_add_up_to_too_much_over_the_chunks(written):
     for rows in (1, 3):
-        assert "has a sum above 2**53" in str(refusal(written("y\n" + f"{2**52}\n" * 3), rows, "gamma_poisson"))
+        assert "has a sum of 2**53 or more" in str(refusal(written("y\n" + f"{2**52}\n" * 3), rows, "gamma_poisson"))
 
 
 NOT_IN_CHUNKS = {

@@ -168,7 +168,7 @@ def _checked(model: HasInputs, tables: Iterator[Table], options: Mapping[str, An
         counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
         totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
         if large := [name for name, total in totals.items() if total > LARGEST_COUNT]:
-            raise InputError(f"{shown(large[0])} has a sum above 2**53")
+            raise InputError(f"{shown(large[0])} has a sum of 2**53 or more")
         observations += int(inputs.observations(chunk.data)[1].sum())
         yield chunk
     if not observations:

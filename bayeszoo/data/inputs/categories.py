@@ -166,7 +166,7 @@ def _about_sums(counts: np.ndarray) -> tuple[str, ...]:
     if total == 0:
         raise InputError("the counts add up to 0: there are no observations")
     if total > LARGEST_COUNT:
-        raise InputError("the counts have a sum above 2**53")
+        raise InputError("the counts have a sum of 2**53 or more")
     zeros = np.flatnonzero(~counts.any(axis=1))
     if not len(zeros):
         return ()

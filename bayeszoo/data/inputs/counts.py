@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,24 +118,18 @@ def _outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -
         positive = known[1]
     if positive is not None:
         return _from_labels(column, positive, known)
-    values = column.values
-    if isinstance(values, np.ndarray):
-        if values.dtype.kind == "b":
-            return _Outcomes(values.astype(np.float64))
-        if values.dtype.kind == "O" and {type(cell) for cell in values.tolist()} <= {bool, np.bool_, type(None)}:
-            return _Outcomes(np.array([np.nan if cell is None else cell for cell in values.tolist()], dtype=np.float64))
-    _refuse_labels(column, known)
+    if isinstance(column.values, list):
+        _refuse_labels(column, column.values, known)
+    elif {*map(type, column.values.tolist())} <= {bool, np.bool_, type(None)}:
+        return _Outcomes(column.values.astype(np.float64))  # None is NaN
     outcomes = to_numbers(column)
-    as_numbers = replace(column, values=outcomes) if isinstance(values, list) else column
-    as_numbers.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
+    column.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
     return _Outcomes(outcomes)
 
 
-def _refuse_labels(column: Column, known: Sequence[str]) -> None:
+def _refuse_labels(column: Column, cells: list[str], known: Sequence[str]) -> None:
     """Refuse text that is not numbers, with the option to use when it looks like two labels."""
-    if not isinstance(column.values, list):
-        return
-    labels = {label for label in set(column.values) if label.strip().lower() not in MISSING}
+    labels = {label for label in set(cells) if label.strip().lower() not in MISSING}
     words = sorted(label for label in labels if number(label, column.decimal) is None)
     if words and len(labels) == len(words) <= 2:
         words.sort(key=lambda label: label.lower() not in _POSITIVE_WORDS)
@@ -145,9 +139,7 @@ def _refuse_labels(column: Column, known: Sequence[str]) -> None:
         choices = " or ".join(f"--positive {shlex.quote(word)}" for word in chosen)
         raise column.error(f"holds {'/'.join(short)}: use {choices}")
     if words:
-        others = set(words)
-        rows = [row for row, label in enumerate(column.values) if label in others]
-        raise column.error("is neither 0 nor 1", rows)
+        raise column.error("is neither 0 nor 1", np.flatnonzero(np.isin(cells, words)))
 
 
 def _from_labels(column: Column, positive: str, known: Sequence[str]) -> _Outcomes:

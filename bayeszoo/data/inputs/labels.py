@@ -49,10 +49,10 @@ def text_of(value: Any) -> str:
 
 def code(column: Column) -> Coded:
     """Give each distinct label of a column a code, in the order of `in_order`; an empty cell is missing."""
-    distinct, index = _distinct(column)
-    labels = in_order([label for label in distinct if label], column.decimal)
+    texts = texts_of(column)
+    labels = in_order({*texts} - {""}, column.decimal)
     place = {"": np.nan, **{label: float(i) for i, label in enumerate(labels)}}
-    return Coded(labels, np.array([place[label] for label in distinct], dtype=np.float64)[index])
+    return Coded(labels, np.fromiter(map(place.__getitem__, texts), np.float64, len(texts)))
 
 
 def in_order(labels: Iterable[str], decimal: str = ".") -> list[str]:
@@ -62,17 +62,6 @@ def in_order(labels: Iterable[str], decimal: str = ".") -> list[str]:
     if any(word is None or np.isnan(word) for word in words):
         return labels
     return sorted(labels, key=lambda label: [number(word, decimal) for word in label.split(" ")])
-
-
-def _distinct(column: Column) -> tuple[list[str], np.ndarray]:
-    """Return the distinct labels, "" for missing ones, and the index of that of each row."""
-    values = column.values
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        unique, index = np.unique(values, return_inverse=True)
-        return ["" if value != value else text_of(value) for value in unique.tolist()], index
-    texts = texts_of(column)
-    distinct = {label: i for i, label in enumerate(dict.fromkeys(texts))}
-    return list(distinct), np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
 
 
 def texts_of(column: Column) -> list[str]:

@@ -8,6 +8,7 @@ without saying so.
 from __future__ import annotations
 
 import datetime
+import math
 import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +21,8 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 
-LARGEST_COUNT = 2**53
-"""Above it, float64 no longer holds every whole number."""
+LARGEST_COUNT = 2**53 - 1
+"""Above it, float64 no longer tells every whole number from the next."""
 
 MOST_ROWS = 10_000_000
 """Rows that a table of counts is expanded to, at most."""
@@ -96,6 +97,12 @@ class Column:
         value = f"{noun} {shown(self.values[rows[0]])}".lstrip()
         message = f"{self}, row {before + int(rows[0]) + 1}: {value} {problem}{more}"
         return InputError(message, column=self.name, rows=[before + int(row) + 1 for row in rows[:5]], hint=hint)
+
+    def lacks(self, rows: np.ndarray, hint: str) -> InputError:
+        """Make the error that says in which rows values are missing."""
+        before = self.before or 0
+        count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
+        return InputError(f"{self}: {count}", column=self.name, rows=(before + 1 + rows).tolist(), hint=hint)
 
     def refuse(self, rows: np.ndarray, problem: str, hint: str | None = None) -> None:
         """Raise `error` when the mask marks any of the rows."""
@@ -191,9 +198,7 @@ def complete(
         if len(rows) == len(mask) and whole:
             raise InputError(f"{column} has no values", column=column.name)
         if len(rows) and missing == "refuse":
-            count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
-            where = [before + int(row) + 1 for row in rows[:5]]
-            raise InputError(f"{column}: {count}", column=column.name, rows=where, hint=hint)
+            raise column.lacks(rows, hint)
     holes = np.logical_or.reduce(masks)
     rows = np.flatnonzero(holes)
     if not len(rows):
@@ -260,15 +265,11 @@ def to_reals(column: Column) -> np.ndarray:
 
 
 def to_counts(column: Column) -> np.ndarray:
-    """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53."""
+    """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53 - 1."""
     values = to_numbers(column)
     column.refuse((values != np.floor(values)) & ~np.isnan(values), "is not a whole number")
     column.refuse(values < 0, "is negative", hint="counts must be >= 0")
-    # 2**53 + 1 has become 2**53: only the user's own number tells.
-    near = np.flatnonzero(values >= LARGEST_COUNT)
-    large = [int(row) for row in near if Decimal(str(column.values[row]).replace(",", ".")) > LARGEST_COUNT]
-    if large:
-        raise column.error("is too large", large, hint="counts must be <= 2**53")
+    column.refuse(values > LARGEST_COUNT, "is too large", hint="counts must be < 2**53")
     return values
 
 
@@ -281,10 +282,10 @@ def to_positive(column: Column) -> np.ndarray:
 
 def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
     """Add up counts, and refuse a sum above what float64 can count."""
-    total = sum(counts.astype(np.int64).tolist())  # NumPy's sum could wrap
+    total = math.fsum(counts)  # rounded once: exact up to the largest
     if total > LARGEST_COUNT:
-        raise column.error("has a sum above 2**53")
-    return total
+        raise column.error("has a sum of 2**53 or more")
+    return int(total)
 
 
 def refuse_sum(column: Column, counts: np.ndarray) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, every_code
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
 from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, code, in_order, label_array
 from bayeszoo.data.table.read import read_table, to_column
 from bayeszoo.data.table.table import (
@@ -29,7 +29,6 @@ MASKED = -1
 """What stands for an unknown code or count; for an unknown real number it is NaN."""
 
 _HOLDS = "one column of {} in order, perhaps with a column that names sequences (--sequence)"
-_MOST_LENGTHS = 10
 
 
 class Converted(NamedTuple):
@@ -165,10 +164,6 @@ class CountSeries(Series):
         columns = {name: unmasked(column) if name == self.name else column for name, column in table.columns.items()}
         return self.parse(Table("", columns, table.notes), missing)
 
-    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through the sequences of one count below 5000: what is left out is the far tail."""
-        return ({self.name: np.array([count]), SEQUENCE: np.zeros(1, dtype=np.int64)} for count in range(5000))
-
 
 @dataclass(frozen=True)
 class SymbolSeries(Series):
@@ -215,12 +210,6 @@ class SymbolSeries(Series):
         symbols = arrays[self.axis].tolist()
         occur = in_order(set(self._written(arrays)[~self.masked(arrays)].tolist()))
         return super().reading(arrays) | ({} if symbols == occur else {"symbols": symbols})
-
-    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through every sequence of four symbols, or of fewer where there are many symbols."""
-        symbols = np.array(["a", "b", "c"]) if arrays is None else arrays[self.axis]
-        for codes in every_code(len(symbols)):
-            yield {self.name: codes, SEQUENCE: np.zeros(len(codes), dtype=np.int64), self.axis: symbols}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the symbols in the order of `permutation`; what is masked stays so."""
@@ -270,11 +259,9 @@ def _refuse_holes(column: Column, values: np.ndarray, missing: str) -> tuple[str
         raise InputError(f"{column} has no values", column=column.name)
     if not len(rows):
         return ()
-    count = f"{column}: {len(rows)} missing value{'s' if len(rows) > 1 else ''}"
     if missing == "refuse":
-        where, hint = (rows[:5] + 1).tolist(), "use --missing mask"
-        raise InputError(f"{count} ({listed(rows)})", column=column.name, rows=where, hint=hint)
-    return (f"{count} masked ({listed(rows)})",)
+        raise column.lacks(rows, "use --missing mask")
+    return (f"{column}: {len(rows)} missing value{'s' if len(rows) > 1 else ''} masked ({listed(rows)})",)
 
 
 def _placed(error: InputError, names: Column | None, sequence: np.ndarray) -> InputError:
@@ -289,15 +276,9 @@ def _placed(error: InputError, names: Column | None, sequence: np.ndarray) -> In
 def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
     """Say how many sequences there are, and how long they are."""
     lengths = np.bincount(sequence).tolist()
-    if len(lengths) == 1:
-        return ()
-    if len(set(lengths)) == 1:
-        said = f"{lengths[0]} row{'s' if lengths[0] > 1 else ''} each"
-    elif len(lengths) <= _MOST_LENGTHS:
-        said = f"{', '.join(map(str, lengths[:-1]))} and {lengths[-1]} rows"
-    else:
-        said = f"{min(lengths)} to {max(lengths)} rows"
-    return (f"{names} names {len(lengths)} sequences, of {said}",)
+    least, most = min(lengths), max(lengths)
+    said = f"{least} to {most} rows" if least < most else f"{most} row{'s' * (most > 1)} each"
+    return (f"{names} names {len(lengths)} sequences, of {said}",) if len(lengths) > 1 else ()
 
 
 # Columns and sequences, of transitions too
@@ -343,6 +324,5 @@ def names_of(sequence: Column) -> np.ndarray:
     codes = code(sequence).codes
     holes = np.flatnonzero(np.isnan(codes))
     if len(holes):  # to leave the row out would join its neighbours
-        where, hint = (holes + 1).tolist(), "name its sequence, or take it out of the table"
-        raise InputError(f"{sequence}: missing in {listed(holes)}", column=sequence.name, rows=where, hint=hint)
+        raise sequence.lacks(holes, "name its sequence, or take the row out of the table")
     return codes

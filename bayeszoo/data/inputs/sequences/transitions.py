@@ -295,17 +295,9 @@ def _joined_contexts(
     if spaced is not None:
         hint = "write it without, or use --order 1"
         raise InputError(f"symbol {shown(spaced)} has a space, which joins the symbols of a context", hint=hint)
-    key = windows[:, 0]
-    for i in range(1, windows.shape[1] - 1):  # two at a time, so that the numbers stay small
-        key = np.unique(key * len(labels) + windows[:, i], return_inverse=True)[1]
-    _, first, key = np.unique(key, return_index=True, return_inverse=True)
-    texts = [" ".join(labels[symbol] for symbol in windows[row, :-1]) for row in first]
-    known = in_order(texts) if like is None else like["context"].tolist()
-    place = {label: i for i, label in enumerate(known)}
-    unknown = [i for i, text in enumerate(texts) if text not in place]
-    if unknown:
-        other = min(unknown, key=first.__getitem__)
-        row = int(rows[first[other]]) + 1
-        message = f"{column}, row {row}: context {shown(texts[other])} is not among the {len(known)} of the fit"
-        raise InputError(message, column=column.name, rows=[row], hint="leave it out, or fit again with it")
-    return Coded(known, np.array([place[text] for text in texts], dtype=np.float64)[key])
+    texts = [""] * len(column)  # in the rows where contexts end, so that messages name these
+    for row, window in zip(rows.tolist(), windows[:, :-1].tolist(), strict=True):
+        texts[row] = " ".join(labels[symbol] for symbol in window)
+    contexts = Column(column.name, texts)
+    coded = code(contexts) if like is None else _contexts_of(like).coded(contexts)
+    return coded._replace(codes=coded.codes[rows])

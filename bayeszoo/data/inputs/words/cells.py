@@ -39,7 +39,7 @@ class Cells:
         """Sort cells given in any order, add those of one document and word, and leave zeros out."""
         counts = np.asarray(counts)
         if float(counts.sum()) >= LARGEST_COUNT and sum(map(int, counts)) > LARGEST_COUNT:
-            raise InputError("the counts have a sum above 2**53")
+            raise InputError("the counts have a sum of 2**53 or more")
         flat = np.asarray(doc, dtype=np.int64) * len(word) + np.asarray(term, dtype=np.int64)
         flat, counts = flat[counts > 0], counts[counts > 0].astype(np.int64)
         if np.any(flat[1:] <= flat[:-1]):
@@ -219,7 +219,7 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
             raise
         at = error.rows[0] - 1
         where = f"{name}, document {shown(document[cells.row[at]])}, word {shown(word[cells.col[at]])}"
-        hint, rows = "counts are whole numbers from 0 to 2**53", [int(cells.row[at]) + 1]
+        hint, rows = "counts are whole numbers from 0 to 2**53 - 1", [int(cells.row[at]) + 1]
         problem = f"{where}: {shown(cells.data[at])} is not a count"
         raise InputError(problem, column=name, rows=rows, hint=hint) from None
     return Cells.of(document.tolist(), word.tolist(), cells.row, cells.col, counts)
