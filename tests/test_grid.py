@@ -92,16 +92,12 @@ def evidence_is_student_t(found):
     return abs(found.log_evidence - expected) < 1e-10
 
 
-def mean_is_student_t(found):
-    n, kappa = len(Y), KAPPA + len(Y)
-    mu = scipy.stats.t(2 * A + n, (KAPPA * M0 + Y.sum()) / kappa, math.sqrt(SCALE / (A + n / 2) / kappa))
-    return np.allclose([found.parameters["mu"][key] for key in ("mean", "sd")], [mu.mean(), mu.std()], rtol=1e-10)
-
-
 def test_a_known_sigma_with_a_prior_is_the_normal_gamma_model():
     found = ok(integrated())
     assert evidence_is_student_t(found)
-    assert mean_is_student_t(found)
+    n, kappa = len(Y), KAPPA + len(Y)
+    mu = scipy.stats.t(2 * A + n, (KAPPA * M0 + Y.sum()) / kappa, math.sqrt(SCALE / (A + n / 2) / kappa))
+    assert [found.parameters["mu"][key] for key in ("mean", "sd")] == pytest.approx([mu.mean(), mu.std()], rel=1e-10)
     assert found.prior_mass == pytest.approx(1, abs=1e-9)
     variance, sigma = scipy.stats.invgamma(A + len(Y) / 2, scale=SCALE), found.fields["sigma"]
     mean = variance.expect(math.sqrt, epsabs=0, epsrel=1e-12)
@@ -272,10 +268,8 @@ def test_a_prior_that_is_none_is_seen():
         (GaussianMean(), {"sigma": (0, 1)}, "the bounds of sigma must be > 0, got 0 and 1"),
         (GaussianMean(), {"m0": (0, math.inf)}, "the bounds of m0 must be finite"),
         (GaussianMean(), {"m0": 3}, "the bounds of m0 must be two numbers, got 3"),
-        (GaussianMean(), {"m0": ("a", "b")}, "the bounds of m0 must be two numbers"),
         (DirichletMultinomial(alpha=(1, 1)), {"alpha": (1, 2)}, "over alpha: it has several entries"),
         (Ridge(), {"scale": (1, 2)}, "over scale: ridge needs it to read the data, so it cannot vary"),
-        (Ridge(), {"center": (1, 2)}, "over center: ridge needs it to read the data"),
         (Ridge(), ["tau", "sigma"], "the fields of a grid need bounds"),
     ],
 )
@@ -287,17 +281,20 @@ def test_what_a_grid_is_not_over(model, over, message):
         assert message in str(error.value)
 
 
-def test_what_cannot_be_integrated():
-    for points in (1, 2.5, True, 10_000_000):
-        with pytest.raises(bz.InputError, match="points must be a whole number >= 2, and at most"):
-            bz.evidence_grid(GaussianMean(), Y, {"sigma": (1, 2)}, points=points)
-    with pytest.raises(bz.InputError, match="a uniform prior of m0 needs bounds"):
-        bz.full_bayes(GaussianMean(s0=1, sigma=2), Y, "m0")
-    with pytest.raises(bz.InputError, match="bounds of s0, which is not among the fields"):
-        bz.full_bayes(GaussianMean(), Y, "sigma", bounds={"s0": (1, 2)})
-    best = bz.empirical_bayes(GaussianMean(m0=2, s0=3), Y, "sigma")
-    with pytest.raises(bz.InputError, match="plug_in is the maximum over sigma, not over s0"):
-        bz.full_bayes(GaussianMean(), Y, bounds={"s0": (1, 2)}, plug_in=best)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *[(lambda model, points=points: bz.evidence_grid(model, Y, {"sigma": (1, 2)}, points=points),
+           "points must be a whole number >= 2, and at most") for points in (1, 2.5, True, 10_000_000)],
+        (lambda model: bz.full_bayes(model, Y, "m0"), "a uniform prior of m0 needs bounds"),
+        (lambda model: bz.full_bayes(model, Y, "sigma", bounds={"s0": (1, 2)}), "bounds of s0, which is not among"),
+        (lambda model: bz.full_bayes(model, Y, "s0", plug_in=bz.empirical_bayes(model, Y, "sigma")),
+         "plug_in is the maximum over sigma, not over s0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_integrated(call, message):
+    with pytest.raises(bz.InputError, match=message):
+        call(GaussianMean(s0=1, sigma=2))
 
 
 @pytest.mark.parametrize("centre", [0.0, 0.3, -5.0])
@@ -312,13 +309,6 @@ def test_gregory_s_rule_is_exact_to_fourth_order_and_its_half_too(centre):
     assert errors[2][0] < min(errors[1][0] / 10, 2e-5)
 
 
-def test_a_distribution_has_scipy_s_quantiles():
-    rule, law = Rule.between(-30.0, 40.0, 1.0, 0.2, 128), scipy.stats.norm(1, 0.2)
-    made = rule.distribution(law.logpdf(rule.points))
-    for q in (0.001, 0.025, 0.5, 0.9):
-        assert (made.quantile(q), made.cdf(law.ppf(q))) == pytest.approx((law.ppf(q), q), abs=1e-6)
-
-
 # The command
 
 
@@ -330,18 +320,16 @@ def test_the_command_sets_full_bayes_beside_the_plug_in(run):
     rows = [line.split() for line in out.splitlines()]
     found = bz.full_bayes(GaussianMean(m0=850, s0=100), over="sigma")
     sigma, mu = found.fields["sigma"], found.parameters["mu"]
-    assert (code, "warning" in err) == (0, False)
+    assert (code, "warning" in err, "depend on the data" in out) == (0, False, True)
     assert ["sigma", *(f"{sigma[key]:.5g}" for key in ("mean", "sd", *QUANTILES))] in rows
     assert ["mu", *(f"{float(mu[key]):.5g}" for key in ("plug_in_mean", "plug_in_sd", "mean", "sd"))] in rows
     assert f"log evidence {found.log_evidence:.10g}, fields integrated out" in out
-    assert "depend on the data" in out
     assert "w[bmi]" in run("empirical", "ridge", "--over", "tau", "--full")[1]  # weights by the names of features
     code, _, err = run("empirical", "ridge", "--over", "tau,sigma,s0", "--full")  # refused before it climbs
     assert (code, "a grid is over one or two fields, got tau, sigma, s0" in err) == (2, True)
     document = json.loads(run(*MICHELSON, "--json")[1])["full_bayes"]
     assert (document["status"], document["gate"]["passed"]) == ("ok", True)
     assert document["log_evidence"] == pytest.approx(found.log_evidence, abs=1e-9)
-    assert document["bounds"]["sigma"] == pytest.approx(found.bounds["sigma"], rel=1e-6)
 
 
 def test_the_command_withholds_what_the_bounds_decide(run, monkeypatch):

@@ -87,27 +87,20 @@ def reached(found, **tolerance):
 @pytest.mark.parametrize("over", [("tau", "sigma"), ("tau",), "sigma"])
 def test_it_is_where_the_optimizer_ends(over):
     found = bz.mackay(WEAK, DIABETES, over)
-    assert reached(found)
-    assert found.reason == ""
-    assert found.trace.shape == (found.iterations + 1, len(found.over))
-    assert found.trace[-1] == pytest.approx([getattr(found.model, name) for name in found.over], rel=1e-12)
+    assert (reached(found), found.reason) == (True, "")
 
 
-def test_the_grid_is_highest_there():
-    found = bz.mackay(WEAK, DIABETES).model
-    bounds = {name: (getattr(found, name) / 1.2, getattr(found, name) * 1.2) for name in ("tau", "sigma")}
-    grid = bz.evidence_grid(WEAK, DIABETES, bounds, points=21)
-    top = grid.log_evidence.argmax(...)
-    assert (int(top["tau"]), int(top["sigma"])) == (10, 10)  # of 21, at equal ratios: the middle is the maximum
-    assert float(grid.log_evidence.max()) == pytest.approx(dense(found, DIABETES["X"], DIABETES["y"]), abs=1e-8)
-
-
-def test_gamma_is_of_the_weights_and_the_intercept_counts_besides():
+def test_the_grid_is_highest_there_and_gamma_is_of_the_weights():
     found = bz.mackay(WEAK, DIABETES)
+    bounds = {name: (getattr(found.model, name) / 1.2, getattr(found.model, name) * 1.2) for name in ("tau", "sigma")}
+    grid = bz.evidence_grid(WEAK, DIABETES, bounds, points=21).log_evidence
+    top = grid.argmax(...)
+    assert (int(top["tau"]), int(top["sigma"])) == (10, 10)  # of 21, at equal ratios: the middle is the maximum
+    assert float(grid.max()) == pytest.approx(dense(found.model, DIABETES["X"], DIABETES["y"]), abs=1e-8)
     matrix, alone = hat(found.model, DIABETES["X"])
     assert found.gamma == pytest.approx(alone, rel=1e-9)
     assert found.effective_parameters == pytest.approx(np.trace(matrix), rel=1e-9)
-    assert found.gamma < found.effective_parameters - 0.99
+    assert found.gamma < found.effective_parameters - 0.99  # the intercept counts besides
 
 
 def counted_with_intercept(model, weights, n):
@@ -148,29 +141,25 @@ def test_scikit_learn_finds_the_same(data, intercept):
     """
     X, y = data
     centred, about, contrasts = (X - X.mean(axis=0), y - y.mean()), tuple(X.mean(axis=0)), scipy.linalg.helmert(len(y))
-    ours, theirs = {
-        "none": (bz.mackay(Ridge(intercept=False, sigma=y.std()), centred), oracle(*centred, False)),
-        "known": (
-            bz.mackay(Ridge(center=about, m0=y.mean(), s0=1e-6 * y.std(), sigma=y.std()), data),
-            oracle(X, y, True),
-        ),
-        "flat": (
-            bz.mackay(Ridge(s0=1e6 * y.std(), center=about, sigma=y.std()), data),
-            oracle(contrasts @ X, contrasts @ y, False),
-        ),
+    made, fitted, intercept_too = {
+        "none": (Ridge(intercept=False), centred, False),
+        "known": (Ridge(center=about, m0=y.mean(), s0=1e-6 * y.std()), data, True),
+        "flat": (Ridge(center=about, s0=1e6 * y.std()), data, False),
     }[intercept]
+    theirs = oracle(*((contrasts @ X, contrasts @ y) if intercept == "flat" else fitted), intercept_too)
+    ours = bz.mackay(made.replaced(sigma=y.std()), fitted)
     assert ours.model.tau == pytest.approx(theirs.lambda_**-0.5, rel=1e-6)
     assert ours.model.sigma == pytest.approx(theirs.alpha_**-0.5, rel=1e-6)
 
 
-def ended(model, data, over=("tau", "sigma"), **options):
-    found = bz.mackay(model, data, over, **options)
+def ended(model, data, over=("tau", "sigma")):
+    found = bz.mackay(model, data, over)
     assert not found.converged
     assert found.reason in repr(found)
     return found.reason
 
 
-def test_where_there_is_no_fixed_point_the_reason_is_said():
+def test_where_there_is_no_fixed_point_the_reason_is_said(monkeypatch):
     X, y = rows()
     noise = np.random.default_rng(0).standard_normal(len(X))
     assert "no fixed point: tau -> 0" in ended(Ridge(), (X, noise))
@@ -181,7 +170,8 @@ def test_where_there_is_no_fixed_point_the_reason_is_said():
     assert bz.mackay(Ridge(degree=0), rows(), "sigma").converged
     assert ended(Ridge(), (X, np.full_like(y, 5.0)))  # a constant outcome ends too
     assert ended(Ridge(), (X, np.zeros_like(y)))
-    assert ended(WEAK, DIABETES, max_iterations=3) == "not converged after 3 iterations"
+    monkeypatch.setattr(mackay, "MAX_ITERATIONS", 3)
+    assert ended(WEAK, DIABETES) == "not converged after 3 iterations"
 
 
 @pytest.mark.parametrize(
@@ -194,9 +184,6 @@ def test_where_there_is_no_fixed_point_the_reason_is_said():
     ],
 )
 def test_what_it_is_not_for(model, over, message):
-    for most in (0, 2.5, True):
-        with pytest.raises(bz.InputError, match="max_iterations must be a whole number >= 1"):
-            bz.mackay(WEAK, DIABETES, max_iterations=most)
     with pytest.raises(bz.InputError, match=message):
         bz.mackay(model, None, over)
 
@@ -205,9 +192,8 @@ def test_what_it_is_not_for(model, over, message):
 
 
 def test_the_command_prints_it_beside_the_optimizer(run):
-    code, out, _ = run("empirical", "ridge", "--over", "tau,sigma")
+    out = run("empirical", "ridge", "--over", "tau,sigma")[1]
     rows = [line.split() for line in out.splitlines()]
-    assert code == 0
     assert ["field", "before", "after", "MacKay"] in rows
     assert ["tau", "77.093", "14.0639", "14.0639"] in rows
     assert "effective parameters 9.5776" in out

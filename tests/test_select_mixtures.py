@@ -25,23 +25,16 @@ def faithful():
     return bz.read(MIXTURE(), None)
 
 
-@pytest.fixture(scope="module")
-def table(faithful):
-    """Old Faithful, the same prior of each component whatever their number."""
-    return selected(faithful, [1, 2])
+def of_old_faithful(*numbers):
+    """A fixture: Old Faithful, the same prior of each component whatever their number."""
+
+    def selected(faithful):
+        return bz.select(bz.components(MIXTURE.weak_given(faithful, {"K": 1}), numbers), faithful).set_index("model")
+
+    return pytest.fixture(scope="module")(selected)
 
 
-@pytest.fixture(scope="module")
-def wide_table(faithful):
-    return selected(faithful, [1, 2, 3])
-
-
-def selected(faithful, numbers):
-    return bz.select(bz.components(MIXTURE.weak_given(faithful, {"K": 1}), numbers), faithful).set_index("model")
-
-
-def moved(values, rng):
-    return {name: np.asarray(column) + rng.normal(0, 0.5, len(column)) for name, column in values.items()}
+table, wide_table = of_old_faithful(1, 2), of_old_faithful(1, 2, 3)
 
 
 def by_scikit_learn(Y, K):
@@ -84,11 +77,9 @@ def test_old_faithful_has_two_components(request, of):
     assert table.index[0] == "K=2"
     assert table["bic"].idxmin() == table["elbo"].idxmax() == "K=2"
     row = table.loc["K=2"]
-    assert row["evidence_from"] == "importance sampling"
+    assert (row["evidence_from"], row["elbo_from"][:4]) == ("importance sampling", "VB, ")
     assert 0 < row["evidence_se"] < 0.05
     assert 0 < row["log_evidence"] - row["elbo"] < math.log(2) + 1  # of the two orders of the labels q has one
-    assert row["elbo_from"].startswith("VB, ")
-    assert table["probability"].sum() == pytest.approx(1)
     assert set(table["kfold_from"]) == {"withheld: no closed form"}
     assert set(table["loo_from"]) == {"withheld: no closed form: give a fit by nuts"}
 
@@ -107,8 +98,11 @@ def documents():
 def enumerated(documents):
     rng = np.random.default_rng(8)
     tied, diagonal = MIXTURE(K=2, kappa0=0.1, covariance="tied"), MIXTURE(K=3, covariance="diagonal")
-    models = [MIXTURE(K=2, kappa0=0.1), tied, diagonal]
-    return [*with_evidence([(model, bz.read(model, moved(FEW, rng))) for model in models]), *documents]
+    pairs = []
+    for model in (MIXTURE(K=2, kappa0=0.1), tied, diagonal):
+        moved = {name: np.asarray(column) + rng.normal(0, 0.5, len(column)) for name, column in FEW.items()}
+        pairs.append((model, bz.read(model, moved)))
+    return [*with_evidence(pairs), *documents]
 
 
 def errors(enumerated, broken=lambda model: model):
@@ -159,8 +153,7 @@ def test_few_rows_are_enumerated():
     table = bz.select(models, DOCUMENTS).set_index("model")
     exact = {name: bz.enumerate_posterior(model, DOCUMENTS).log_evidence for name, model in models.items()}
     assert table["log_evidence"].to_dict() == pytest.approx(exact, rel=1e-12)
-    assert set(table["evidence_from"]) == {"enumeration"}
-    assert table["evidence_se"].tolist() == [0, 0, 0]
+    assert (set(table["evidence_from"]), set(table["evidence_se"])) == ({"enumeration"}, {0})
     assert (table["elbo"] <= table["log_evidence"] + 1e-9).all()
     rows = {"x": [1.0, 1.0, 1.0, 5.0, 5.0, 5.0], "z": [2.0, 2.0, 2.0, 1.0, 1.0, 1.0]}
     row = bz.select([MIXTURE(K=2)], rows).iloc[0]  # its maximum is degenerate
@@ -202,35 +195,17 @@ def test_leave_one_out_from_exact_draws_is_enumeration_of_the_others():
     assert row["loo"] == pytest.approx(5 * whole - sum(without), abs=4.4 * row["loo_mcse"])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: bz.components(MIXTURE(), []), "the list of numbers of components is empty"),
-        (lambda: bz.components(MIXTURE(), [1, 2, 1]), "K=1 is given twice"),
-        (lambda: bz.components(MIXTURE(), [0]), "must be at least 1, got 0"),
-        (lambda: bz.components(MIXTURE(), [1.5]), "must be a whole number, got 1.5"),
-        (lambda: bz.components(MIXTURE, [1]), "got the class GaussianMixture"),
-        (lambda: bz.components(bz.find("gaussian_mean")(), [1]), "numbers of components need models with a field K"),
-    ],
-)
-def test_refusals(make, message):
-    with pytest.raises(bz.InputError, match=message):
-        make()
-
-
 def test_criteria_are_drawn_against_the_number_of_components(table):
     shown = table.reset_index()
     shown.loc[shown["components"] == 1, ["log_evidence", "log_bayes_factor_se"]] = np.nan
     figure = bz.plot_select(shown)
     assert [panel.get_title() for panel in figure.axes] == ["log evidence", "ELBO", "AIC", "BIC"]
     for panel, column in zip(figure.axes, ("log_evidence", "elbo", "aic", "bic"), strict=True):
-        (group,) = panel.containers
-        points = dict(zip(*map(list, group.lines[0].get_data()), strict=True))
-        best = shown[column].min() if column in ("aic", "bic") else shown[column].max()
+        points = dict(zip(*map(list, panel.containers[0].lines[0].get_data()), strict=True))
         known = shown[shown[column].notna()]
+        best = known[column].min() if column in ("aic", "bic") else known[column].max()
         assert points == pytest.approx(dict(zip(known["components"], np.abs(known[column] - best), strict=True)))
-        assert panel.yaxis_inverted()
-        assert panel.get_xlabel() == "components K"
+        assert (panel.yaxis_inverted(), panel.get_xlabel()) == (True, "components K")
     lost = [line for line in figure.axes[0].lines if line.get_label() == "withheld"]
     assert [list(line.get_xdata()) for line in lost] == [[1.0]]
     factors = shown.assign(model=[f"q={k}" for k in shown["components"]])
@@ -247,8 +222,7 @@ def path(written):
 def test_command_selects_a_number_of_components(run, path, tmp_path):
     options = ("select", path, "-c", "gaussian_mixture nu0=5", "--components", "1-2", "--plot", tmp_path / "k.png")
     code, out, err = run(*options)
-    assert code == 0
-    assert err.count("the prior is scaled to the data") == 1  # the same for all
+    assert (code, err.count("the prior is scaled to the data")) == (0, 1)  # the same for all
     assert "Variational bound" in out
     assert "ELBO: a lower bound" in out
     assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
@@ -265,8 +239,8 @@ def test_command_selects_a_number_of_components(run, path, tmp_path):
     ("candidate", "options", "message"),
     [
         ("gaussian_mixture", ("--components", "two"), "--components 'two' is not a list of components"),
-        ("gaussian_mixture", ("--components", "3-1"), "--components '3-1': 3-1 holds no number; write 1-3"),
         ("gaussian_mixture", ("--components", "0-2"), "must be at least 1, got 0"),
+        ("gaussian_mixture", ("--components", "1,1"), "K=1 is given twice"),
         ("gaussian_mixture", ("--components", "1-2", "--subsets"), "give one of --subsets, --components"),
         ("gaussian_mixture K=2", ("--components", "1-2"), "give K or --components, not both"),
         ("normal_inverse_wishart", ("--components", "1-2"), "numbers of components need models with a field K"),
@@ -276,24 +250,28 @@ def test_command_refuses_in_one_line(run, path, candidate, options, message):
     code, out, err = run("select", path, "-c", candidate, "--prior", "textbook", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
+    for kind, numbers, message in (
+        (MIXTURE(), [], "the list of numbers of components is empty"),
+        (MIXTURE(), [1.5], "must be a whole number, got 1.5"),
+        (MIXTURE, [1], "got the class GaussianMixture"),
+    ):
+        with pytest.raises(bz.InputError, match=message):
+            bz.components(kind, numbers)
 
 
 def test_command_keeps_the_model_where_its_fit_is_not_ok(run, path, monkeypatch):
-    trees = {1: "ok", 2: "failed"}
-
     def fit(model, data, method, **options):
         tree = bz.fit(model, data, "enumerate", seed=1)
-        tree.attrs |= {"method": method, "kind": "sampled", "status": trees[model.K]}
+        tree.attrs |= {"method": method, "kind": "sampled", "status": {1: "ok", 2: "failed"}[model.K]}
         return tree
 
     monkeypatch.setattr(importlib.import_module("bayeszoo.cli.verbs.select"), "fit", fit)
-    mixture = "gaussian_mixture kappa0=1 nu0=9"
-    code, out, err = run("select", path, "-c", mixture, "--components", "1-2", "--nuts", "--json")
+    mixture = ("-c", "gaussian_mixture kappa0=1 nu0=9", "--components", "1-2")
+    code, out, err = run("select", path, *mixture, "--nuts", "--json")
     rows = {row["model"]: row for row in json.loads(out)["table"]}
-    assert code == 0
-    assert "K=2: the fit by nuts is not ok (failed), and left out" in err
-    assert rows["K=1"]["loo_from"] == "PSIS"
-    assert rows["K=2"]["loo_from"] == "withheld: no closed form: give a fit by nuts"
+    assert (code, "K=2: the fit by nuts is not ok (failed), and left out" in err) == (0, True)
+    reasons = [rows[name]["loo_from"] for name in ("K=1", "K=2")]
+    assert reasons == ["PSIS", "withheld: no closed form: give a fit by nuts"]
     assert rows["K=2"]["log_evidence"] is not None
 
 
@@ -307,14 +285,12 @@ def test_too_many_assignments_do_not_end_a_comparison(faithful):
 
 
 def test_em_is_not_compared_with_itself(monkeypatch):
-    asked = []
-    module = importlib.import_module("bayeszoo.comparison.compare")
+    asked, module = [], importlib.import_module("bayeszoo.comparison.compare")
     monkeypatch.setattr(module, "fit_each", lambda model, data, methods, seed: asked.append(methods) or [])
     bz.compare(TOPICS(), DOCUMENTS)
     bz.compare(TOPICS(), DOCUMENTS, ["em"])
-    assert "em" not in asked[0]
+    assert (asked[0].count("em"), asked[1]) == (0, ["em"])
     assert {"map", "mle", "vb", "enumerate"} <= set(asked[0])
-    assert asked[1] == ["em"]
 
 
 def test_prediction_names_the_component_of_new_rows_with_an_outcome():

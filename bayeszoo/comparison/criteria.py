@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from bayeszoo.data.read import Data
+from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.mixtures.base import MixtureModel
@@ -54,64 +54,63 @@ def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
 
 @dataclass(frozen=True, eq=False)
 class Criteria:
-    """The criteria of a model with latent variables, each with where it is from.
+    """The criteria of a model with latent variables, as columns, each with where it is from.
 
     Where there is none a `NumericalError` says why. All is the same whenever ``seed`` is, whatever was asked before.
     """
 
-    model: Model
-    data: Values
+    candidate: Candidate
     seed: int
 
-    @classmethod
-    def of(cls, model: Model, data: Values, seed: int) -> Criteria | None:
-        """Return the criteria, or None of a model with closed forms, or without latent variables."""
-        has = isinstance(model, EM | Variational | Enumerable) and not isinstance(model, ClosedForm)
-        return cls(model, data, seed) if has else None
+    @property
+    def model(self) -> Model:
+        """The model of the candidate."""
+        return self.candidate.model
+
+    @property
+    def has_latents(self) -> bool:
+        """Whether the model has latent variables, and no closed forms that say more."""
+        return isinstance(self.model, EM | Variational | Enumerable) and not isinstance(self.model, ClosedForm)
 
     @property
     def has_evidence(self) -> bool:
         """Whether an evidence may be had without a fit."""
-        return isinstance(self.model, Enumerable | Variational)
+        return self.has_latents and isinstance(self.model, Enumerable | Variational)
 
     def log_likelihood(self) -> tuple[float, str]:
         """Return the maximum of the log likelihood, by EM."""
         if not isinstance(self.model, EM):
             raise NumericalError("no closed form")
-        climbed = em.climbs(self.model, self._sample, self._rng("em"), flat=True)
+        climbed = em.climbs(self.model, self.candidate.stats, self._rng("em"), flat=True)
         return climbed.best.expectation.value, _reached("EM", climbed)
 
-    def elbo(self) -> tuple[float, str]:
+    def elbo(self) -> dict[str, Any]:
         """Return the evidence lower bound of variational Bayes."""
-        return self._climbed.best.objective, _reached("VB", self._climbed)
+        return {"elbo": self._climbed.best.objective, "elbo_from": _reached("VB", self._climbed)}
 
     def evidence(self) -> tuple[float, float, str]:
         """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
+        data = self.candidate.data
         if isinstance(self.model, Enumerable):
             with suppress(InputError):  # more assignments than can be summed over
-                enumeration.require_few(self.model, self.data)
-                return enumeration.Enumeration.of(self.model, self.data).log_evidence, 0.0, "enumeration"
+                enumeration.require_few(self.model, data)
+                return enumeration.Enumeration.of(self.model, data).log_evidence, 0.0, "enumeration"
         if not can_estimate(self.model):
             raise NumericalError(NO_EVIDENCE)
         starts = [climb.state for climb in self._climbed.distinct[: CHAINS // 4]]
-        weighed = estimate(self.model, self.data, self._rng("importance"), starts)
+        weighed = estimate(self.model, data, self._rng("importance"), starts)
         if wrong := failures([at_most("k-hat", weighed.k_hat, MAX_K_HAT)]):
             raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
         return weighed.log_evidence, weighed.mcse, "importance sampling"
 
     @cached_property
     def _climbed(self) -> Search:
-        if not isinstance(self.model, Variational):
+        if not (self.has_latents and isinstance(self.model, Variational)):
             raise NumericalError("no variational Bayes")
-        return vb.climbs(self.model, self._sample, self._rng("vb"))
-
-    @cached_property
-    def _sample(self) -> Any:
-        """What EM and variational Bayes go by."""
-        return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
+        return vb.climbs(self.model, self.candidate.stats, self._rng("vb"))
 
     def _rng(self, purpose: str) -> np.random.Generator:
-        return stream(self.seed, self.model.name, fields_of(self.model), Data(self.data).digest, purpose)
+        return stream(self.seed, self.model.name, fields_of(self.model), self.candidate.data.digest, purpose)
 
 
 def _reached(how: str, climbed: Search) -> str:

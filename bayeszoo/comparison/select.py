@@ -178,7 +178,7 @@ def select(
 
 
 def _row(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
-    latent = Criteria.of(candidate.model, candidate.data, how.seed)
+    latent = Criteria(candidate, how.seed)
     number = number_of_components(type(candidate.model))
     row = {
         "model": candidate.name,
@@ -186,9 +186,9 @@ def _row(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
         "observations": int(candidate.observations[1].sum()),
         "status": candidate.status,
     }
-    row |= _or_withheld("evidence", candidate, lambda: _evidence(candidate, latent))
-    row |= _or_withheld("elbo", candidate, lambda: _bound(latent))
-    row |= _or_withheld("likelihood", candidate, lambda: _likelihood(candidate, latent))
+    row |= _or_withheld("evidence", candidate, lambda: _evidence(latent))
+    row |= _or_withheld("elbo", candidate, latent.elbo)
+    row |= _or_withheld("likelihood", candidate, lambda: _likelihood(latent))
     row |= _or_withheld("mdl", candidate, lambda: _description(candidate, how.keep_probability))
     row |= _or_withheld("kfold", candidate, lambda: _k_fold(candidate, how))
     return row | _or_withheld("loo", candidate, lambda: _leave_one_out(candidate, how))
@@ -214,11 +214,9 @@ def _finite(value: float) -> float:
 # Evidence
 
 
-def _evidence(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
-    if latent is not None and latent.has_evidence and candidate.method != "smc":
-        value, se, source = latent.evidence()
-    else:
-        value, se, source = _log_evidence(candidate)
+def _evidence(latent: Criteria) -> dict[str, Any]:
+    is_given = latent.candidate.method == "smc"
+    value, se, source = _log_evidence(latent.candidate) if is_given or not latent.has_evidence else latent.evidence()
     return {"log_evidence": _finite(value), "evidence_se": se, "evidence_from": source}
 
 
@@ -249,13 +247,6 @@ def _undefined(candidate: Candidate) -> str | None:
     return no_evidence(candidate.model.declare(candidate.data))
 
 
-def _bound(latent: Criteria | None) -> dict[str, Any]:
-    if latent is None:
-        raise NumericalError("no variational Bayes")
-    value, source = latent.elbo()
-    return {"elbo": value, "elbo_from": source}
-
-
 def _bayes_factors(rows: list[dict[str, Any]]) -> None:
     known = [row for row in rows if "log_evidence" in row and row["status"] == "ok"]
     if not known:
@@ -272,8 +263,9 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
 # Likelihood and description length
 
 
-def _likelihood(candidate: Candidate, latent: Criteria | None) -> dict[str, Any]:
-    value, source = latent.log_likelihood() if latent else (_max_log_likelihood(candidate), "closed form")
+def _likelihood(latent: Criteria) -> dict[str, Any]:
+    candidate = latent.candidate
+    value, source = latent.log_likelihood() if latent.has_latents else (_max_log_likelihood(candidate), "closed form")
     assert isinstance(candidate.model, PointEstimates | EM)  # else there is no maximum
     k = candidate.model.free_parameters(candidate.stats)
     return {

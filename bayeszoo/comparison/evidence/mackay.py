@@ -33,6 +33,7 @@ FIELDS = ("tau", "sigma")
 """The fields that the iteration is for."""
 CLOSE = 1e-10
 """How near the fixed point has to be, in the logarithm of a field."""
+MAX_ITERATIONS = 10_000
 NO_SIGNAL = 1e-6
 """Effective parameters below which weights are not told from 0: the evidence is within as many nats of its limit."""
 NO_NOISE = 1e-20
@@ -47,8 +48,8 @@ class FixedPoint:
     ----------
     model, over : Model, tuple of str
         With the iterated fields where it ended; a fixed point only where ``converged``.
-    iterations, trace : int, ndarray of shape (iterations + 1, fields)
-        How many steps were taken, and the fields at the start and after each.
+    iterations : int
+        How many steps were taken.
     gamma, effective_parameters : float
         Effective number of the weights that tau governs, without the intercept; of all, the trace of the hat matrix.
     converged, reason : bool, str
@@ -62,7 +63,6 @@ class FixedPoint:
     effective_parameters: float
     converged: bool
     reason: str
-    trace: np.ndarray
 
     def __repr__(self) -> str:
         """Say where it ended."""
@@ -71,9 +71,7 @@ class FixedPoint:
         return f"{self.model.name}: {fields}; gamma {self.gamma:.6g}; {self.iterations} iterations, {state}"
 
 
-def mackay(
-    model: Model, data: Any = None, over: str | Sequence[str] = FIELDS, *, max_iterations: int = 10_000
-) -> FixedPoint:
+def mackay(model: Model, data: Any = None, over: str | Sequence[str] = FIELDS) -> FixedPoint:
     """Iterate tau and sigma of ridge regression, or one of them, to a stationary point of the evidence.
 
     It converges linearly, the more slowly the less the data say, and does not look for the highest of several
@@ -87,8 +85,6 @@ def mackay(
         The model's first example by default.
     over : str or sequence of str
         ``"tau"``, ``"sigma"`` or both; what is not named stays.
-    max_iterations : int
-        Steps, at least one.
 
     Returns
     -------
@@ -114,10 +110,8 @@ def mackay(
     if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
         named = ", ".join(map(str, names)) or "nothing"
         raise InputError(f"MacKay's iteration is over tau, sigma or both, got {named}")
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
-        raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations!r}")
     with one_thread():
-        return _iterated(model, read(model, data), names, max_iterations)
+        return _iterated(model, read(model, data), names)
 
 
 def applies(model: Model) -> bool:
@@ -126,10 +120,10 @@ def applies(model: Model) -> bool:
     return own and set(FIELDS) <= hyperparameters(model).keys()
 
 
-def _iterated(model: Any, data: Data, over: tuple[str, ...], most: int) -> FixedPoint:
+def _iterated(model: Any, data: Data, over: tuple[str, ...]) -> FixedPoint:
     stats = model.statistics(data)
     weights, trace = model.standardized_weights(stats), [[float(getattr(model, name)) for name in over]]
-    while not _is_close(trace) and len(trace) <= most and weights.rounding <= MAX_ROUNDING:
+    while not _is_close(trace) and len(trace) <= MAX_ITERATIONS and weights.rounding <= MAX_ROUNDING:
         squares = _next_squares(model, weights, stats.n)
         if not all(squares[name] > 0 for name in over):
             break
@@ -137,10 +131,10 @@ def _iterated(model: Any, data: Data, over: tuple[str, ...], most: int) -> Fixed
         weights = model.standardized_weights(stats)
         trace.append([float(getattr(model, name)) for name in over])
     gamma, total = weights.determined(int(model.intercept)), weights.effective_parameters
-    reason = "" if len(trace) > most else _without_fixed_point(model, weights, stats, over)
+    reason = "" if len(trace) > MAX_ITERATIONS else _without_fixed_point(model, weights, stats, over)
     if not reason and not _is_close(trace):
         reason = f"not converged after {len(trace) - 1} iterations"
-    return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason, np.array(trace))
+    return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason)
 
 
 def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
