@@ -83,6 +83,9 @@ CASES = {
     "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
     "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
     "series of counts": (CountSeries(), {"y": np.array([0, 5, 2**50]), "sequence": TWO}),
+    "masked symbols": (SymbolSeries(), {"y": np.array([2, -1, 0]), "sequence": TWO, "symbol": ABC}),
+    "masked numbers": (RealSeries(), {"y": np.array([0.5, np.nan, 1.0]), "sequence": TWO}),
+    "masked counts": (CountSeries(), {"y": np.array([-1, 5, 0]), "sequence": TWO}),
 }
 KINDS = by_name(("inputs", "arrays"), CASES)
 LABELLED = {name: case for name, case in CASES.items() if case[0].coords}
@@ -91,9 +94,12 @@ WITH_LABELS = by_name(("inputs", "arrays"), LABELLED)
 
 def same(found, expected):
     assert list(found)[0] == list(expected)[0]  # noqa: RUF015
-    assert {name: (v.dtype.kind, v.tolist()) for name, v in found.items()} == {
-        name: (v.dtype.kind, v.tolist()) for name, v in expected.items()
-    }
+    assert {name: v.dtype.kind for name, v in found.items()} == {name: v.dtype.kind for name, v in expected.items()}
+    np.testing.assert_equal(dict(found), dict(expected))
+
+
+def has_masks(inputs, arrays):
+    return "missing" in inputs.reading(arrays)
 
 
 @KINDS
@@ -105,7 +111,7 @@ def test_a_table_there_and_back(inputs, arrays):
 NEED_OPTIONS = {
     "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
     "a feature called y", "chain in other order", "chain with more", "order two", "words",
-    "other symbols",
+    "other symbols", "masked symbols", "masked numbers", "masked counts",
 }  # fmt: skip
 
 
@@ -126,7 +132,7 @@ def test_simulated_data_are_written_as_a_table_that_is_read_back(tmp_path, input
 @KINDS
 def test_canonical_arrays_are_taken_as_they_are(inputs, arrays):
     same(inputs.canonical(arrays).arrays, arrays)
-    data = read(model_of(inputs), arrays)
+    data = read(model_of(inputs), Data(arrays) if has_masks(inputs, arrays) else arrays)
     same(data, arrays)
     assert data.rows == inputs.size(arrays)
     same(inputs.canonical({name: values.tolist() for name, values in arrays.items()}).arrays, arrays)
@@ -142,6 +148,8 @@ def test_data_made_elsewhere_are_checked_again(inputs, arrays):
     for broken in (arrays[outcome] + 1e300, arrays[outcome] * 1j, np.char.add(arrays[outcome].astype(str), "x")):
         with pytest.raises(InputError):
             read(model, Data({**arrays, outcome: broken}))
+    if has_masks(inputs, arrays):
+        assert "use --missing mask" in str(refusal(model, inputs.table(arrays)))
 
 
 @KINDS
@@ -152,7 +160,7 @@ def test_rows_are_split_and_labels_are_not(inputs, arrays):
     for name in labels:
         assert first[name] is rest[name] is arrays[name]
     again = inputs.reordered(arrays, np.arange(inputs.size(arrays))[::-1])
-    assert inputs.outcome(again).tolist() == inputs.outcome(arrays)[::-1].tolist()
+    np.testing.assert_equal(inputs.outcome(again), inputs.outcome(arrays)[::-1])
     assert all(again[name] is arrays[name] for name in labels)
     if inputs.row_names:
         assert again[inputs.row_names].tolist() == arrays[inputs.row_names][::-1].tolist()
@@ -192,8 +200,9 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
         like = inputs.relabelled(like, axis, np.arange(len(arrays[axis]))[::-1])
     data = read(model, Data(arrays), new=True, like=like)
     same(data, like)
-    same(read(model, arrays, new=True, like=like), like)
     assert read(model, data, new=True, like=like) is data
+    if not has_masks(inputs, arrays):
+        same(read(model, arrays, new=True, like=like), like)
 
 
 @KINDS
@@ -223,7 +232,7 @@ def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(input
         )
     if isinstance(inputs, Measured):
         moved = inputs.in_units(arrays, -2.0, 1.0)
-        assert moved[inputs.name].tolist() == (1 - 2 * arrays[inputs.name]).tolist()
+        np.testing.assert_equal(moved[inputs.name], 1 - 2 * arrays[inputs.name])
     assert ("--" in inputs.describe()) == (not isinstance(inputs, Real))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from pytensor.graph.traversal import applys_between
@@ -18,18 +18,8 @@ from bayeszoo.model.capabilities import EM, ClosedForm, Sufficient, Variational,
 from bayeszoo.model.density import prior
 from bayeszoo.model.fields import moved
 
-if TYPE_CHECKING:
-    import pymc as pm
-
-
 MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
 POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
-
-
-def has_own_operations(model: pm.Model) -> bool:
-    """Say whether the log density of a model goes through a PyTensor operation of bayeszoo, which has numba code."""
-    nodes = applys_between([], [model.logp()])
-    return any(type(node.op).__module__.startswith("bayeszoo.") for node in nodes)
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,8 @@ class Case:
     def compressed(self) -> Density:
         """The declaration on sufficient statistics, compiled as it is sampled where it has operations of our own."""
         model = self.model.compressed(self.stats)
-        return Density(model, mode="NUMBA" if has_own_operations(model) else "FAST_COMPILE")
+        is_own = (type(node.op).__module__.startswith("bayeszoo.") for node in applys_between([], [model.logp()]))
+        return Density(model, mode="NUMBA" if any(is_own) else "FAST_COMPILE")
 
     @cached_property
     def compiled(self) -> Density:

@@ -8,7 +8,6 @@ PyMC cannot, as from a potential, to the score, whose mean over data given the p
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytensor
@@ -39,9 +38,8 @@ def declared_likelihood(case: Case) -> Check:
         declared = density.likelihood(flat)[0]
         expected += [declared, declared - case.log_coefficient]
     with np.errstate(invalid="ignore"):
-        gaps = np.where(
-            np.equal(by_declaration, expected), 0.0, np.subtract(by_declaration, expected)
-        )  # both may be -inf
+        gaps = np.subtract(by_declaration, expected)
+    gaps[np.equal(by_declaration, expected)] = 0.0  # both may be -inf
     constant = np.ptp(gaps) < 1e-6 * abs(gaps[0])
     by = f", but for {gaps[0]:.6g} nats at every point" if constant else ""
     largest = np.max(np.abs(gaps) / np.maximum(1.0, np.abs(np.nan_to_num(expected))))
@@ -51,15 +49,11 @@ def declared_likelihood(case: Case) -> Check:
 def likelihood_sums_to_one(case: Case) -> Check:
     """L1d: the densities of all possible data sets of a few observations sum to one, given the parameters."""
     model, sums = case.model, []
-    for point in _of_least_mean(case):
+    # those of the least mean outcome: counts are summed up to 5000
+    for point in sorted(case.points, key=lambda p: float(np.max(model.likelihood(p, case.data).mean())))[:5]:
         sets = model.inputs.possible(case.data)
         sums.append(math.fsum(math.exp(log_likelihood(model, point, data) or 0.0) for data in sets))
     return at_most("likelihood sums to one", relative(sums, 1.0), 1e-8)
-
-
-def _of_least_mean(case: Case) -> list[dict[str, Any]]:
-    """Return the five points at which the mean outcome is least: counts are summed up to 5000."""
-    return sorted(case.points, key=lambda p: float(np.max(case.model.likelihood(p, case.data).mean())))[:5]
 
 
 def simulated_prior(case: Case) -> Check:

@@ -91,9 +91,8 @@ def chain_rule(case: Case) -> Check:
         predictive = case.model.predictive(case.model.statistics(past), row)
         terms.append(log_density(predictive, inputs.outcome(row)).item())
     stats = case.model.statistics(head)
-    return at_most(
-        "chain rule", relative(math.fsum(terms), case.model.log_evidence(stats) + stats.log_coefficient), 1e-9
-    )
+    expected = case.model.log_evidence(stats) + stats.log_coefficient
+    return at_most("chain rule", relative(math.fsum(terms), expected), 1e-9)
 
 
 def normalization(case: Case) -> Check:
@@ -283,17 +282,10 @@ def _two_batches(case: Case, at: int) -> float:
     if issubclass(type(model), Conjugate):
         later = model.updated(first)
         others, evidence = [later.posterior(second), *others], model.log_evidence(first) + later.log_evidence(second)
-    coefficients = whole.log_coefficient, (whole - first).log_coefficient
-    # np.max and np.maximum propagate NaN, Python's max does not
-    return float(
-        np.max(
-            [
-                *(relative([other.logpdf(p) for p in case.points], at_once) for other in others),
-                relative(evidence, case.log_evidence),
-                relative(coefficients, (case.stats.log_coefficient, second.log_coefficient)),
-            ]
-        )
-    )
+    constants = [evidence, whole.log_coefficient, (whole - first).log_coefficient]
+    errors = [relative([other.logpdf(p) for p in case.points], at_once) for other in others]
+    errors.append(relative(constants, [case.log_evidence, case.stats.log_coefficient, second.log_coefficient]))
+    return float(np.max(errors))  # which propagates NaN, as Python's max does not
 
 
 def no_data(case: Case) -> Check:
@@ -302,11 +294,8 @@ def no_data(case: Case) -> Check:
     log_prior = density.gradient_of(density.model.logp(vars=variables, jacobian=False))
     densities = [case.prior.logpdf(p) for p in case.points]
     evidence = case.model.log_evidence(case.model.statistics(case.model.inputs.split(case.data, 0)[0]))
-    return at_most(
-        "no data gives the prior",
-        relative(densities, [log_prior(x)[0] for x in case.flat_points]) + abs(evidence),
-        1e-9,
-    )
+    error = relative(densities, [log_prior(x)[0] for x in case.flat_points])
+    return at_most("no data gives the prior", error + abs(evidence), 1e-9)
 
 
 def simulator(case: Case) -> Check:
@@ -357,9 +346,8 @@ def _certified_mode(case: Case, params: Any, height: float, certificate: list[Ch
 def mle_is_the_maximum(case: Case) -> Check:
     """L6: an optimizer finds no higher log likelihood than the closed-form MLE, and no other place."""
     params = case.model.mle(case.stats)
-    return _closed_form_mode(
-        "MLE is the maximum", case, params, _log_likelihood(case, params), case.compressed.likelihood
-    )
+    height = _log_likelihood(case, params)
+    return _closed_form_mode("MLE is the maximum", case, params, height, case.compressed.likelihood)
 
 
 def _log_likelihood(case: Case, params: Any) -> float:
