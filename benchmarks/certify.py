@@ -229,7 +229,7 @@ def page(lines: Mapping[str, Mapping[str, Any]], digest: str) -> str:
         f"False alarms: a fit of its own data that the gate fails, or a number off by {MAX_Z} errors.",
         _table("model, fits, ok, caution, failed, largest z", _again(groups["again"])),
         "## Targets out of reach",
-        "A miss is a number that is shown and wrong.",
+        "A miss is a wrong number that is shown with an error; an sd without one has a note that it may not exist.",
         _table("target, fits, ok, caution, failed, misses (seeds)", _bad(groups["bad"])),
     ]
     return "\n\n".join(parts) + "\n"

@@ -233,7 +233,7 @@ def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_f
 
 def test_draws_of_many_numbers_are_fewer(monkeypatch):
     monkeypatch.setattr(vb, "HELD", 4 * 10 * (60 * 2 + 2 * 20))
-    tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2)
+    tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2, groups=())
     assert tree["posterior"].sizes["draw"] == 10
     assert Fit(tree).facts["draws_withheld"] == "10 draws a chain instead of 1000: they are of 160 numbers"
 

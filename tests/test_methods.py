@@ -33,7 +33,8 @@ def rows(successes, total):
 @pytest.fixture(scope="module")
 def placenta():
     """Return one fit by every method."""
-    return {method: bz.fit(M(2, 5), PLACENTA, method, seed=1) for method in ALL}
+    options = {"smc": {"draws": 500}}  # SMC costs seconds of CPU on a single coin
+    return {method: bz.fit(M(2, 5), PLACENTA, method, seed=1, groups=(), **options.get(method, {})) for method in ALL}
 
 
 @pytest.mark.parametrize("method", ALL)

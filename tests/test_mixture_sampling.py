@@ -44,7 +44,7 @@ PRIOR = GAUSSIAN(K=2, kappa0=0.05)
 def fits():
     """Old Faithful by four methods."""
     model = GAUSSIAN.weak(FAITHFUL)
-    return {method: bz.fit(model, FAITHFUL, method, seed=1) for method in ("map", "vb", "advi", "nuts")}
+    return {method: bz.fit(model, FAITHFUL, method, seed=1, groups=()) for method in ("map", "vb", "advi", "nuts")}
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from hashlib import blake2b
 
 import numpy as np
 
@@ -12,6 +14,24 @@ _TAILS = (0.05, 0.95)
 _FAR = 8
 _MIN_DRAWS = 4
 """With fewer ArviZ estimates nothing."""
+_MOST_KEPT = 100_000
+_KEPT: OrderedDict[tuple[str, bytes], float] = OrderedDict()
+"""Diagnostics of single quantities by a digest of their draws: the gate and the summary ask for the same ones."""
+
+
+def _once(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Compute a diagnostic of each quantity, shape (chain, draw, ...), that is not known yet."""
+    shape = draws.shape[:2]
+    entries = np.ascontiguousarray(np.moveaxis(draws.reshape(*shape, -1), 2, 0), dtype=np.float64)
+    keys = [(name, blake2b(entry, digest_size=16, key=repr(shape).encode()).digest()) for entry in entries]
+    new = [i for i, key in enumerate(keys) if key not in _KEPT]
+    if new:
+        values = compute(np.moveaxis(entries[new], 0, 2))
+        _KEPT.update((keys[i], float(value)) for i, value in zip(new, values, strict=True))
+    result = np.array([_KEPT[key] for key in keys]).reshape(draws.shape[2:])
+    while len(_KEPT) > _MOST_KEPT:
+        _KEPT.popitem(last=False)
+    return result
 
 
 def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
@@ -34,7 +54,7 @@ def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
 
     options = {"prob": _TAILS} if method == "tail" else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
-        return np.asarray(array_stats.ess(draws, method=method, **options, **_AXES))
+        return _once(f"ess {method}", draws, lambda new: array_stats.ess(new, method=method, **options, **_AXES))
 
 
 def r_hat(draws: np.ndarray) -> np.ndarray:
@@ -42,7 +62,7 @@ def r_hat(draws: np.ndarray) -> np.ndarray:
     from arviz_stats.base import array_stats
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(array_stats.rhat(draws, method="rank", **_AXES))
+        return _once("r_hat", draws, lambda new: array_stats.rhat(new, method="rank", **_AXES))
 
 
 def relative_efficiency(draws: Iterable[np.ndarray]) -> float:

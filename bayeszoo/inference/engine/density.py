@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor
@@ -22,6 +22,7 @@ from pytensor.graph import clone_replace
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.inference.engine.compiled import compiled
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -92,14 +93,10 @@ class Density:
         return parts
 
     def _compile(self, outputs: Iterable[Any]) -> Callable[[np.ndarray], Any]:
-        graph, options = clone_replace(list(outputs), self._parts), {"on_unused_input": "ignore", "trust_input": True}
         with strict():
-            function = pytensor.function([self._flat], graph, mode=self._mode, **options)
-            if self._mode != "NUMBA":
-                return cast(Callable[[np.ndarray], Any], function)
+            function = compiled(self._flat, clone_replace(list(outputs), self._parts), self._mode)
             function(self.start)  # numba compiles at the first call
-        jitted, shared = function.vm.jit_fn, [variable.get_value(borrow=True) for variable in function.get_shared()]
-        return lambda x: jitted(x, *shared)
+        return function
 
     def gradient_of(self, log_density: Any) -> Gradient:
         """Compile a log density of the model, and its gradient, as a function of the flat point."""

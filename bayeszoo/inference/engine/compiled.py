@@ -1,0 +1,105 @@
+"""Functions of one flat vector, compiled once for all data: what comes from the data is an argument, not a constant.
+
+A graph is cut where values that do not depend on the vector enter it. What lies before the cut is computed at once;
+what lies behind is compiled with those values as arguments, and taken again when the same model meets other data of the
+same shape. What is compiled depends on the graph alone and not on what was compiled before, so that a fit has the same
+draws in a fresh process.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph import clone_replace
+from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.type import TensorType
+
+from bayeszoo.likelihoods.ops.operation import Operation
+
+MOST_KEPT = 64
+_KEPT: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
+"""Compiled functions by the structure of their graphs, the last used ones."""
+_PLAIN = {-np.inf, np.inf, *(k / 2 for k in range(-8, 9))}
+"""Numbers that stay constants, as PyTensor simplifies graphs by them: x ** 2, 1 - x."""
+_TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, Operation)
+"""Operations whose integers are data; those of others may be shapes and axes, and stay constants."""
+
+
+def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Callable[[np.ndarray], Any]:
+    """Compile outputs as a function of a flat vector, or take what was compiled for a graph of the same structure."""
+    entering = _entering(flat, outputs)
+    values = dict(zip(entering, _evaluated(list(entering)), strict=True))
+    data = [v for v in entering if _is_data(v, values[v], entering[v])]
+    scalars = [v for v in data if np.size(values[v]) == 1 and v.type.dtype == "float64"]
+    arrays = {v: v.type() for v in data if v not in scalars}
+    packed = pt.dvector("scalars")  # each argument costs a tenth of a microsecond
+    numbers = {v: packed[i].reshape((1,) * v.type.ndim) for i, v in enumerate(scalars)}
+    constants = {v: v.type.make_constant(values[v]) for v in entering if v not in data}
+    graph, inputs = clone_replace(list(outputs), {**arrays, **numbers, **constants}), [flat, packed, *arrays.values()]
+    function = _kept(inputs, graph, mode)
+    given = [np.array([np.ravel(values[v])[0] for v in scalars]), *(np.asarray(values[v], order="C") for v in arrays)]
+    return lambda x: function(x, *given)
+
+
+def _kept(inputs: Sequence[Any], graph: Sequence[Any], mode: str) -> Callable[..., Any]:
+    key = mode, _structure(inputs, graph)
+    if key not in _KEPT:
+        function = pytensor.function(inputs, graph, mode=mode, on_unused_input="ignore", trust_input=True)
+        _KEPT[key] = function.vm.jit_fn if mode == "NUMBA" else function  # without PyTensor's Python around it
+    _KEPT.move_to_end(key)
+    while len(_KEPT) > MOST_KEPT:
+        _KEPT.popitem(last=False)
+    return _KEPT[key]
+
+
+def _entering(flat: Any, outputs: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Return the variables that do not depend on the vector but are used by what does, with the operations that do."""
+    moving, entering = {flat}, dict[Any, list[Any]]()
+    for node in toposort(outputs):
+        if not moving.isdisjoint(node.inputs):
+            moving.update(node.outputs)
+            for variable in (v for v in node.inputs if v not in moving):
+                entering.setdefault(variable, []).append(node.op)
+    return entering | {variable: [None] for variable in outputs if variable not in moving}
+
+
+def _evaluated(variables: Sequence[Any]) -> list[Any]:
+    unknown = [variable for variable in variables if not isinstance(variable, Constant)]
+    values = iter(pytensor.function([], unknown, mode="FAST_COMPILE")() if unknown else [])
+    return [variable.data if isinstance(variable, Constant) else next(values) for variable in variables]
+
+
+def _is_data(variable: Any, value: Any, used_by: Sequence[Any]) -> bool:
+    """Say whether a value is to be an argument."""
+    if not isinstance(variable.type, TensorType) or not np.size(value):
+        return False
+    if variable.type.dtype.startswith("float"):
+        return np.size(value) > 1 or (variable.type.dtype == "float64" and float(np.ravel(value)[0]) not in _PLAIN)
+    return (
+        np.ndim(value) > 0 and variable.type.dtype != "bool" and all(isinstance(op, _TAKE_INTEGERS) for op in used_by)
+    )
+
+
+def _structure(inputs: Sequence[Any], outputs: Sequence[Any]) -> Hashable:
+    """Describe a graph: graphs of the same description compute the same of the same arguments."""
+    numbers = {variable: i for i, variable in enumerate(inputs)}
+    nodes = list[Hashable]()
+    for node in toposort(outputs):
+        nodes.append((node.op, tuple(_name(v, numbers) for v in node.inputs), tuple(v.type for v in node.outputs)))
+        numbers |= {variable: len(numbers) + i for i, variable in enumerate(node.outputs)}
+    return tuple(v.type for v in inputs), tuple(nodes), tuple(_name(v, numbers) for v in outputs)
+
+
+def _name(variable: Any, numbers: Mapping[Any, int]) -> Hashable:
+    if not isinstance(variable, Constant):
+        return numbers[variable]
+    data = variable.data
+    return variable.type, (data.dtype.str, data.shape, data.tobytes()) if isinstance(data, np.ndarray) else repr(data)
