@@ -12,7 +12,7 @@ from bayeszoo.data.inputs import Binary, Categories, Counts, Real
 from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from tests.reading import by_name, model_of, plain, refusal, refuses, typed
+from tests.reading import by_name, model_of, plain, refusal, refuses
 
 DROP = "; use --missing drop"
 NO_ROW = "no row has a value in every column that is used"
@@ -95,29 +95,6 @@ def test_words_for_missing_in_a_numeric_column(word):
     assert parsed.notes == ("1 row with missing values dropped (row 2)",)
 
 
-GIRL = pd.Series(["girl", "boy"], dtype="category")
-OUTCOMES = {
-    "integers": ([0, 1, 1], {}, [0, 1, 1]),
-    "bool": ([False, True, True], {}, [0, 1, 1]),
-    "text": (["0", "1", "1.0"], {}, [0, 1, 1]),
-    "objects": (np.array([False, True, np.True_], dtype=object), {}, [0, 1, 1]),
-    "words": (["girl", "boy"], {"positive": "boy"}, [0, 1]),
-    "codes stay text": (["00123", "123"], {"positive": "123"}, [0, 1]),
-    "NA is a label": (["NA", "null"], {"positive": "null"}, [0, 1]),
-    "numbers": ([1, 2], {"positive": "2"}, [0, 1]),
-    "infinite": ([np.inf, 2.5], {"positive": "2.5"}, [0, 1]),
-    "truth": ([False, True], {"positive": True}, [0, 1]),
-    "category": (GIRL, {"positive": "boy"}, [0, 1]),
-}
-
-
-@by_name(("values", "options", "outcomes"), OUTCOMES)
-def test_outcomes(values, options, outcomes):
-    parsed = Binary("y").parse(read_table(values), **options)
-    assert typed(parsed.arrays) == {"y": ("i", (len(outcomes),), outcomes)}
-    assert (parsed.columns, bool(parsed.notes)) == ({"y": "y"}, bool(options))
-
-
 def test_labels_are_noted_and_an_empty_cell_is_missing(written):
     data = read(Coin, written("sex\ngirl\n\nboy\n"), missing="drop", positive="boy")
     assert data.notes == ("column 'sex': 'boy' is 1, 'girl' is 0", "1 row with missing values dropped (row 2)")
@@ -172,37 +149,6 @@ def test_rows_in_the_form_of_counts():
     assert counts["successes"].tolist() == [1, 1, 2, 0]
 
 
-def test_counts_by_row():
-    data = read(Coin, {"successes": [1, 0, None], "trials": [2**53 - 1, 0, 3]}, missing="drop")
-    assert typed(data) == {"successes": ("i", (2,), [1, 0]), "trials": ("i", (2,), [2**53 - 1, 0])}
-    assert data.notes == ("1 row with missing values dropped (row 3)",)
-
-
-@pytest.mark.parametrize(
-    "options", [{"positive": "boy", "count": "n"}, {"column": "s", "positive": "boy", "count": "n"}]
-)
-def test_labels_with_counts(options):
-    parsed = Binary().parse(read_table({"s": ["boy", "girl", "boy"], "n": ["3", "4", "1"]}), **options)
-    assert plain(parsed.arrays) == {"successes": [4], "trials": [8]}
-    assert parsed.columns == {"column": "s", "count": "n"}
-    assert parsed.notes == ("column 's': 'boy' is 1, 'girl' is 0",)
-
-
-def test_columns_of_counts():
-    never_the_outcome_too = read(Coin, {"y": [3, 4], "sex": ["boy", "girl"]}, count="y", positive="boy")
-    assert plain(never_the_outcome_too) == {"successes": [3], "trials": [7]}
-    assert plain(read(Coin, {"y": [0, 1], "n": [5, 6]}, count="n")) == {"successes": [6], "trials": [11]}
-
-
-def test_choices():
-    table = read_table({"y": [1, 1], "other": [0, 1], "successes": [1, 2], "trials": [2, 2]})
-    assert Binary().parse(table).columns == {"successes": "successes", "trials": "trials"}
-    assert Binary().parse(table, column="other", positive=None).arrays["y"].tolist() == [0, 1]
-    assert Binary().parse(table, successes="other", trials="y").arrays["successes"].tolist() == [0, 1]
-    assert Binary().parse(read_table({"y": [1], "x": [0]})).columns == {"y": "y"}
-    assert Binary().parse(read_table({"z": [1]})).columns == {"y": "z"}
-
-
 # Labels become codes that are said; counts stay whole and are never pooled or expanded unasked
 
 ONLY_A = " only the category 'a', at least two are needed; give all with --categories"
@@ -213,24 +159,6 @@ MIXED = "columns of counts and a column of labels do not go together; leave one 
 FIT_AGAIN = "; leave it out, or fit again with it"
 
 Poll = model_of(Categories("y"))
-
-
-LABELS_OF_CATEGORIES = {
-    "text": (["b", "a", "a"], {}, [1, 0, 0], ["a", "b"]),
-    "numbers": ([10, 9, 10], {}, [1, 0, 1], ["9", "10"]),
-    "NA is a label": (["NA", "null"], {}, [0, 1], ["NA", "null"]),
-    "pandas": (pd.Series(["b", None, "a"]), {"missing": "drop"}, [1, 0], ["a", "b"]),
-    "given order": (["b", "a"], {"categories": ["b", "a"]}, [0, 1], ["b", "a"]),
-    "given with a comma": (["b", "a,c"], {"categories": '"a,c",b'}, [1, 0], ["a,c", "b"]),
-    "given as numbers": ([2, 1], {"categories": [2.0, 1]}, [0, 1], ["2", "1"]),
-}
-
-
-@by_name(("source", "options", "codes", "labels"), LABELS_OF_CATEGORIES)
-def test_labels_of_categories(source, options, codes, labels):
-    data = read(Poll, source, **options)
-    assert plain(data) == {"y": codes, "category": labels}
-    assert (data["y"].dtype, data["category"].dtype.kind, data.rows) == (np.int64, "U", len(codes))
 
 
 def test_the_coding_is_said():
@@ -273,11 +201,6 @@ def test_labels_with_counts_of_categories(written):
     assert "column 'count' is not used; use it with --count count" in read(Poll, path, column="candidate").notes
 
 
-def test_a_label_whose_rows_are_all_dropped_is_no_category():
-    data = read(Poll, {"y": ["a", "b", "c"], "n": [1, None, 2]}, count="n", missing="drop")
-    assert plain(data) == {"counts": [[1, 2]], "category": ["a", "c"]}
-
-
 def test_columns_of_counts_of_categories():
     table = {"spam": [1, 0, 5], "ham": [2, 0, 0]}
     data = read(Poll, table)
@@ -290,16 +213,6 @@ def test_columns_of_counts_of_categories():
 
 
 LIKE = {"y": np.array([0]), "category": np.array(["a", "b", "c"])}
-
-
-def test_new_rows_have_the_codes_of_the_fit():
-    new = read(Poll, ["c", "a"], new=True, like=LIKE)
-    assert (plain(new), new.notes) == ({"y": [2, 0], "category": ["a", "b", "c"]}, ())
-    counted = read(Poll, {"who": ["c", "a"], "n": [5, 6]}, new=True, like=LIKE, count="n")
-    assert counted["counts"].tolist() == [[6, 0, 5]]
-    assert read(Poll, {"c": [1], "b": [2], "a": [3]}, new=True, like=LIKE)["counts"].tolist() == [[3, 2, 1]]
-
-
 NEW = {
     "label": (["a", "x"], {}, "column 'y', row 2: category 'x' is not among the 3 of the fit" + FIT_AGAIN),
     "column": ({"a": [1], "b": [1], "c": [1], "d": [1]}, {}, "category 'd' is not among the 3 of the fit" + FIT_AGAIN),
@@ -349,13 +262,6 @@ def test_exposure_is_used_when_it_is_called_so_and_said():
     assert alone.notes == ("column 'exposure' is not used; use it with --exposure exposure",)
 
 
-def test_repeated_rows():
-    table = {"deaths": [0, 1, 2], "n": [2, 0, 1], "t": [1.0, 2.0, 4.0]}
-    data = read(Events, table, column="deaths", count="n", exposure="t")
-    assert (data["y"].tolist(), data["exposure"].tolist()) == ([0, 0, 2], [1.0, 1.0, 4.0])
-    assert data.columns == {"y": "deaths", "exposure": "t", "count": "n"}
-
-
 def test_methods():
     inputs = Counts("y")
     alone = inputs.canonical({"y": [2, 0, 2]}).arrays
@@ -381,12 +287,78 @@ def test_new_rows_have_the_exposure_that_the_fit_has():
     for table, options in (({"exposure": [1]}, {}), ({"y": [1], "t": [1]}, {"exposure": "t"})):
         refused = refusal(Events, table, new=True, like=alone, **options)
         assert str(refused).startswith("the fit has no exposure, these rows do")
-    assert plain(read(Events, {"y": [1]}, new=True, like=alone)) == {"y": [1]}
+    assert [Counts("y").has_outcome(data) for data in (alone, {"exposure": timed["exposure"]})] == [True, False]
 
 
-@pytest.mark.parametrize(("name", "options"), [("exposure", {}), ("hours", {"exposure": "hours"})])
-def test_new_rows_of_an_exposure_alone(name, options):
-    data = read(Events, {name: [0.5, 2]}, new=True, like={"y": np.array([1]), "exposure": np.array([1.0])}, **options)
-    assert plain(data) == {"exposure": [0.5, 2.0]}
-    assert not Counts("y").has_outcome(data)
-    assert Counts("y").has_outcome({"y": np.array([1])})
+# What is read
+
+BOY, AB, ABC = {"positive": "boy"}, ["a", "b"], ["a", "b", "c"]
+BOYS = {"s": ["boy", "girl", "boy"], "n": ["3", "4", "1"]}
+SEVERAL = {"y": [1, 1], "other": [0, 1], "successes": [1, 2], "trials": [2, 2]}
+OF_FIT = {"new": True, "like": LIKE}
+TIMED = {"new": True, "like": {"y": np.array([1]), "exposure": np.array([1.0])}}
+COUNTED = {"deaths": [0, 1, 2], "n": [2, 0, 1], "t": [1, 2, 4]}
+READ = {
+    "integers": (Coin, [0, 1, 1], {}, {"y": [0, 1, 1]}),
+    "bool": (Coin, [False, True, True], {}, {"y": [0, 1, 1]}),
+    "text": (Coin, ["0", "1", "1.0"], {}, {"y": [0, 1, 1]}),
+    "objects": (Coin, np.array([False, True, np.True_], dtype=object), {}, {"y": [0, 1, 1]}),
+    "words": (Coin, ["girl", "boy"], BOY, {"y": [0, 1]}),
+    "codes stay text": (Coin, ["00123", "123"], {"positive": "123"}, {"y": [0, 1]}),
+    "NA is a label": (Coin, ["NA", "null"], {"positive": "null"}, {"y": [0, 1]}),
+    "numbers": (Coin, [1, 2], {"positive": "2"}, {"y": [0, 1]}),
+    "infinite": (Coin, [np.inf, 2.5], {"positive": "2.5"}, {"y": [0, 1]}),
+    "truth": (Coin, [False, True], {"positive": True}, {"y": [0, 1]}),
+    "pandas": (Coin, pd.Series(["girl", "boy"], dtype="category"), BOY, {"y": [0, 1]}),
+    "large counts": (Coin, {"successes": [0], "trials": [2**53 - 1]}, {}, {"successes": [0], "trials": [2**53 - 1]}),
+    "counted labels": (Coin, BOYS, {**BOY, "count": "n"}, {"successes": [4], "trials": [8]}),
+    "named labels": (Coin, BOYS, {**BOY, "count": "n", "column": "s"}, {"successes": [4], "trials": [8]}),
+    "counts are never the outcome": (
+        Coin,
+        {"y": [3, 4], "sex": ["boy", "girl"]},
+        {**BOY, "count": "y"},
+        {"successes": [3], "trials": [7]},
+    ),
+    "counted outcomes": (Coin, {"y": [0, 1], "n": [5, 6]}, {"count": "n"}, {"successes": [6], "trials": [11]}),
+    "counts before y": (Coin, SEVERAL, {}, {"successes": [1, 2], "trials": [2, 2]}),
+    "a column": (Coin, SEVERAL, {"column": "other", "positive": None}, {"y": [0, 1]}),
+    "other counts": (Coin, SEVERAL, {"successes": "other", "trials": "y"}, {"successes": [0, 1], "trials": [1, 1]}),
+    "y among others": (Coin, {"y": [1], "x": [0]}, {}, {"y": [1]}),
+    "the only column": (Coin, {"z": [1]}, {}, {"y": [1]}),
+    "categories": (Poll, ["b", "a", "a"], {}, {"y": [1, 0, 0], "category": AB}),
+    "numeric categories": (Poll, [10, 9, 10], {}, {"y": [1, 0, 1], "category": ["9", "10"]}),
+    "NA is a category": (Poll, ["NA", "null"], {}, {"y": [0, 1], "category": ["NA", "null"]}),
+    "holes": (Poll, pd.Series(["b", None, "a"]), {"missing": "drop"}, {"y": [1, 0], "category": AB}),
+    "given order": (Poll, ["b", "a"], {"categories": ["b", "a"]}, {"y": [0, 1], "category": ["b", "a"]}),
+    "with a comma": (Poll, ["b", "a,c"], {"categories": '"a,c",b'}, {"y": [1, 0], "category": ["a,c", "b"]}),
+    "given as numbers": (Poll, [2, 1], {"categories": [2.0, 1]}, {"y": [0, 1], "category": ["2", "1"]}),
+    "all rows of b are dropped": (
+        Poll,
+        {"y": ABC, "n": [1, None, 2]},
+        {"count": "n", "missing": "drop"},
+        {"counts": [[1, 2]], "category": ["a", "c"]},
+    ),
+    "codes of the fit": (Poll, ["c", "a"], OF_FIT, {"y": [2, 0], "category": ABC}),
+    "counts of new labels": (
+        Poll,
+        {"who": ["c", "a"], "n": [5, 6]},
+        {**OF_FIT, "count": "n"},
+        {"counts": [[6, 0, 5]], "category": ABC},
+    ),
+    "new columns": (Poll, {"c": [1], "b": [2], "a": [3]}, OF_FIT, {"counts": [[3, 2, 1]], "category": ABC}),
+    "repeated rows": (Events, {"deaths": [0, 2], "n": [2, 1]}, {"count": "n", "column": "deaths"}, {"y": [0, 0, 2]}),
+    "repeated and timed": (
+        Events,
+        COUNTED,
+        {"count": "n", "column": "deaths", "exposure": "t"},
+        {"y": [0, 0, 2], "exposure": [1.0, 1.0, 4.0]},
+    ),
+    "exposure alone": (Events, {"exposure": [0.5, 2]}, TIMED, {"exposure": [0.5, 2.0]}),
+    "hours alone": (Events, {"hours": [0.5, 2]}, {**TIMED, "exposure": "hours"}, {"exposure": [0.5, 2.0]}),
+    "no exposure": (Events, {"y": [1]}, {"new": True, "like": {"y": np.array([1])}}, {"y": [1]}),
+}
+
+
+@by_name(("model", "table", "options", "arrays"), READ)
+def test_tables_that_are_read(model, table, options, arrays):
+    assert repr(plain(read(model, table, **options))) == repr(arrays)
