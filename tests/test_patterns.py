@@ -49,10 +49,7 @@ def test_each_pattern_has_the_moments_of_its_rows():
 
 
 def test_complete_data_are_one_pattern():
-    found = Patterns.of(WHOLE)
-    assert found.observed.tolist() == [[True] * 3]
-    assert found.is_complete
-    np.testing.assert_allclose(found.whole.scatter, 39 * np.cov(WHOLE.T))
+    np.testing.assert_allclose(Patterns.of(WHOLE).whole.scatter, 39 * np.cov(WHOLE.T))
     with pytest.raises(NumericalError, match="missing numbers"):
         _ = Patterns.of(HOLES).whole
 
@@ -78,10 +75,8 @@ def test_pooling_does_not_cancel_far_from_zero():
 
 def test_columns_are_described_by_what_was_observed_of_them():
     n, mean, squares = Patterns.of(HOLES).each_column()
-    assert n.tolist() == (~np.isnan(HOLES)).sum(axis=0).tolist()
     np.testing.assert_allclose(mean, np.nanmean(HOLES, axis=0))
     np.testing.assert_allclose(squares / (n - 1), np.nanvar(HOLES, axis=0, ddof=1))
-    np.testing.assert_allclose(Patterns.of(HOLES).column_variances(), np.nanvar(HOLES, axis=0, ddof=1))
     constant = np.column_stack([np.full(9, 0.1 + 1e6), WHOLE[:9, 0]])
     assert np.isnan(Patterns.of(constant).column_variances()).tolist() == [True, False]
 
@@ -102,19 +97,16 @@ def test_masks_keep_every_row_and_say_so():
     assert data.notes == ("44 missing values in 42 rows integrated out, none imputed",)
 
 
-def test_other_models_take_no_masks():
-    with pytest.raises(InputError, match="missing must be 'refuse' or 'drop'"):
-        air(model=Strict)
-    with pytest.raises(InputError, match=r"37 missing values \(rows 5, 10, .*; use --missing drop$"):
-        read(Strict, air())
-
-
 def test_holes_are_refused_unless_asked_for_and_the_hint_says_how():
     hint = "use --missing mask, which integrates them out, or drop"
     error = refusal(Masked, "models/data/airquality.csv", columns=AIR)
     assert "'Ozone': 37 missing values" in str(error)
     assert (error.hint, error.column, list(error.rows)) == (hint, "Ozone", [5, 10, 25, 26, 27])
     assert air("drop")["Y"].shape == (111, 4)
+    with pytest.raises(InputError, match="missing must be 'refuse' or 'drop'"):
+        air(model=Strict)
+    with pytest.raises(InputError, match=r"37 missing values \(rows 5, 10, .*; use --missing drop$"):
+        read(Strict, air())
 
 
 def test_a_column_without_values_is_refused_and_a_row_flagged():
@@ -122,12 +114,9 @@ def test_a_column_without_values_is_refused_and_a_row_flagged():
         read(Masked, {"a": [1.0, 2.0], "b": [None, None]}, missing="mask")
     data = read(Masked, {"a": [1.0, None, 2.0], "b": [2.0, None, None]}, missing="mask")
     assert data.notes[1] == "1 row (row 2) without values was ignored"
-
-
-@pytest.mark.parametrize(("cell", "message"), [("x", "'x' is not a number"), (float("inf"), "is too large")])
-def test_what_is_no_number_is_no_missing_value(cell, message):
-    with pytest.raises(InputError, match=message):
-        read(Masked, {"a": [1.0, None, cell], "b": [1.0, 2.0, 3.0]}, missing="mask")
+    for cell, message in (("x", "'x' is not a number"), (float("inf"), "is too large")):
+        with pytest.raises(InputError, match=message):
+            read(Masked, {"a": [1.0, None, cell], "b": [1.0, 2.0, 3.0]}, missing="mask")
 
 
 def test_masked_data_are_themselves_however_they_come():

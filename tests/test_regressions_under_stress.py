@@ -62,17 +62,13 @@ def test_standard_deviations_under_any_width_of_the_prior(tau, s0, sigma):
     assert np.allclose(model.posterior(model.statistics(data))["w"].std(), exact_sd(X, tau, s0, sigma), rtol=1e-6)
 
 
-@pytest.mark.parametrize("V0", [1e20, 1e28])
-def test_linear_regression_under_a_wide_prior_is_least_squares(V0):
-    data = line()
-    model = REGRESSION(V0=V0, a0=1e-6, b0=1e-6)
+def test_linear_regression_under_a_wide_prior_is_least_squares():
+    data, model = line(), REGRESSION(V0=1e28, a0=1e-6, b0=1e-6)
     rows = np.column_stack([np.ones(14), data["X"]])
     weights, residual, *_ = np.linalg.lstsq(rows, data["y"])
     posterior = model.posterior(model.statistics(data))["w"]
-    shape, scale = 7.0, residual[0] / 2
-    expected = np.sqrt(scale / shape * np.diag(np.linalg.inv(rows.T @ rows)))
     assert np.allclose(posterior.mean(), weights, rtol=1e-8)
-    assert np.allclose(posterior.ppf(0.975) - posterior.ppf(0.5), expected * 2.1448, rtol=1e-3)
+    assert np.allclose(posterior.var(), residual[0] / 12 * np.diag(np.linalg.inv(rows.T @ rows)), rtol=1e-3)
 
 
 @pytest.mark.parametrize(("family", "far"), [(RIDGE, 1.0), (REGRESSION, 1e2), (RIDGE, 1e6)])
@@ -225,16 +221,3 @@ def test_nuts_on_robust_regression_is_quadrature_with_one_weight():
     assert tree.attrs["status"] == "ok"
     assert abs(w["mean"][0] - mean) < 4.4 * w["mcse_mean"][0]
     assert abs(sigma["mean"] - scale) < 4.4 * sigma["mcse_mean"]
-
-
-@pytest.mark.slow
-def test_an_outlier_moves_ridge_and_not_robust_regression():
-    clean, spoilt = table(), table(outlier=-40.0)
-
-    def moved(family):
-        fits = (bz.fit(family.weak(clean), bz.read(family, data), "map") for data in (clean, spoilt))
-        before, after = (bz.summarize(tree)["w"]["mean"][1] for tree in fits)
-        return abs(after - before)
-
-    assert moved(ROBUST) < 0.2
-    assert moved(RIDGE) > 1.0
