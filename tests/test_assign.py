@@ -139,10 +139,10 @@ def test_numbers_that_are_not_finite_are_an_error():
 # A fit
 
 
-def test_the_frame_has_a_row_for_each_row():
+def test_the_frame_has_a_row_for_each_row_of_the_fit_or_each_new_one(written):
     params = draws_of(np.random.default_rng(8))
-    frame = assign(tree_of(params))
-    each = by_hand(params, Y).mean(axis=(0, 1))
+    tree = tree_of(params)
+    frame, each = assign(tree), by_hand(params, Y).mean(axis=(0, 1))
     assert list(frame.columns) == ["component", "expected_loss", "p[1]", "p[2]", "mcse[1]", "mcse[2]"]
     assert frame.index.tolist() == [1, 2, 3, 4, 5, 6]
     assert frame["component"].tolist() == (1 + each.argmax(axis=1)).tolist() == [1, 1, 1, 1, 2, 2]
@@ -151,17 +151,9 @@ def test_the_frame_has_a_row_for_each_row():
     assert frame.attrs["expected_errors"] == pytest.approx(each.min(axis=1).sum(), abs=1e-13)
     expected = assignments(poisson(), params, {"y": Y}).mcse
     assert frame[["mcse[1]", "mcse[2]"]].to_numpy() == pytest.approx(expected, rel=1e-12)
-
-
-def test_new_rows_are_assigned(written):
-    params = draws_of(np.random.default_rng(9))
-    tree = tree_of(params)
-    new = np.array([7, 3])
-    expected = by_hand(params, new).mean(axis=(0, 1))
-    assert assign(tree, new)[["p[1]", "p[2]"]].to_numpy() == pytest.approx(expected, abs=1e-13)
-    path = written("n,m\n7,1\n3,1\n")
-    assert assign(tree, path, column="n")["p[1]"].to_numpy() == pytest.approx(expected[:, 0], abs=1e-13)
-    assert assign(tree, Y).equals(assign(tree))
+    expected, path = by_hand(params, np.array([7, 3])).mean(axis=(0, 1)), written("n,m\n7,1\n3,1\n")
+    for new in (assign(tree, np.array([7, 3])), assign(tree, path, column="n")):
+        assert new[["p[1]", "p[2]"]].to_numpy() == pytest.approx(expected, abs=1e-13)
 
 
 def test_what_cannot_be_assigned_is_refused():
@@ -196,28 +188,22 @@ def saved(fit, tmp_path):
     return bz.save(fit, tmp_path / "fit.nc")
 
 
-def test_the_command_prints_the_rows_of_the_fit(run, saved, fit):
+def test_the_command_prints_the_rows_of_the_fit_or_one_json_document_and_writes_numbers_in_full(
+    run, saved, fit, tmp_path
+):
     code, out, err = run("assign", saved)
-    expected = bz.assign(fit)
-    assert (code, err) == (0, "")
-    assert "multinomial_mixture, vb (approximate)" in out
+    expected, path = bz.assign(fit), tmp_path / "rows.csv"
+    assert (code, err, "multinomial_mixture, vb (approximate)" in out) == (0, "", True)
     assert f"wrong label: {expected.attrs['expected_errors']:.4g} of 6" in out
     lines = [line.split() for line in out.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
     assert [int(line[1]) for line in lines] == expected["component"].tolist()
-
-
-def test_the_command_prints_one_json_document_and_writes_numbers_in_full(run, saved, fit, tmp_path):
-    path = tmp_path / "rows.csv"
     code, out, err = run("assign", saved, "--json", "-o", path)
-    found, expected = json.loads(out), bz.assign(fit).reset_index()
+    found, rows = json.loads(out), expected.reset_index()
     assert (code, err, found["model"], found["saved"]) == (0, f"wrote {path}\n", "multinomial_mixture", str(path))
     assert found["expected_errors"] == pytest.approx(expected.attrs["expected_errors"])
-    pd.testing.assert_frame_equal(pd.DataFrame(found["rows"]), expected, check_dtype=False)
-    with path.open(newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == [str(name) for name in expected.columns]
-    numbers = np.array([[float(cell or "nan") for cell in row] for row in rows])
-    assert np.array_equal(numbers, expected.to_numpy(dtype=float), equal_nan=True)
+    pd.testing.assert_frame_equal(pd.DataFrame(found["rows"]), rows, check_dtype=False)
+    read = pd.read_csv(path)
+    pd.testing.assert_frame_equal(read, rows, check_dtype=False, check_exact=True)
     assert run("assign", saved, "-o", path)[:2] == (2, "")
     assert run("assign", saved, "-o", path, "--overwrite")[0] == 0
 
@@ -247,23 +233,18 @@ def test_no_text_is_run_by_a_spreadsheet(text):
     assert rows == [["1", f"'{text}", "-0.25"], ["2", "rain", ""]]
 
 
-def test_a_fit_that_is_not_ok_gives_exit_code_3(run, fit, tmp_path):
-    bad = fit.copy()
-    bad.attrs["status"] = "failed"
-    code, out, err = run("assign", bz.save(bad, tmp_path / "bad.nc"), "-o", tmp_path / "rows.csv")
-    assert (code, out) == (3, "")
-    assert err == "error: the fit failed its gate: assignments by it are withheld\n"
-    assert not (tmp_path / "rows.csv").exists()
-
-
-def test_the_command_refuses_in_one_line(run, saved, tmp_path):
+def test_the_command_refuses_in_one_line(run, saved, fit, tmp_path):
     coin = bz.save(bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact"), tmp_path / "coin.nc")
-    for arguments, message in (
-        ((coin,), "beta_bernoulli has no latent variable of each row"),
-        ((saved, "--columns", "a,b"), "--columns goes with DATA"),
-        ((saved, "-o", tmp_path / "no" / "rows.csv"), "there is no folder"),
-        ((saved, tmp_path / "none.csv"), "none.csv"),
+    failed = fit.copy()
+    failed.attrs["status"] = "failed"
+    for arguments, code, message in (
+        ((coin,), 2, "beta_bernoulli has no latent variable of each row"),
+        ((saved, "--columns", "a,b"), 2, "--columns goes with DATA"),
+        ((saved, "-o", tmp_path / "no" / "rows.csv"), 2, "there is no folder"),
+        ((saved, tmp_path / "none.csv"), 2, "none.csv"),
+        ((bz.save(failed, tmp_path / "bad.nc"), "-o", tmp_path / "rows.csv"), 3, "the fit failed its gate: "),
     ):
-        code, out, err = run("assign", *arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1)
+        found, out, err = run("assign", *arguments)
+        assert (found, out, err.count("\n"), err.startswith("error: ")) == (code, "", 1, True)
         assert message in err
+    assert not (tmp_path / "rows.csv").exists()

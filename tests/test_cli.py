@@ -19,19 +19,15 @@ from bayeszoo.model import find as zoo
 from tests.quick import quick_first
 
 SINGLE = {"log_evidence", "elbo", "log_likelihood", "log_joint"}
-DOCUMENT = SINGLE | set(["model", "method", "status", "seed", "seconds", "gate", "parameters", "derived", "warnings"])
-PARAMETER = set(
-    ["dims", "coords", "mean", "sd", "q025", "median", "q975", "mcse_mean", "ess_bulk", "ess_tail", "r_hat"]
-)
+DOCUMENT = SINGLE | {"model", "method", "status", "seed", "seconds", "gate", "parameters", "derived", "warnings"}
+PARAMETER = {"dims", "coords", "mean", "sd", "q025", "median", "q975", "mcse_mean", "ess_bulk", "ess_tail", "r_hat"}
 EXACT = ["--method", "exact", "--seed", "1"]
 
 
 @pytest.fixture
-def coins(tmp_path):
+def coins(written):
     """Eight tosses, six of them heads."""
-    path = tmp_path / "coins.csv"
-    path.write_text("y\n1\n0\n1\n1\n0\n1\n1\n1\n")
-    return path
+    return written("y\n1\n0\n1\n1\n0\n1\n1\n1\n", "coins.csv")
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +144,8 @@ def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
     assert (code, out, err) == (3, "", f"error: the fit failed its gate: predictions from it are withheld; {step}\n")
 
 
-def test_a_posterior_without_a_mode_has_no_map(run, tmp_path):
-    zeros = tmp_path / "zeros.csv"
-    zeros.write_text("y\n0\n0\n0\n")
-    half = ["--set", "a=0.5", "--set", "b=0.5"]
+def test_a_posterior_without_a_mode_has_no_map(run, written):
+    zeros, half = written("y\n0\n0\n0\n"), ["--set", "a=0.5", "--set", "b=0.5"]
     code, out, err = run("fit", "beta_bernoulli", zeros, "--method", "map", *half)
     assert (code, out, err) == (4, "", "error: no mode: Beta(0.5, 3.5) is unbounded at theta = 0\n")
     code, out, _ = run("compare", "beta_bernoulli", zeros, "--methods", "exact,map", *half)
@@ -191,24 +185,14 @@ def test_set_does_not_swallow_the_table_after_it(run, coins):
 # What is printed
 
 
-def test_control_characters_are_made_visible(run, tmp_path):
-    table = tmp_path / "evil\x1b[2J.csv"
-    table.write_text("won\x1b[31m,y\x07\n1,2\n")
+def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run, written):
+    table = written("won\x1b[31m,y\x07\n1,2\n", "evil\x1b[2J.csv")
     code, out, err = run("fit", "beta_bernoulli", table, *EXACT)
     assert (code, out) == (2, "")
     assert err == "error: evil\\x1b[2J.csv has columns 'won\\x1b[31m', 'y\\x07'; say which with --column\n"
-    table.write_text("y\n1\n")
-    code, out, err = run("fit", "beta_bernoulli", table, *EXACT)
-    assert "\x1b" not in out + err
-    assert "data evil\\x1b[2J.csv" in out
-
-
-def test_markup_is_printed_as_it_is(run, tmp_path):
-    table = tmp_path / "[red]x.csv"
-    table.write_text("[bold]x\n[blink]yes\nno\n")
+    table = written("[bold]x\n[blink]yes\nno\n", "[red]\x1b[2J.csv")
     code, out, err = run("fit", "beta_bernoulli", table, *EXACT, "--positive", "[blink]yes")
-    assert code == 0
-    assert "data [red]x.csv" in out
+    assert (code, "\x1b" in out + err, "data [red]\\x1b[2J.csv" in out) == (0, False, True)
     assert "column '[bold]x': '[blink]yes' is 1, 'no' is 0" in err
 
 
@@ -223,24 +207,22 @@ def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
 
 
 EXACT_FIT = ["fit", "beta_bernoulli", "--method", "exact"]
-
-
-def heavy_modules_after(*arguments):
-    """Run a command in a process of its own; return what it printed and which slow libraries it imported."""
-    code = (
-        "import sys, bayeszoo\nassert 'pytensor' not in sys.modules\nfrom bayeszoo.cli.app import main\ntry: main()\n"
-        "except SystemExit: pass\n"
-        "slow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba'}\n"
-        "slow |= {'sklearn.base'}\nprint(sorted(slow & set(sys.modules)), file=sys.stderr)"
-    )
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+HEAVY = """
+import sys, bayeszoo
+assert 'pytensor' not in sys.modules
+from bayeszoo.cli.app import main
+try: main()
+except SystemExit: pass
+slow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba', 'sklearn.base'}
+print(sorted(slow & set(sys.modules)), file=sys.stderr)
+"""
 
 
 @pytest.mark.parametrize(
     "arguments", quick_first([EXACT_FIT, ["fit", "normal_inverse_wishart", "--set", "Psi0=[[1,2],[2,1]]"], ["list"]], 2)
 )
 def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(arguments):
-    done = heavy_modules_after(*arguments)
+    done = subprocess.run([sys.executable, "-c", HEAVY, *arguments], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
     assert "\x1b" not in done.stdout + done.stderr
     assert max(map(len, done.stdout.splitlines() or [""])) <= terminal.WIDE
@@ -279,8 +261,6 @@ FIT = ["fit", "beta_bernoulli", "coins.csv"]
         ([*FIT, "--method", "exact", "--tune", "5"], "method 'exact' has no option 'tune'; it takes draws, chains"),
         ([*FIT, "--draws", "0"], "draws must be a whole number >= 1, got 0"),
         ([*FIT, "--seed", "9223372036854775808"], "for --seed."),
-        ([*FIT, "-o", "fit.txt"], "fits are saved as netCDF: 'fit.txt' must end in .nc"),
-        ([*FIT, "-o", "fit.nc"], "fit.nc exists; choose another name or use --overwrite"),
         ([*FIT, "--set", "c=1"], "--set c=1: beta_bernoulli has no such field; it has a, b"),
         ([*FIT, "--set", "a=1", "--set", "a=2"], "--set a=2: a is set twice"),
         ([*FIT, "--set", "a=x"], "--set a=x: the value is not JSON; write a=2 or alpha=[1,1]"),
@@ -312,9 +292,6 @@ FIELDS = [
     ("gaussian_mean", REALS, "sigma=1e101", "sd of an observation must be finite and at most 1e+100 in size"),
     ("gaussian_mean", REALS, "m0=NaN", "prior mean must be finite and at most 1e+100 in size, got nan"),
     ("gaussian_mean", REALS, "m0=null", "prior mean must be a number, got None"),
-    ("gaussian_mean", REALS, "tau=1", "--set tau=1: gaussian_mean has no such field; it has m0, s0, sigma"),
-    ("gaussian_precision", REALS, "mu=-Infinity", "mean of the observations must be finite"),
-    ("normal_gamma", REALS, "alpha0=NaN", "prior shape alpha0 must be finite"),
     ("gamma_poisson", COUNTS, "b=-3", "prior rate must be > 0, got -3"),
     ("dirichlet_multinomial", LABELS, "alpha=[1,0]", "prior alpha[1] must be > 0, got 0"),
     ("dirichlet_multinomial", LABELS, 'alpha=["a",1]', "prior alpha[0] must be a number, got 'a'"),
@@ -326,13 +303,11 @@ FIELDS = [
     ("normal_inverse_wishart", PAIRS, "nu0=1", "prior degrees of freedom nu0 must be > D - 1 = 1, got 1"),
     ("normal_inverse_wishart", PAIRS, "mu0=[1,2,3]", "prior mean mu0 has 3 entries, Psi0 is 2 x 2"),
     ("normal_inverse_wishart", PAIRS, "Psi0=1", "Psi0 must be a matrix, a list of rows, got 1"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=[1,2]", "Psi0 must be a matrix, a list of rows, got [1, 2]"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[]", "Psi0 must be square"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0.9],[0,1]]", "Psi0 is not symmetric: [0,1]=0.9, [1,0]=0"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,2],[2,1]]", "Psi0 is not positive definite (smallest eigenvalue -1)"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0],[0]]", "Psi0 must be square: it has 2 rows of 2, 1"),
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,NaN],[NaN,1]]", "Psi0[0,1] must be finite"),
-    ("normal_inverse_wishart", PAIRS, 'Psi0=[[1,"a"],["a",1]]', "Psi0[0,1] must be a number, got 'a'"),
     # 3 x 3, where the data have 2 columns, and so has the mean
     ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0,0],[0,1,0],[0,0,1]]", "Psi0 is "),
 ]
@@ -389,7 +364,6 @@ def test_bad_tables(refused, written, nothing_compiled, model, table, options, m
     ("name", "fields", "message"),
     [
         ("normal_inverse_wishart", {"Psi0": np.diag([1.0, -1.0])}, r"smallest eigenvalue -1"),
-        ("normal_inverse_wishart", {"Psi0": "eye"}, "Psi0 must be a matrix"),
         ("dirichlet_multinomial", {"alpha": np.array([1.0, -1.0])}, r"prior alpha\[1\] must be > 0, got -1"),
         ("markov_chain", {"alpha": np.ones((2, 2, 2))}, "must be a number"),
         ("gaussian_mean", {"s0": 1j}, "prior sd must be a number"),
@@ -402,13 +376,6 @@ def test_models_that_cannot_be_made(name, fields, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory):
-    """An exact fit of counts in two exposures."""
-    tree = bz.fit(bz.find("gamma_poisson")(), {"y": [3, 1], "exposure": [1.0, 2.0]}, "exact", seed=1)
-    return bz.save(tree, tmp_path_factory.mktemp("fits") / "fit.nc")
-
-
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
@@ -417,6 +384,7 @@ def counted(tmp_path_factory):
         (None, ["--rows", "3"], "the exposure of further rows is not known"),
     ],
 )
-def test_rows_that_cannot_be_predicted(refused, written, nothing_compiled, counted, table, options, message):
-    paths = [] if table is None else [written(table)]
-    assert message in refused("predict", counted, *paths, *options)
+def test_rows_that_cannot_be_predicted(refused, written, nothing_compiled, tmp_path, table, options, message):
+    tree = bz.fit(bz.find("gamma_poisson")(), {"y": [3, 1], "exposure": [1.0, 2.0]}, "exact", seed=1)
+    paths = [bz.save(tree, tmp_path / "fit.nc"), *([] if table is None else [written(table)])]
+    assert message in refused("predict", *paths, *options)

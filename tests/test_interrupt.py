@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -68,13 +69,10 @@ def listing(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-STOPS = [  # a quick one: `test_stopped_before_the_first_draw`
-    pytest.param(signal.SIGINT, "nutpie", 130, marks=pytest.mark.slow),
-    pytest.param(signal.SIGTERM, "nutpie", 143, marks=pytest.mark.slow),
-    pytest.param(signal.SIGINT, "pymc", 130, marks=pytest.mark.slow),
-]
+STOPS = [(signal.SIGINT, "nutpie", 130), (signal.SIGTERM, "nutpie", 143), (signal.SIGINT, "pymc", 130)]
 
 
+@pytest.mark.slow  # a quick one: `test_stopped_before_the_first_draw`
 @pytest.mark.parametrize(("number", "sampler", "code"), STOPS)
 def test_stopped_while_sampling(tmp_path, number, sampler, code):
     (tmp_path / "fit.nc").write_bytes(b"an older fit")
@@ -219,27 +217,14 @@ def ends(folder, number, where):
 # What a signal at an awkward moment does, without one
 
 
-@pytest.fixture
-def problem():
-    return Problem(bz.find("beta_bernoulli")(), BIRTHS, np.random.default_rng(1))
-
-
-class Finished:
-    """A sampler of nutpie's whose draws were being converted when Ctrl-C came."""
-
-    def wait(self):
-        raise KeyboardInterrupt
-
-    def abort(self):
-        raise ValueError("Sampler has no results to take")
-
-
 def test_stopped_while_draws_are_converted():
+    finished = Mock(**{"wait.side_effect": KeyboardInterrupt, "abort.side_effect": ValueError("no results to take")})
     with pytest.raises(Interrupted, match="stopped while the draws were collected; nothing was kept"):
-        nuts._wait(Finished())
+        nuts._wait(finished)
 
 
-def test_chains_are_cut_to_the_shortest(problem):
+def test_chains_are_cut_to_the_shortest():
+    problem = Problem(bz.find("beta_bernoulli")(), BIRTHS, np.random.default_rng(1))
     tree = nuts._with_nutpie(problem, nuts.Settings(100, 100, 4, 0.8)).tree
     for group, name in (("posterior", "theta"), ("sample_stats", "energy")):
         tree[group][name][2, 40:] = np.nan

@@ -73,17 +73,13 @@ def test_advi_converges_at_its_defaults(method, total):
     assert -3 * Fit(tree).fact("elbo_se") < gap < 0.05
 
 
-def test_elbo_is_a_bound_and_laplace_is_close(placenta):
+def test_elbo_is_a_bound_and_evidence_by_laplace_and_smc_is_close(placenta):
     exact = placenta["exact"]["exact"].attrs["log_evidence"]
     for method in ("advi", "fullrank_advi", "laplace"):
         assert Fit(placenta[method]).fact("elbo") <= exact + 3 * Fit(placenta[method]).fact("elbo_se")
     assert Fit(placenta["laplace"]).fact("log_evidence") == pytest.approx(exact, abs=0.01)
-
-
-def test_smc_estimates_the_evidence(placenta):
-    tree = placenta["smc"]
-    error = Fit(tree).fact("log_evidence") - tree["exact"].attrs["log_evidence"]
-    assert abs(error) < 4.4 * max(Fit(tree).fact("log_evidence_mcse"), 0.01)
+    smc = Fit(placenta["smc"])
+    assert abs(smc.fact("log_evidence") - exact) < 4.4 * max(smc.fact("log_evidence_mcse"), 0.01)
 
 
 def test_point_estimates_are_the_closed_forms(placenta):
@@ -98,6 +94,8 @@ def test_point_estimates_are_the_closed_forms(placenta):
 
 
 def test_map_without_a_mode_is_withheld():
+    with pytest.raises(bz.NumericalError, match="the posterior of theta is flat"):
+        M().map(M().statistics({"y": np.array([], dtype=int)}))
     with pytest.raises(bz.NumericalError, match="unbounded at theta = 0"):
         bz.fit(M(0.5, 0.5), rows(0, 3), "map")
     found = fit_each(M(0.5, 0.5), rows(0, 3), ["exact", "map"])
@@ -174,11 +172,6 @@ def test_leave_one_out_of_a_row_that_says_nothing():
     assert found.mean == pytest.approx((437 * math.log(0.25) + 543 * math.log(0.75)) / 980)
 
 
-def test_flat_posterior_has_no_mode():
-    with pytest.raises(bz.NumericalError, match="the posterior of theta is flat"):
-        M().map(M().statistics({"y": np.array([], dtype=int)}))
-
-
 def test_k_hat_is_computed_the_right_way():
     """VERIFICATION 1.6: a normal whose weights have Pareto shape 1 - 1/s^2 exactly, s being the true sd over q's."""
     rng = np.random.default_rng(0)
@@ -212,20 +205,8 @@ def test_a_seed_may_be_a_generator():
     first = bz.fit(M(), PLACENTA, "exact", seed=np.random.default_rng(7))
     again = bz.fit(M(), PLACENTA, "exact", seed=first.attrs["seed"])
     assert first["posterior"].identical(again["posterior"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "magic"}, "there is no method 'magic'"),
-        ({"method": "exact", "tune": 5}, "method 'exact' has no option 'tune'"),
-        ({"method": "nuts", "chains": 2.5}, "chains must be a whole number >= 1, got 2.5"),
-        ({"method": "exact", "seed": -1}, "seed must be a whole number from 0"),
-    ],
-)
-def test_wrong_options_are_refused_before_anything_compiles(options, message):
-    with pytest.raises(bz.InputError, match=message):
-        bz.fit(M(), PLACENTA, **options)
+    with pytest.raises(bz.InputError, match="seed must be a whole number from 0"):
+        bz.fit(M(), PLACENTA, "exact", seed=-1)
 
 
 def test_compare(placenta):

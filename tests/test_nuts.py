@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from unittest.mock import Mock
 
 import numpy as np
 import pymc as pm
@@ -49,9 +50,13 @@ FUNCTIONALS |= {"q025": EXACT.ppf(0.025), "q975": EXACT.ppf(0.975)}
 
 
 def test_draws_agree_with_the_exact_answer(sampled):
-    _, tree = sampled
+    name, tree = sampled
     found = bz.summarize(tree)["theta"]
     assert tree.attrs["status"] == "ok"
+    assert tree.attrs["sampler"].startswith(f"{name} ")
+    options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
+    assert Fit(tree).options == options | {"density": "auto"}
+    assert tree.attrs["declared_from"] == "sufficient statistics"
     assert len(set(tree["posterior"]["theta"].isel(draw=0).to_numpy())) == 4  # each chain has its own start
     for name, exact in FUNCTIONALS.items():
         assert abs(found[name] - exact) < 4.4 * found[f"mcse_{name}"]
@@ -67,14 +72,6 @@ def test_an_expensive_density_is_compiled_by_nutpie_itself(births, monkeypatch):
     assert tree.attrs["status"] == "ok"
     assert list(tree["posterior"].data_vars) == ["theta"]
     assert abs(found["mean"] - EXACT.mean()) < 4.4 * found["mcse_mean"]
-
-
-def test_the_sampler_is_recorded(sampled):
-    name, tree = sampled
-    assert tree.attrs["sampler"].startswith(f"{name} ")
-    options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
-    assert Fit(tree).options == options | {"density": "auto"}
-    assert tree.attrs["declared_from"] == "sufficient statistics"
 
 
 def test_the_same_seed_gives_the_same_summary(sampled, births):
@@ -201,12 +198,6 @@ def test_a_density_that_is_finite_nowhere_is_a_numerical_failure(grouped, monkey
 
 
 def test_a_panic_of_the_sampler_is_an_error_of_ours():
-    class PanicException(BaseException):
-        pass
-
-    class Background:
-        def wait(self):
-            raise PanicException("called `Result::unwrap()`\nstack")
-
+    panic = type("PanicException", (BaseException,), {})("called `Result::unwrap()`\nstack")
     with pytest.raises(NumericalError, match=r"^the sampler stopped: called `Result::unwrap\(\)`$"):
-        nuts._wait(Background())
+        nuts._wait(Mock(**{"wait.side_effect": panic}))

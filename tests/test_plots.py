@@ -19,11 +19,6 @@ from bayeszoo.results.quantities import draws_of, exact_densities, labels, modes
 pytestmark = pytest.mark.usefixtures("closed")
 
 
-@pytest.fixture(scope="module")
-def coins_exact():
-    return bz.fit(bz.find("beta_bernoulli")(2, 3), [1, 0, 1, 1, 0, 1, 1, 1], "exact", seed=1)
-
-
 def lines(collection, visual):
     """The lines of one visual by quantity, as drawn."""
     found = collection.viz[visual]["value"]
@@ -38,18 +33,14 @@ def test_scalars_are_labelled_as_in_the_table(exact):
     assert np.array_equal(found.sel(quantity="sigma"), exact["derived"]["sigma"])
 
 
-def test_exact_densities_are_those_of_scipy(coins_exact):
-    curve = exact_densities(coins_exact, ["theta"])["value"].sel(quantity="theta")
+def test_exact_densities_are_those_of_scipy_and_of_matrices_entry_by_entry(nuts):
+    curve = exact_densities(nuts, ["theta"])["value"].sel(quantity="theta")
     x, density = curve.sel(plot_axis="x"), curve.sel(plot_axis="y")
     assert np.allclose(density, scipy.stats.beta(8, 5).pdf(x), rtol=2e-3, atol=1e-4)
-
-
-def test_exact_densities_of_matrices_are_entry_by_entry():
     model = bz.find("normal_inverse_wishart")
     tree = bz.fit(model.weak(bz.example(model)), method="exact", seed=1)
     chosen = [label for label in labels(tree) if label.startswith("mu")]
     found = exact_densities(tree, chosen)["value"]
-    assert chosen
     for label, mean in zip(chosen, tree["exact"]["mu"].sel(statistic="mean").to_numpy().ravel(), strict=True):
         x, density = found.sel(quantity=label).to_numpy()
         assert abs(x[np.argmax(density)] - mean) < (x[-1] - x[0]) / 100
@@ -83,7 +74,7 @@ def test_one_fit_is_drawn_as_a_list_of_it_and_nothing_else_is_taken_for_fits(dra
         draw({"mine": exact})
 
 
-def test_what_cannot_be_drawn_is_refused(exact, coins_exact, at_mode, nuts):
+def test_what_cannot_be_drawn_is_refused(exact, at_mode, nuts):
     bad = nuts.copy()
     bad.attrs["status"] = "failed"
     for draw in (plots.posterior, plots.forest):
@@ -91,7 +82,7 @@ def test_what_cannot_be_drawn_is_refused(exact, coins_exact, at_mode, nuts):
             draw([bad])
     for call, message in (
         (lambda: draws_of(exact, ["nu"]), "no quantity 'nu'"),
-        (lambda: plots.posterior([exact, coins_exact]), "different data"),
+        (lambda: plots.posterior([exact, nuts]), "different data"),
         (lambda: plots.overlay([bad]), "none of the fits has draws"),
         *((lambda draw=draw: draw(exact), "no chains") for draw in (plots.trace, plots.rank, plots.ess)),
         (lambda: plots.energy(exact), "no energy"),

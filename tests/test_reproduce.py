@@ -26,7 +26,6 @@ WORDS = {
     "comma.csv": "y;n\n1,5;1\n2,5;1\n0,5;1\n",
     "bare.csv": "1.5\n2.5\n0.25\n",
     "odd.csv": '"km, h", w,q\n1.5,2,3\n2.5,1,4\n0.5,7,1\n1.25,3,2\n',
-    "rates.csv": "n,t,day\n3,1.5,2\n4,2.5,2\n1,0.5,1\n",
     "newcomb.csv": "y\n1.5\n2.5\n0.25\n",
     "-dash.csv": "y\n1.5\n2.5\n0.25\n",
 }
@@ -40,9 +39,12 @@ READ = [
     ("beta_bernoulli", "coins.csv", {"column": "won", "positive": "no"}, "exact"),
     ("gaussian_mean", "comma.csv", {"column": "y", "decimal": ",", "delimiter": ";"}, "exact"),
     ("gaussian_mean", "bare.csv", {"header": False}, "exact"),
-    ("gamma_poisson", "rates.csv", {"column": "n", "exposure": "t"}, "exact"),
     ("normal_inverse_wishart", "odd.csv", {"columns": ["q", "km, h"]}, "exact"),
     ("normal_gamma", "-dash.csv", {}, "exact"),
+    ("ridge", None, {"features": ["bmi", "s5"]}, "exact"),
+    ("normal_gamma", [1.5, 0.5, 2.5, 1.0], {}, "map"),
+    ("linear_regression", TABLE, {"target": "z", "features": ["a", "b"]}, "map"),
+    ("beta_bernoulli", {"won": ["yes", "no", "yes"]}, {"positive": "yes"}, "map"),
 ]
 
 
@@ -101,9 +103,15 @@ def text_of(section):
     return "\n".join(getattr(block, "text", "") for block in section.blocks)
 
 
-@pytest.mark.parametrize(("name", "file", "options", "method"), READ)
-def test_a_fit_made_in_python_is_made_again_from_its_file(name, file, options, method, tmp_path):
-    assert_remade(fit_of(name, tmp_path / file, method, **options))
+@pytest.mark.parametrize(("name", "source", "options", "method"), READ)
+def test_a_fit_made_in_python_is_made_again_from_its_file_or_from_arrays_that_stand_as_dots(
+    name, source, options, method, tmp_path
+):
+    tree = fit_of(name, tmp_path / source if isinstance(source, str) else source, method, **options)
+    arrays = None if source is None or isinstance(source, str) else source
+    told = f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in asked.python([tree])
+    assert told == (arrays is not None)
+    assert_remade(tree, arrays=arrays)
 
 
 @pytest.mark.parametrize(
@@ -139,45 +147,17 @@ def test_what_was_read_is_in_the_table_of_provenance():
     assert ["read with", "target='z', features='a,b'"] in [list(row) for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("name", "arrays", "options"),
-    [
-        ("normal_gamma", [1.5, 0.5, 2.5, 1.0], {}),
-        ("linear_regression", TABLE, {"target": "z", "features": ["a", "b"]}),
-        ("beta_bernoulli", {"won": ["yes", "no", "yes"]}, {"positive": "yes"}),
-    ],
-)
-def test_arrays_stand_as_dots_with_their_digest(name, arrays, options):
-    tree = fit_of(name, arrays, "map", **options)
-    assert f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in asked.python([tree])
-    assert_remade(tree, arrays=arrays)
-
-
 def test_what_was_read_for_other_inputs_is_not_said_to_be_read_so():
     coins = bz.read(bz.find("beta_bernoulli"), "coins.csv", column="won", positive="yes")
     tree = bz.fit(bz.find("gamma_poisson")(), coins, "exact")
     assert_remade(tree, arrays=coins)
 
 
-@pytest.mark.parametrize(
-    ("name", "read", "method", "options"),
-    [
-        ("ridge", lambda kind: bz.read(kind, features=["bmi", "s5"]), "exact", {}),
-        ("gaussian_mixture", lambda kind: bz.read(kind, "reg.csv", columns="a,b"), "em", {"restarts": 3}),
-        ("normal_gamma", lambda kind: bz.example(kind, "cavendish"), "exact", {}),
-    ],
-)
-def test_examples_and_options_of_the_method_are_said(name, read, method, options):
-    kind = bz.find(name)
-    tree = bz.fit(kind.weak(data := read(kind)), data, method, **options)
-    assert_remade(tree)
-
-
-def test_of_an_older_file_it_is_said_what_was_not_kept():
-    tree = fit_of("linear_regression", "reg.csv", "map", target="z")
-    del tree.attrs["reading"]
-    assert Fit(tree).given == bz.read(bz.find("linear_regression"), "reg.csv", target="z")
-    assert "bz.read(M, 'reg.csv')  # read with options that were not kept\n" in asked.python([tree])
+def test_an_example_and_options_of_the_method_are_said():
+    mixture, normal = bz.find("gaussian_mixture"), bz.find("normal_gamma")
+    rows = bz.read(mixture, "reg.csv", columns="a,b")
+    assert_remade(bz.fit(mixture.weak(rows), rows, "em", restarts=3))
+    assert_remade(bz.fit(normal(), bz.example(normal, "cavendish"), "exact"))
 
 
 def test_an_interrupted_fit_is_said_to_be_made_whole():
@@ -192,14 +172,11 @@ def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
     mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
     assert ["bz.example(M, 'newcomb')" in asked.python([tree]) for tree in (mine, own)] == [False, True]
     assert ["come with the model" in text_of(asked.section(tree)) for tree in (mine, own)] == [False, True]
+    packed = bz.example(kind := bz.find("lda"))
+    assert own_example(kind, packed.source, packed.digest).name == "federalist"
 
 
-def test_an_example_that_is_packed_is_known():
-    data = bz.example(kind := bz.find("lda"))
-    assert own_example(kind, data.source, data.digest).name == "federalist"
-
-
-def test_one_seed_is_drawn_for_all_methods_and_one_command_is_printed(typed, tmp_path, monkeypatch):
+def test_one_seed_is_drawn_for_all_methods_of_a_call_and_one_command_is_printed(typed, tmp_path, monkeypatch):
     fits = []
     monkeypatch.setitem(bz.report.__globals__, "page", lambda trees, *_: fits.append(trees) or "<!doctype html>")
     words = "compare linear_regression reg.csv --target z --methods exact,map --report page.html --plot densities.svg"
@@ -207,13 +184,9 @@ def test_one_seed_is_drawn_for_all_methods_and_one_command_is_printed(typed, tmp
     (seed,) = {tree.attrs["seed"] for tree in fits[0]}
     assert asked.reproduce(fits[0]).blocks[1].text == f"bayeszoo {words} --seed {seed}"
     assert_remade(*fits[0])
-
-
-def test_every_call_draws_another_seed():
     model = bz.find("beta_bernoulli")()
-    seeds = [{tree.attrs["seed"] for tree in fit_each(model, [1, 0], ["exact", "map"])} for _ in range(2)]
-    assert [len(one) for one in seeds] == [1, 1]
-    assert seeds[0] != seeds[1]
+    (first,), (other,) = ({f.attrs["seed"] for f in fit_each(model, [1, 0], ["exact", "map"])} for _ in range(2))
+    assert first != other
     assert fit_each(model, [1, 0], ["map"], 5)[0].attrs["seed"] == 5
 
 

@@ -142,21 +142,20 @@ def replicate(
     chosen = _chosen(statistics, model, data)
     draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    parts: list[dict[str, tuple[np.ndarray, ...]]] = []
+    found = {name: np.empty((2, size)) for name in chosen}
     kept: list[np.ndarray] = []
     for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
-        params = {name: values[at : at + step] for name, values in draws.items()}
+        some = slice(at, at + step)
+        params = {name: values[some] for name, values in draws.items()}
         likelihood = model.likelihood(params, data)
         mean = np.asarray(likelihood.mean(), dtype=np.float64)
-        again = Sets(
-            likelihood.rvs(size=mean.shape, random_state=rng), mean, np.asarray(likelihood.std()), data, params
-        )
-        both = (again._replace(y=y[None]), again)
-        parts.append({name: tuple(_values(statistic, sets) for sets in both) for name, statistic in chosen.items()})
-        kept.append(again.y[: KEPT - sum(map(len, kept))])
-    observed, replicated = (
-        {name: np.concatenate([part[name][i] for part in parts]) for name in chosen} for i in range(2)
-    )
+        drawn = likelihood.rvs(size=mean.shape, random_state=rng)
+        again = Sets(drawn, mean, np.asarray(likelihood.std()), data, params)
+        for name, statistic in chosen.items():
+            for i, sets in enumerate((again._replace(y=y[None]), again)):
+                found[name][i, some] = statistic(sets)
+        kept.append(drawn[: KEPT - sum(map(len, kept))])
+    observed, replicated = ({name: values[i] for name, values in found.items()} for i in range(2))
     return Replicates(observed, replicated, chains, y, np.concatenate(kept))
 
 
@@ -327,10 +326,6 @@ def _number(name: str, value: Any) -> float:
     if number.size != 1 or number.dtype.kind not in "biuf":
         raise InputError(f"statistic {shown(name)} must return one number, returned {type(value).__name__}")
     return float(number.reshape(()))
-
-
-def _values(statistic: Statistic, sets: Sets) -> np.ndarray:
-    return np.broadcast_to(np.asarray(statistic(sets), dtype=np.float64), (len(sets.mean),))
 
 
 # The prior in the place of a fit

@@ -131,8 +131,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     whole = _in_sample(model, tree, data, y)
     without, basis = _without(model, tree, data, y)
     used, shown = without or whole, basis != WITHHELD
-    lower, upper = _randomized(used, stream_of_fit(tree.attrs, seed, "residuals"))
-    score = np.where(shown, _normal_score(lower, upper), np.nan)
+    pits, scores = _scored(used, stream_of_fit(tree.attrs, seed, "residuals"))
+    score = np.where(shown, scores, np.nan)
     residual, rest = (y - np.where(np.isfinite(each.mean), each.mean, np.nan) for each in (whole, used))
     unknown, is_linear = np.full(len(y), np.nan), isinstance(model, LinearModel) and tree.attrs["method"] != "mle"
     columns = {
@@ -143,7 +143,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "mean_without": np.where(shown, without.mean, np.nan) if without else unknown,
         "sd_without": np.where(shown, without.sd, np.nan) if without else unknown,
         "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
-        "pit": np.where(shown, np.exp(lower), np.nan),
+        "pit": np.where(shown, pits, np.nan),
         "normal_score": score,
         "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
         **quantiles(score),
@@ -251,7 +251,7 @@ def _joined(parts: Iterator[Predicted], place: Any = slice(None)) -> Predicted:
 def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the logs of the probabilities of values less than, equal to and more than ``y``, shape (..., rows).
 
-    Raises `InputError` where the distribution, SciPy's or one of bayeszoo's, has no distribution function.
+    Raises `InputError` where the distribution does not have SciPy's ``logcdf`` and ``logsf``.
     """
     if isinstance(law, BetaBinomial):
         return _summed(law, y)
@@ -261,18 +261,12 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             below = np.where(y > 0, scipy.special.betaincc(np.maximum(y, 1), law.a, share), 0.0)
             return np.log(below), law.logpmf(y), np.log(scipy.special.betainc(y + 1.0, law.a, share))
         functions = scipy.stats.poisson(law.mean()) if isinstance(law, Poisson) else law
-        if not hasattr(functions, "cdf"):
-            raise InputError(f"{type(law).__name__} has no cdf, which residuals need", hint="give it one")
-        discrete = hasattr(law, "logpmf")
-        below = _log(functions, "cdf", y - 1 if discrete else y)
-        above = _log(functions, "sf", y) if hasattr(functions, "sf") else np.log(np.maximum(1 - functions.cdf(y), 0.0))
-        return below, law.logpmf(y) if discrete else np.full(below.shape, -np.inf), above
-
-
-def _log(law: Any, name: str, y: np.ndarray) -> np.ndarray:
-    """Return the log of a function of a distribution, by its own ``logcdf`` or ``logsf`` where it has it."""
-    own = getattr(law, f"log{name}", None)
-    return np.asarray(np.log(getattr(law, name)(y)) if own is None else own(y))
+        if not (hasattr(functions, "logcdf") and hasattr(functions, "logsf")):
+            raise InputError(f"{type(law).__name__} has no logcdf or logsf, which residuals need", hint="give it both")
+        if not hasattr(law, "logpmf"):
+            below = functions.logcdf(y)
+            return below, np.full(below.shape, -np.inf), functions.logsf(y)
+        return functions.logcdf(y - 1), law.logpmf(y), functions.logsf(y)
 
 
 def _summed(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -292,17 +286,17 @@ def _summed(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 # Scores
 
 
-def _randomized(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logs of the PIT and of one less it; a jump is divided at random between the two."""
+def _scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return PITs and their normal quantiles; a jump is divided at random between the two tails.
+
+    The quantile is that of the smaller tail, which alone has the digits.
+    """
     share = rng.uniform(size=len(used.at))
     with np.errstate(divide="ignore"):
         lower = np.logaddexp(used.below, np.log(share) + used.at)
-        return lower, np.logaddexp(used.above, np.log1p(-share) + used.at)
-
-
-def _normal_score(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Return normal quantiles from the smaller of the two tails, which alone has the digits."""
-    return np.where(lower < upper, scipy.special.ndtri_exp(lower), -scipy.special.ndtri_exp(upper))
+        upper = np.logaddexp(used.above, np.log1p(-share) + used.at)
+    quantile = scipy.special.ndtri_exp(np.minimum(lower, upper))
+    return np.exp(lower), np.where(lower < upper, quantile, -quantile)
 
 
 def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +61,21 @@ def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool = False)
     return {"plot": None if plot is None else str(plot)}
 
 
+def answer(
+    frame: pd.DataFrame,
+    whole: dict[str, Any],
+    as_json: bool,
+    show: Callable[[pd.DataFrame, dict[str, Any]], None],
+    written: dict[str, Any] | None = None,
+) -> None:
+    """Print what a fit was asked, with what is known of the answer as a whole: one JSON document, or by ``show``."""
+    whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
+    if as_json:
+        terminal.print_json({**whole, **(written or {}), "rows": records(frame)})
+    else:
+        show(frame, whole)
+
+
 def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return the rows of a table, with what indexes them, as plain values."""
     return frame.reset_index().to_dict("records")
@@ -89,20 +102,8 @@ def note_more(count: int, noun: str = "rows") -> None:
 def as_csv(frame: pd.DataFrame) -> str:
     """Write a table as CSV: numbers in full, nothing for NaN, and no text that a spreadsheet would run."""
     whole = frame.reset_index()
-    names = [_cell(str(name)) for name in whole.columns]
-    return csv_of(names, [map(_cell, whole[name].tolist()) for name in whole.columns])
+    return str(whole.rename(columns=_plain).map(_plain).to_csv(index=False, lineterminator="\n"))
 
 
-def csv_of(names: Iterable[str], columns: Iterable[Iterable[Any]]) -> str:
-    """Write columns as CSV, under their names."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(zip(*columns, strict=True))
-    return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
-    return "" if value != value else value  # NaN is not itself
+def _plain(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

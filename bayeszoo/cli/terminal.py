@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
 import time
@@ -160,16 +159,6 @@ def kind_of(frame: pd.DataFrame, kind: str) -> str:
     """Say what the numbers are: those of an exact fit that have Monte Carlo errors are averages over its draws."""
     errors = [column for column in frame if str(column).startswith("mcse")]
     return "draws of the exact posterior" if kind == "exact" and frame[errors].notna().any(axis=None) else kind
-
-
-def show_prediction(frame: pd.DataFrame, score: float, kind: str) -> None:
-    """Print the predictive of each new row."""
-    kind = kind_of(frame, kind)
-    columns = [str(name) for name in frame.columns]
-    labels = columns[1 : columns.index("mean")]  # of a row's several numbers
-    show(table(columns, [[int(r[0]), *r[1:]] for r in frame.itertuples(index=False)], words=labels))
-    if not math.isnan(score):
-        out().print(f"sum of the rows' log predictive densities {score:.6g} ({escaped(kind)})")
 
 
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:

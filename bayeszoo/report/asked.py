@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from bayeszoo.data.inputs.base import Inputs
 from bayeszoo.data.read import Data, own_example
 from bayeszoo.fit import defaults_of
 from bayeszoo.model.accumulated import Accumulated, arrays_of
@@ -25,8 +25,9 @@ from bayeszoo.results.stored import Fit
 if TYPE_CHECKING:
     import xarray as xr
 
-_COLUMNS = ("", "column", "values", "mean", "sd", "least", "greatest", "labels")
-_LABELS_SHOWN = 8
+_DESCRIBED = {"count": "values", "mean": "mean", "std": "sd", "min": "least", "max": "greatest", "unique": "labels"}
+_DESCRIBED |= {"top": "most frequent"}
+"""What pandas calls the figures that are shown of a column, and what heads them."""
 _COLUMNS_SHOWN = 20
 
 
@@ -40,7 +41,7 @@ def section(tree: xr.DataTree) -> Section:
         *_paragraphs(notation(type(model))),
         _prior(model, data),
         Words(table_of),
-        _data(data, type(model).inputs.coded),
+        _data(data, type(model).inputs),
         *(Words(line, "note") for line in Fit(tree).notes),
     ]
     return Section("asked", "What was asked", blocks)
@@ -80,44 +81,21 @@ def _prior(model: Model, data: Data | Accumulated) -> Table:
     return table(columns, rows, "The prior and the switches", columns[1:])
 
 
-def _data(data: Data | Accumulated, codes: Collection[str]) -> Table:
-    arrays: Mapping[str, np.ndarray] = data if isinstance(data, Data) else arrays_of(data.stats)
-    rows = [row for name, values in arrays.items() for row in _rows(name, values, data, codes)]
+def _data(data: Data | Accumulated, inputs: Inputs) -> Table:
+    """Describe the columns of the table, or the arrays of statistics that were kept, as pandas does."""
+    import pandas as pd
+
+    arrays = inputs.table(data) if isinstance(data, Data) else arrays_of(data.stats)
+    shown = list(arrays.items())[:_COLUMNS_SHOWN]
+    each = pd.DataFrame([pd.Series(np.ravel(values)).describe() for _, values in shown])
+    described = each.reindex(columns=list(_DESCRIBED)).dropna(axis=1, how="all")
+    figures = described.to_numpy().tolist()
     what = "" if isinstance(data, Data) else ", of which statistics were kept"
     caption = f"The data: {data.rows} row{'s' * (data.rows != 1)}{what}, from {data.source or 'arrays'}"
-    used = [i for i in range(len(_COLUMNS)) if i == 0 or any(row[i] not in ("", None) for row in rows)]
-    kept = [[row[i] for i in used] for row in rows]
-    return table([_COLUMNS[i] for i in used], kept, caption, ["column", "labels"], sortable=False)
-
-
-def _rows(name: str, values: np.ndarray, data: Data | Accumulated, codes: Collection[str]) -> list[list[Any]]:
-    """Describe an array in one row; a matrix of a few named columns in one row each."""
-    column = data.columns.get(name, "")
-    if name in codes:  # which mean nothing as numbers
-        return [[name, column, _shape(values), *[None] * 5]]
-    if values.ndim == 2 and values.shape[1] <= _COLUMNS_SHOWN and isinstance(data, Data):
-        texts = [labels for labels in data.values() if labels.dtype.kind in "US" and labels.ndim == 1]
-        if labels := next((each.tolist() for each in texts if len(each) == values.shape[1]), None):
-            return [[f"{name}[{label}]", label, *_described(values[:, i])] for i, label in enumerate(map(str, labels))]
-    return [[name, column, *_described(values)]]
-
-
-def _shape(values: np.ndarray) -> str:
-    return " x ".join(map(str, values.shape)) or "1"
-
-
-def _described(values: np.ndarray) -> list[Any]:
-    """Return how many there are, mean, sd, extremes, and for text the labels."""
-    if values.dtype.kind not in "biuf":
-        labels = list(dict.fromkeys(map(str, values.ravel().tolist())))
-        more = f", ... ({len(labels)} labels)" if len(labels) > _LABELS_SHOWN else ""
-        return [_shape(values), None, None, None, None, ", ".join(labels[:_LABELS_SHOWN]) + more]
-    numbers = values.astype(np.float64).ravel()
-    seen = numbers[np.isfinite(numbers)]
-    if not seen.size:
-        return [_shape(values), *[None] * 5]
-    sd = float(seen.std(ddof=1)) if seen.size > 1 else None
-    return [_shape(values), float(seen.mean()), sd, float(seen.min()), float(seen.max()), None]
+    caption += f"; the first {len(shown)} of {len(arrays)} columns" if len(arrays) > len(shown) else ""
+    rows = [[name, data.columns.get(name, ""), *cells] for (name, _), cells in zip(shown, figures, strict=True)]
+    heads = ["", "column", *(_DESCRIBED[str(name)] for name in described)]
+    return table(heads, rows, caption, ["column", _DESCRIBED["top"]], sortable=False)
 
 
 def notation(model: type[Model]) -> str:
@@ -171,12 +149,9 @@ def python(trees: Sequence[xr.DataTree]) -> str:
     for tree in trees:
         fit, attrs = Fit(tree), tree.attrs
         fields = "".join(f"    {name}={value!r},\n" for name, value in fit.fields.items())
-        model, data = f"model = M(\n{fields})", _data_line(tree)
-        steps = [model, data] if "(model," in data else [data, model]  # which accumulates for it
-        if (code := "\n".join([f"M = bz.find({fit.model.name!r})", *steps])) != before:
-            lines.append(code)
-            before = code
-        defaults = defaults_of(type(fit.model), attrs["method"])
+        code = f"M = bz.find({fit.model.name!r})\nmodel = M(\n{fields})\n{_data_line(tree)}"
+        lines += [code] * (code != before)
+        before, defaults = code, defaults_of(type(fit.model), attrs["method"])
         options = {name: value for name, value in fit.options.items() if value != defaults.get(name, value)}
         how = _keywords({"method": attrs["method"], "seed": int(attrs["seed"]), **options})
         lines.append(f"fits.append(bz.fit(model, data, {how}))")
@@ -185,20 +160,16 @@ def python(trees: Sequence[xr.DataTree]) -> str:
 
 def _data_line(tree: xr.DataTree) -> str:
     """Return the line that reads the data; arrays that have no name stand as dots."""
-    source, reading, options = tree.attrs["data_source"], Fit(tree).reading, _options_of_reading(tree)
-    keywords = f", {_keywords(options)}" if options else ""
+    source, reading = tree.attrs["data_source"], Fit(tree).reading or {}
     if own := own_example(Fit(tree).model, source, tree.attrs["data_digest"]):
         return f"data = bz.example(M, {own.name!r})"
-    if reading is None and PurePath(source).suffix:
-        return f"data = bz.read(M, {source!r})  # read with options that were not kept"
-    place = (reading or {}).get("from")
-    if place == "example" and options:
-        return f"data = bz.read(M{keywords})"
-    if place == "file" and reading and "rows" in reading:
-        return f"data = bz.accumulate(model, {source!r}, rows={reading['rows']}{keywords})"
-    if place == "file":
-        return f"data = bz.read(M, {source!r}{keywords})"
-    return f"data = bz.read(M, ...{keywords})  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}"
+    options = _options_of_reading(tree)
+    if "rows" in reading:
+        return f"data = bz.accumulate(model, {source!r}, {_keywords({'rows': reading['rows'], **options})})"
+    places = {"file": [repr(source)], **({"example": []} if options else {})}
+    words = ["M", *places.get(reading.get("from", ""), ["..."]), *filter(None, [_keywords(options)])]
+    line = f"data = bz.read({', '.join(words)})"
+    return f"{line}  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}" if "..." in words else line
 
 
 def _options_of_reading(tree: xr.DataTree) -> Mapping[str, Any]:

@@ -56,8 +56,7 @@ def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
     seconds = float(sum(document["seconds"].values()))
     if document["status"] not in ("ok", "caution"):
         return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document), seconds)
-    make = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
-    headline, words = make[document["kind"]](document)
+    headline, words = _WORDS[document["kind"]](document)
     state = "ok" if document["kind"] in ("exact", "sampled") else "approximate"
     if held := document["facts"].get("components_withheld"):
         state, headline = "approximate", f"{headline}, but not on single components"
@@ -105,10 +104,11 @@ def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
 
 def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
     worst = {name: _worst(document, name) for name in _SAMPLED}
-    said = ", ".join(
-        words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None
-    )
-    return "may be trusted", _sentence(f"{said}.{_measured(document)}" if said else _measured(document).strip())
+    said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
+    return "may be trusted", _sentence(f"{', '.join(said)}{'.' * bool(said)}{_measured(document)}".strip())
+
+
+_WORDS = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
 
 
 def _worst(document: Mapping[str, Any], name: str) -> float | None:
@@ -148,10 +148,8 @@ def section(named: Named, said: Sequence[Verdict], main: str) -> Section:
         name: [Words(spoken[name].words, "bad" if spoken[name].state == "withheld" else ""), _checks(document)]
         for name, (_, document) in named.items()
     }
-    lead = (
-        "Estimates are withheld where a check fails, and shown with a caveat where one is missed by little or cannot "
-    )
-    lead += "be made for the reason that is said."
+    lead = "Estimates are withheld where a check fails, and shown with a caveat where one is missed by little or "
+    lead += "cannot be made for the reason that is said."
     return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
 
 
@@ -166,12 +164,6 @@ def _checks(document: Mapping[str, Any]) -> Table:
 
 
 # The numbers
-
-
-def _estimates(tree: xr.DataTree, document: Mapping[str, Any]) -> Table:
-    """Return the table of estimates of a fit, as the terminal has it."""
-    columns, rows = tables.estimate_rows(tree, document)
-    return table([HEADS.get(name, name) for name in columns], rows)
 
 
 def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
@@ -189,10 +181,11 @@ def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
 
 def estimates(named: Named, main: str) -> Section:
     """List the estimates of each fit, and what it says of itself as a whole; ``main`` is shown first."""
-    options = {
-        name: [*(Words(f"{line}.") for line in tables.figures(document)), _estimates(tree, document)]
-        for name, (tree, document) in named.items()
-    }
+    options: dict[str, list[Any]] = {}
+    for name, (tree, document) in named.items():
+        columns, rows = tables.estimate_rows(tree, document)
+        said = [Words(f"{line}.") for line in tables.figures(document)]
+        options[name] = [*said, table([HEADS.get(column, column) for column in columns], rows)]
     return Section("estimates", "Estimates", [Choice("fit", options, main)])
 
 

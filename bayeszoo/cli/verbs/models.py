@@ -118,5 +118,6 @@ def simulate_command(
 
 def table_csv(inputs: Inputs, arrays: Arrays) -> str:
     """Write data as the CSV text of a table that `read` takes back to them."""
-    table = inputs.table(arrays)
-    return saved.csv_of(table, [values.tolist() for values in table.values()])
+    import pandas as pd
+
+    return str(pd.DataFrame(dict(inputs.table(arrays))).to_csv(index=False, lineterminator="\n"))

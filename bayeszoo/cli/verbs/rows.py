@@ -15,7 +15,7 @@ from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.data.table.table import listed
+from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.latent import plot_states, plot_topics
@@ -47,10 +47,11 @@ def assign_command(
     saved.probe(output, None, overwrite)
     tree = files.load(fit_file)
     frame = assign(tree, saved.new_rows(tree, data, table))
-    whole = saved.about(tree) | {str(name): value for name, value in frame.attrs.items()}
-    written = saved.write(frame, output)
-    if as_json:
-        return terminal.print_json({**whole, **written, "rows": saved.records(frame)})
+    saved.answer(frame, saved.about(tree), as_json, _show_components, saved.write(frame, output))
+
+
+def _show_components(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+    """Print the rows, and what is known of their labels as a whole."""
     console = terminal.out()
     saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])))
     impossible = whole.get("impossible", [])
@@ -100,12 +101,8 @@ def decode_command(
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
         whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
-    whole |= {str(name): value for name, value in frame.attrs.items()}
     written = saved.write(frame, output) | saved.draw(lambda: plot_states(source, new), plot, overwrite)
-    if as_json:
-        terminal.print_json({**whole, **written, "rows": saved.records(frame)})
-    else:
-        _show_states(frame, whole)
+    saved.answer(frame, whole, as_json, _show_states, written)
 
 
 def _show_states(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
@@ -157,17 +154,20 @@ def predict_command(
     tree = files.load(fit_file)
     new = saved.new_rows(tree, data, table)
     further = 1 if rows is None else rows
-    frame = predict(tree, further if new is None else new, seed=seed)
-    whole = saved.about(tree)
-    scores = frame.reset_index().groupby("row")["log_score"].first() if "log_score" in frame else None
-    if scores is not None:
-        whole["sum_of_log_scores"] = float(scores.sum(skipna=False))
-    if as_json:
-        terminal.print_json({**whole, "rows": saved.records(frame)})
-    elif scores is not None:
-        terminal.show_prediction(frame.reset_index(), whole["sum_of_log_scores"], whole["kind"])
-    else:
-        _show_proportions(frame, whole)
+    frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
+    if "log_score" not in frame:
+        return saved.answer(frame, whole, as_json, _show_proportions)
+    whole["sum_of_log_scores"] = float(frame["log_score"].groupby(level="row").first().sum(skipna=False))
+    saved.answer(frame, whole, as_json, _show_prediction)
+
+
+def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+    """Print the predictive of each new row."""
+    cells, kind = frame.reset_index(), terminal.kind_of(frame, whole["kind"])
+    rows = [[int(row[0]), *row[1:]] for row in cells.itertuples(index=False)]
+    terminal.show(terminal.table([str(name) for name in cells], rows, words=map(str, frame.index.names)))
+    if not np.isnan(score := whole["sum_of_log_scores"]):
+        terminal.out().print(f"sum of the rows' log predictive densities {score:.6g} ({escaped(kind)})")
 
 
 def topics_command(
@@ -208,13 +208,8 @@ def topics_command(
     frame = _of_topics(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
     written = saved.write(frame, output)
     written |= saved.draw(lambda: plot_topics(tree, top, untrusted=untrusted), plot, overwrite)
-    whole = saved.about(tree, "status")
-    if as_json:
-        facts = {str(name): value for name, value in frame.attrs.items()}
-        terminal.print_json({**whole, **facts, **written, "rows": saved.records(frame)})
-    else:
-        show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions
-        show(frame, whole)
+    show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions
+    saved.answer(frame, saved.about(tree, "status"), as_json, show, written)
 
 
 def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
@@ -317,51 +312,33 @@ def residuals_command(
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
     drawn = saved.draw(lambda: plot_residuals(frame), plot, overwrite)
-    described = worst_rows(frame, checks, rows) | {"seed": seed, **drawn}
+    worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
     if as_json:
-        terminal.print_json(described)
-    else:
-        _show_residuals(described)
+        tables = {"worst": saved.records(worst), "checks": saved.records(checks)}
+        return terminal.print_json({**facts, **tables, "seed": seed, **drawn})
+    _show_residuals(worst, checks, facts)
 
 
-def worst_rows(frame: pd.DataFrame, checks: pd.DataFrame, rows: int) -> dict[str, Any]:
-    """Return plain values: the rows furthest out in their predictive distributions, and `predictive_check`."""
-    order = frame["log_tail"].sort_values(kind="stable", na_position="last").index
-    worst = frame.loc[order[:rows]].reset_index().to_dict("records")
-    facts = {str(name): value for name, value in frame.attrs.items()}
-    return {**facts, "rows": len(frame), "worst": worst, "checks": checks.reset_index().to_dict("records")}
+def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """Return the rows of `residuals` that lie furthest out in their predictive distributions."""
+    return frame.loc[frame["log_tail"].sort_values(kind="stable", na_position="last").index[:rows]]
 
 
-def _show_residuals(described: dict[str, Any]) -> None:
+def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any]) -> None:
     """Print the worst rows, how the normal scores lie to their band, and the predictive checks."""
-    import pandas as pd
-
-    console = terminal.out()
-    basis = "; ".join(f"{name} ({count} rows)" for name, count in described["basis"].items())
-    console.print(f"{described['model']}, {described['method']}: residuals {basis}")
-    used = [key for key in _WORST if any(not pd.isna(row[key]) for row in described["worst"])]
-    cells = [[str(row["row"]), *(row[key] for key in used)] for row in described["worst"]]
-    title = f"The {len(cells)} rows that lie furthest out, of {described['rows']}"
-    terminal.show(terminal.table(["row", *(_HEADS.get(key, key) for key in used)], cells, title=title))
-    for line in _about_scores(described):
-        console.print(line)
-    cells = [[row["statistic"], *(row[key] for key in _CHECKS)] for row in described["checks"]]
-    terminal.show(terminal.table(["statistic", *_CHECKS.values()], cells, title="Posterior predictive checks"))
-    for row in described["checks"]:
-        if row["withheld"]:
-            console.print(f"{row['statistic']}: withheld, {row['withheld']}")
+    console, basis = terminal.out(), facts["basis"]
+    said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
+    console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
+    known = worst[[name for name in _WORST if worst[name].notna().any()]].rename(columns=_HEADS)
+    saved.show_rows(known, f"The {len(worst)} rows that lie furthest out, of {facts['rows']}")
+    level, p = (number(facts[key], 3) for key in ("band_pointwise_level", "ks_p"))
+    outside = f"{facts['outside']} of {facts['rows'] - basis.get(WITHHELD, 0)} normal scores outside"
+    console.print(f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})")
+    console.print(f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)")
+    if facts["randomized"]:
+        console.print("PITs of discrete outcomes are randomized: another --seed gives others")
+    saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks")
+    for name, why in checks["withheld"].items():
+        if why:
+            console.print(f"{name}: withheld, {why}")
     console.print(_ABOUT_CHECKS)
-
-
-def _about_scores(described: dict[str, Any]) -> list[str]:
-    """Say how the normal scores as a whole lie to what is expected of them."""
-    scored = described["rows"] - described["basis"].get(WITHHELD, 0)
-    level, p = (number(described[key], 3) for key in ("band_pointwise_level", "ks_p"))
-    band = f"the simultaneous {described['band']:.0%} band (each at level {level})"
-    lines = [
-        f"QQ plot: {described['outside']} of {scored} normal scores outside {band}",
-        f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)",
-    ]
-    if described["randomized"]:
-        lines.append("PITs of discrete outcomes are randomized: another --seed gives others")
-    return lines
