@@ -327,7 +327,7 @@ def test_what_another_tool_saved_is_a_fit(tmp_path, elsewhere, read, again):
     tree = bz.fit(M.weak(bz.example(M)), method="exact", seed=1, groups=[])
     if again:
         tree = xr.load_datatree(bz.save(tree, tmp_path / "ours.nc"))  # which has our digests
-    back = read(elsewhere(tree.isel(draw=slice(500), missing_dims="ignore") if not again else tree))
+    back = read(elsewhere(tree if again else tree.isel(draw=slice(500), missing_dims="ignore")))
     assert back["predictions"]["y"].to_numpy().tolist() == [1, 2]
     pd.testing.assert_frame_equal(bz.predict(back, bz.example(M)), bz.predict(tree, bz.example(M)))
     assert "log_likelihood" in bz.extend(back, ["log_likelihood"]).children

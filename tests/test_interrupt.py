@@ -48,14 +48,12 @@ def running(*command, folder) -> Iterator[subprocess.Popen]:
 
 
 def wait_for_draws(process, least):
-    """Read progress lines until so many draws of all chains are done; return what was read."""
-    lines = []
+    """Read progress lines until so many draws of all chains are done."""
     for line in process.stderr:
-        lines.append(line)
         words = line.split()
         if words[:1] == ["sampling:"] and int(words[1]) >= least:
-            return lines
-    raise AssertionError(f"it ended first: {''.join(lines)}")
+            return
+    raise AssertionError("it ended first")
 
 
 def end(process, number):
@@ -93,20 +91,13 @@ def test_stopped_while_sampling(tmp_path, number, sampler, code):
     assert listing(tmp_path) == ["fit.nc", "fit.nc.partial"]
     assert (tmp_path / "fit.nc").read_bytes() == b"an older fit"
     tree = bz.load(tmp_path / "fit.nc.partial")
-    assert tree.attrs["status"] == "interrupted"
+    with pytest.raises(bz.Untrustworthy, match="the fit was interrupted"):
+        bz.predict(tree)
     draws = tree["posterior"]["theta"].to_numpy()
     assert draws.shape[0] == (4 if sampler == "nutpie" else 1)  # PyMC samples one chain after the other
     assert 100 < draws.shape[1] < 2_000_000
     assert np.isfinite(draws).all()
     assert np.isfinite(tree["sample_stats"]["energy"]).all()
-
-
-def test_nothing_is_predicted_from_a_partial_fit(tmp_path):
-    tree = bz.fit(bz.find("beta_bernoulli")(), BIRTHS, method="exact", seed=1)
-    tree.attrs["status"] = "interrupted"
-    bz.save(tree, tmp_path / "fit.nc.partial")
-    with pytest.raises(bz.Untrustworthy, match="the fit was interrupted"):
-        bz.predict(bz.load(tmp_path / "fit.nc.partial"))
 
 
 @pytest.mark.parametrize("number", quick_first([signal.SIGINT, signal.SIGTERM]))

@@ -34,28 +34,12 @@ def sampled(tree):
 # Exact distributions
 
 
-def test_the_mean_of_a_replicate_is_gaussian(gaussian):
-    tree, m, s = gaussian
-    law = stats.norm(m, math.sqrt(s**2 + 1 / len(Y)))
-    replicated = replicate(tree, ["mean"], replicates=4000, seed=2).replicated["mean"]
-    for level in (0.03, 0.4, 0.9):
-        p, mcse = p_value(np.full(4000, law.isf(level)), replicated)
-        assert mcse == pytest.approx(math.sqrt(level * (1 - level) / 4000), rel=0.15)
-        assert abs(p - level) < 4 * mcse
-    row = bz.predictive_check(tree, ["mean"], replicates=4000, seed=3).loc["mean"]
-    assert abs(row["p_value"] - law.sf(Y.mean())) < 4 * row["mcse"]
-    assert row["observed"] == pytest.approx(Y.mean(), rel=1e-13)
-    assert row["mean"] == pytest.approx(m, abs=4 * law.std() / math.sqrt(4000))
-    density = law.pdf(law.ppf([0.025, 0.975]))
-    error = np.sqrt(0.025 * 0.975 / 4000) / density
-    assert (np.abs(row[["q025", "q975"]].to_numpy(float) - law.ppf([0.025, 0.975])) < 4 * error).all()
-
-
-@pytest.mark.parametrize("name", ["maximum", "minimum", LARGEST, "standard deviation"])
-def test_extremes_and_spread_are_integrals_over_mu(gaussian, name):
+@pytest.mark.parametrize("name", ["mean", "maximum", "minimum", LARGEST, "standard deviation"])
+def test_p_values_are_integrals_over_mu(gaussian, name):
     tree, m, s = gaussian
     n = len(Y)
     above = {  # P(replicate exceeds the data | mu)
+        "mean": lambda mu: stats.norm.sf((Y.mean() - mu) * math.sqrt(n)),
         "maximum": lambda mu: 1 - stats.norm.cdf(Y.max() - mu) ** n,
         "minimum": lambda mu: stats.norm.sf(Y.min() - mu) ** n,
         "standard deviation": lambda mu: stats.chi2(n - 1).sf((n - 1) * Y.var(ddof=1)),
@@ -64,10 +48,17 @@ def test_extremes_and_spread_are_integrals_over_mu(gaussian, name):
     exact = integrate.quad(lambda mu: above(mu) * stats.norm(m, s).pdf(mu), m - 10 * s, m + 10 * s)[0]
     row = bz.predictive_check(tree, [name], replicates=4000, seed=4).loc[name]
     assert abs(row["p_value"] - exact) < 4 * row["mcse"]
+    assert row["mcse"] == pytest.approx(math.sqrt(exact * (1 - exact) / 4000), rel=0.15)
     assert (row["observed_sd"] > 0) == name.startswith("largest")
     plugged = above(Y.mean())  # the bug: all replicates from one mu
     if name.startswith("largest"):
         assert abs(row["p_value"] - plugged) > 4 * row["mcse"]
+    if name == "mean":
+        law = stats.norm(m, math.sqrt(s**2 + 1 / n))
+        error = np.sqrt(0.025 * 0.975 / 4000) / law.pdf(law.ppf([0.025, 0.975]))
+        assert (np.abs(row[["q025", "q975"]].to_numpy(float) - law.ppf([0.025, 0.975])) < 4 * error).all()
+        expected = {"observed": (Y.mean(), 1e-13), "mean": (m, 4 * law.std() / math.sqrt(4000))}
+        assert all(row[key] == pytest.approx(value, abs=off) for key, (value, off) in expected.items())
 
 
 def test_ties_count_half():

@@ -152,29 +152,6 @@ def test_ten_million_measurements():
 # Counts
 
 
-def log_dirichlet(alpha, counts):
-    """Log B(alpha + counts) - log B(alpha) with 60 digits."""
-    alpha = [mpmath.mpf(a) for a in alpha]
-    each = [mpmath.loggamma(a + n) - mpmath.loggamma(a) for a, n in zip(alpha, counts, strict=True)]
-    return mpmath.fsum(each) - mpmath.loggamma(sum(alpha) + sum(counts)) + mpmath.loggamma(sum(alpha))
-
-
-@pytest.mark.parametrize("alpha", [1e-3, 1e-12, 1e12])
-@pytest.mark.parametrize("counts", [[0, 0, 1], [5, 0, 3], [10**12, 3, 0], [10**12, 10**12, 10**12]])
-def test_evidence_of_weak_and_strong_priors_and_huge_counts(alpha, counts):
-    expected = log_dirichlet([alpha] * 3, counts)
-    model, data = DirichletMultinomial(alpha), {"counts": np.array([counts]), "category": LABELS}
-    found = model.statistics(data)
-    assert model.log_evidence(found) == pytest.approx(float(expected), rel=1e-9, abs=1e-11)
-    orders = mpmath.loggamma(sum(counts) + 1) - sum(mpmath.loggamma(n + 1) for n in counts)
-    in_any_order = model.log_evidence_counts(found)
-    assert np.isnan(in_any_order) or in_any_order == pytest.approx(float(expected + orders), rel=1e-8, abs=1e-9)
-    rows = type(MarkovChain(1.0).statistics({k: np.array([0, 1]) for k in ("next", "previous", "context", "symbol")}))
-    table = np.array([counts, counts[::-1], [0, 0, 0]], dtype=float)
-    by_row = 2 * expected
-    assert MarkovChain(alpha).log_evidence(rows(table)) == pytest.approx(float(by_row), rel=1e-9, abs=1e-11)
-
-
 @pytest.mark.parametrize(("y", "exposure"), [(10**12, 1.0), (3, 1e-12), (0, 1e12), (10**12, 1e12), (7, 1e100)])
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.01, 1e-3), (1e12, 1e12)])
 def test_evidence_of_huge_counts_and_exposures(y, exposure, a, b):

@@ -98,8 +98,7 @@ class TableOptions:
         first, which = first_chunk(model, path, rows, **self.of_reading())
         prior_model = prior.model(model, first, which)
         total = _noted(accumulate(prior_model, path, rows, reporter=reporter, **self.of_reading()))
-        scaled = (f"priors are scaled to {which}",) if prior.is_scaled(prior_model) else ()
-        return prior_model, replace(total, notes=(*total.notes, *scaled))
+        return prior_model, prior.noted(prior_model, total, which)
 
 
 def _noted[T: (Data, Accumulated)](data: T) -> T:
@@ -152,9 +151,10 @@ class PriorOptions(FieldOptions):
         chosen = self.fields(model)
         return model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
 
-    def is_scaled(self, model: Model) -> bool:
-        """Say whether some of the fields were chosen by the data."""
-        return self.prior == "weak" and chosen_by_data(model, self.fields(type(model)))
+    def noted[T: (Data, Accumulated)](self, model: Model, data: T, which: str = "the data") -> T:
+        """Add to the notes of data that they chose some of the fields, where they did."""
+        is_scaled = self.prior == "weak" and chosen_by_data(model, self.fields(type(model)))
+        return replace(data, notes=(*data.notes, f"priors are scaled to {which}")) if is_scaled else data
 
 
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:

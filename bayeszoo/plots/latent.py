@@ -120,7 +120,7 @@ def _draw_probability(
 ) -> None:
     rows, label = frame.index.to_numpy(), whole.states[k]
     if shaded is not None:
-        _shade(axes, *shaded)
+        axes.broken_barh(_spans(shaded[0]), (-0.02, 1.04), color=_TRUE, lw=0, label=shaded[1])
     if len(flat(whole.draws)[next(iter(whole.draws))]) > 1:
         low, high = _band(whole, k)
         axes.fill_between(rows, low, high, color=_PALE, lw=0, label="5% to 95% of the draws")
@@ -129,21 +129,18 @@ def _draw_probability(
     axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.1)
 
 
-def _shade(axes: Axes, rows: np.ndarray, label: str) -> None:
+def _spans(rows: np.ndarray) -> list[tuple[float, float]]:
+    """Return where each run of rows that are true begins on the axis, and how many they are."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], rows.astype(int), [0]])))
-    spans = [(first + 0.5, after - first) for first, after in edges.reshape(-1, 2)]
-    axes.broken_barh(spans, (-0.02, 1.04), color=_TRUE, lw=0, label=label)
+    return [(first + 0.5, after - first) for first, after in edges.reshape(-1, 2)]
 
 
 def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     """Draw a bar in the lane of each row's state."""
     lanes = {label: lane for lane, label in enumerate(whole.states)}
     path = frame["viterbi"].map(lanes).to_numpy()
-    ends = np.append(np.flatnonzero(np.diff(path)) + 1, len(path))
-    firsts = np.append(0, ends[:-1])
     for lane in lanes.values():
-        spans = [(a + 0.5, b - a) for a, b in zip(firsts, ends, strict=True) if path[a] == lane]
-        axes.broken_barh(spans, (lane - 0.4, 0.8), color=_DARK, lw=0)
+        axes.broken_barh(_spans(path == lane), (lane - 0.4, 0.8), color=_DARK, lw=0)
     axes.set_yticks(list(lanes.values()), [str(label) for label in lanes])
     axes.set(ylim=(len(lanes) - 0.5, -0.5), ylabel="Viterbi")
 

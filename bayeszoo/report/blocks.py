@@ -100,10 +100,9 @@ class Section:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", words: Sequence[str] = (), **options: Any
 ) -> Table:
-    """Make a table of text and numbers, formatted as on the terminal; blank columns of words are left out."""
+    """Make a table of text and numbers, formatted as on the terminal; columns that are blank are left out."""
     cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    blank = {i for i, name in enumerate(columns) if name in words and cells and not any(row[i] for row in cells)}
-    kept = [i for i in range(len(columns)) if i not in blank]
+    kept = [i for i in range(len(columns)) if i == 0 or not cells or any(row[i] not in ("", "-") for row in cells)]
     return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
 
 

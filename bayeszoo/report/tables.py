@@ -93,8 +93,9 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     lines += _own_figures(facts) if document["kind"] == "exact" else []
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
-        error = f"+- {number(facts['elbo_se'], 2)}"
-        lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {_k_hat(facts['k_hat'])}")
+        error, k_hat = f"+- {number(facts['elbo_se'], 2)}", facts["k_hat"]  # weights that are equal have no tail
+        shape = "none, as all weights are equal" if k_hat == -math.inf else number(k_hat, 3)
+        lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {shape}")
     if "mean_gap" in facts and _is_shown(document):
         ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
         gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times its own"
@@ -109,11 +110,6 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     if "mode_space" in facts:
         lines.append(f"mode taken in the {facts['mode_space']} space")
     return lines
-
-
-def _k_hat(value: float) -> str:
-    """Write the Pareto shape of importance weights; weights that are all equal have no tail, and no shape."""
-    return "none, as all weights are equal" if value == -math.inf else number(value, 3)
 
 
 def _of_restarts(facts: Mapping[str, Any], is_shown: bool) -> list[str]:

@@ -191,18 +191,10 @@ def estimates(named: Named, main: str) -> Section:
 
 def comparison(frame: pd.DataFrame) -> Section:
     """Put all fits side by side; what is withheld throughout is left out."""
-    filled = [_without_blanks(*table) for table in tables.comparison_tables(frame)]
-    said = [table for table in filled if table.rows and len(table.columns) > 1]
-    return Section(
-        "comparison",
-        "Side by side",
-        [*said, *map(Words, tables.measured_gaps(frame)), Words(" ".join(tables.ABOUT_COMPARISON), "note")],
-    )
-
-
-def _without_blanks(title: str, columns: list[str], rows: list[list[Any]], words: list[str]) -> Table:
-    """Make a table of the columns, and of estimates also of the rows, that say anything."""
-    names = 2 if columns[0] == "parameter" else 1
-    rows = [row for row in rows if names == 1 or any(cell != "-" for cell in row[names:])]
-    kept = [i for i in range(len(columns)) if i < names or any(row[i] != "-" for row in rows)]
-    return table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], title, words)
+    said = []
+    for title, columns, rows, words in tables.comparison_tables(frame):
+        names = columns.index("fit") + 1
+        said.append(table(columns, [row for row in rows if names == 1 or {*row[names:]} != {"-"}], title, words))
+    known = [each for each in said if each.rows and len(each.columns) > 1]
+    notes = [*map(Words, tables.measured_gaps(frame)), Words(" ".join(tables.ABOUT_COMPARISON), "note")]
+    return Section("comparison", "Side by side", [*known, *notes])

@@ -14,7 +14,7 @@ from bayeszoo.contract import scorecard
 from bayeszoo.contract.check import check
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.foundation.gate import as_dict, passed
+from bayeszoo.foundation.gate import Check, as_dict, passed
 from bayeszoo.model import find as zoo
 from bayeszoo.model.fields import text
 
@@ -45,23 +45,20 @@ def check_command(
     names = zoo.builtin_names() if every else [str(name)]
     if stored and not as_json:
         return max(show_stored(name) for name in names)
-    if stored:
-        cards = [scorecard.load(name) for name in names]
-        described = {card.model: {"date": card.date, **as_dict(card.checks)} for card in cards}
-        all_passed = all(card.passed for card in cards)
-    else:
+    cards = [scorecard.load(name) for name in names] if stored else []
+    checks_of: dict[str, Sequence[Check]] = {card.model: card.checks for card in cards}
+    if not stored:
         reporter = terminal.TerminalReporter()
         checks_of = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
-        described = {name: as_dict(checks) for name, checks in checks_of.items()}
-        all_passed = all(map(passed, checks_of.values()))
     if as_json:
-        terminal.print_json(described)
+        dates = {card.model: {"date": card.date} for card in cards}
+        terminal.print_json({name: dates.get(name, {}) | as_dict(checks) for name, checks in checks_of.items()})
     else:
         from bayeszoo.contract.case import cases_of  # which imports PyTensor
 
         for name, checks in checks_of.items():
             terminal.show_scorecard(checks, str(cases_of(zoo.find(name), None, seed)[0].model))
-    return 0 if all_passed else Untrustworthy.exit_code
+    return 0 if all(map(passed, checks_of.values())) else Untrustworthy.exit_code
 
 
 def show_stored(name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,8 +67,7 @@ def fit_command(
         if chunk_rows is None:
             rows = table.read(model, data)
             prior_model = prior.model(model, rows)
-            if prior.is_scaled(prior_model):
-                rows = replace(rows, notes=(*rows.notes, "priors are scaled to the data"))
+            rows = prior.noted(prior_model, rows)
         else:
             prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
         groups = () if output is None else None  # nobody asks what is not saved

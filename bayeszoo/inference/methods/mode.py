@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from bayeszoo.inference.methods import em
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Sufficient
+from bayeszoo.model.capabilities import EM, ClosedForm, PointEstimates, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
 
 STEPS = 32  # steps of either kind that a closed-form mode is tried by
@@ -56,20 +56,23 @@ def run_mle(problem: Problem) -> Outcome:
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.mle(problem.stats)
-            gain = _nearby_gain(problem, params, _likelihood(problem, model))
+            gain = _nearby_gain(problem, params, lambda point: _log_likelihood(problem, point, MAX_ROWS))
         return _known(problem, params, "closed form", [at_most("gain of a small step", gain, 0.0)])
     return _optimized(problem, lambda density: density.likelihood)
 
 
-def _likelihood(problem: Problem, model: ClosedForm[Any]) -> Callable[[Values], float]:
-    """Return the log likelihood: of the rows; of many, or where none were kept, by Bayes' theorem, up to a constant."""
-    if type(model).log_likelihood is not ClosedForm.log_likelihood:
-        return lambda params: cast(float, model.log_likelihood(problem.stats, params))
-    few = problem.has_rows and len(model.inputs.observations(problem.data)[1]) <= MAX_ROWS
-    if few and isinstance(model, Observable):
-        return lambda params: cast(float, log_likelihood(model, params, problem.data))
-    before = prior(model, problem.like)
-    return lambda params: problem.posterior.logpdf(params) - before.logpdf(params)
+def _log_likelihood(problem: Problem, params: Values, most: float = math.inf) -> float:
+    """Return the log likelihood by the statistics or at most so many rows, else by Bayes' theorem; NaN if not known."""
+    model = problem.model
+    if isinstance(model, Sufficient) and (known := model.log_likelihood(problem.stats, params)) is not None:
+        return float(known)
+    few = problem.has_rows and (most == math.inf or len(model.inputs.observations(problem.data)[1]) <= most)
+    if few and (value := log_likelihood(model, params, problem.data)) is not None:
+        return value
+    if not isinstance(model, ClosedForm):
+        return math.nan
+    above, below = problem.posterior.logpdf(params), prior(model, problem.like).logpdf(params)
+    return float(above) + float(model.log_evidence(problem.stats)) - float(below)
 
 
 def _known(problem: Problem, params: Values, sampler: str, checks: list[Check]) -> Outcome:
@@ -117,26 +120,13 @@ def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarr
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
     """Return log likelihood and log joint density of the ordered data at a point, each None when not at hand."""
     model = problem.model
-    likelihood = log_likelihood(model, params, problem.data) if problem.has_rows else _by_statistics(problem, params)
-    log_prior: float | None = None
+    likelihood, log_prior = _log_likelihood(problem, params), math.nan
     if isinstance(model, EM):
         log_prior = float(model.log_prior(params, problem.sample))
     elif isinstance(model, ClosedForm):
         log_prior = float(prior(model, problem.like).logpdf(params))
-    joint = None if likelihood is None or log_prior is None else likelihood + log_prior
-    return {"log_likelihood": likelihood, "log_joint": joint}
-
-
-def _by_statistics(problem: Problem, params: Values) -> float | None:
-    """Return the log likelihood from the statistics, if need be by Bayes' theorem; None where it is not known."""
-    model = problem.model_as(Sufficient)
-    if (known := model.log_likelihood(problem.stats, params)) is not None:
-        return float(known)
-    if not isinstance(model, ClosedForm):
-        return None
-    above, below = problem.posterior.logpdf(params), prior(model, problem.like).logpdf(params)
-    value = float(above) + float(model.log_evidence(problem.stats)) - float(below)
-    return value if math.isfinite(value) else None
+    heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
+    return {name: height if math.isfinite(height) else None for name, height in heights.items()}
 
 
 def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:

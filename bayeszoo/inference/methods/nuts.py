@@ -356,23 +356,20 @@ class _Watch:
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self._reporter, self._length = problem.reporter, settings.draws + settings.tune
-        self._done = [0] * settings.chains
+        self._done = np.zeros(settings.chains, dtype=int)
 
     def __call__(self, trace: Any, draw: Any) -> None:
         """Count a draw, or end the chain when an earlier one was cut short or a signal was lost."""
-        if signals.received or self._cut_short(self._done[: draw.chain]):
+        if signals.received or (self._done[: draw.chain] < self._length).any():
             raise KeyboardInterrupt
         self._done[draw.chain] += 1
-        if sum(self._done) % 100 == 0:
-            self._reporter.progress("sampling", sum(self._done), len(self._done) * self._length)
-
-    def _cut_short(self, done: list[int]) -> bool:
-        return any(count < self._length for count in done)
+        if (done := int(self._done.sum())) % 100 == 0:
+            self._reporter.progress("sampling", done, len(self._done) * self._length)
 
     @property
     def interrupted(self) -> bool:
         """Whether any chain is shorter than was asked for."""
-        return self._cut_short(self._done)
+        return bool((self._done < self._length).any())
 
 
 SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": _with_pymc}
