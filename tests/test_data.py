@@ -48,17 +48,11 @@ def test_the_digest_does_not_depend_on_the_source(written, source):
     assert data.rows == 3
 
 
-DIFFERENT = [
-    read(Coin, [0, 1, 1]),
-    read(Coin, [1, 0, 1]),
-    read(model_of(Real("y")), [0, 1, 1]),
-    read(Coin, {"successes": [0, 1, 1], "trials": [1, 1, 1]}),
-]
-
-
 def test_digests_differ_with_values_order_type_and_names():
-    assert len({data.digest for data in DIFFERENT}) == len(set(DIFFERENT)) == len(DIFFERENT)
-    assert DIFFERENT[0] != {"y": 1}
+    data = [read(Coin, [0, 1, 1]), read(Coin, [1, 0, 1]), read(model_of(Real("y")), [0, 1, 1])]
+    data.append(read(Coin, {"successes": [0, 1, 1], "trials": [1, 1, 1]}))
+    assert len({each.digest for each in data}) == len(set(data)) == 4
+    assert data[0] != {"y": 1}
 
 
 def test_data_are_frozen_copies():
@@ -76,8 +70,7 @@ def test_data_are_frozen_copies():
 def test_data_know_where_they_come_from(written):
     data = read(Coin, written(CSV), column="y")
     assert (data.source, dict(data.columns), data.notes) == ("data.csv", {"y": "y"}, ())
-    assert list(data) == ["y"]
-    assert len(data) == 1
+    assert (list(data), len(data)) == (["y"], 1)
     assert repr(data) == "Data(y: int64 (3,); from data.csv)"
     assert read(Coin, {"y": [0]}).source == "dict"
 
@@ -91,13 +84,6 @@ def test_options_reach_the_file_and_the_model(written):
     assert (data["successes"].tolist(), data["trials"].tolist()) == ([1], [3])
     assert data.notes == ("column '1': 'ja' is 1, 'né' is 0", "1 row with missing values dropped (row 2)")
     assert dict(data.columns) == {"column": "1", "count": "2"}
-
-
-def test_no_example():
-    with pytest.raises(InputError, match="Coin comes with no example; give the data"):
-        read(Coin)
-    with pytest.raises(InputError, match="Coin comes with no example"):
-        example(Coin(), "births")
 
 
 @pytest.fixture(params=[True, False], ids=["package", "folder"])
@@ -128,10 +114,13 @@ def test_examples(zoo):
     assert example(zoo, "previa")["successes"].tolist() == [4]
 
 
-@pytest.mark.parametrize("name", ["../births", "births.csv", ""])
-def test_unknown_example(zoo, name):
-    with pytest.raises(InputError, match=r"Coin has no example .*; it has births, previa"):
-        example(zoo, name)
+def test_unknown_examples(zoo):
+    for name in ("../births", "births.csv", ""):
+        with pytest.raises(InputError, match=r"Coin has no example .*; it has births, previa"):
+            example(zoo, name)
+    for call in (lambda: read(Coin), lambda: example(Coin(), "births")):
+        with pytest.raises(InputError, match="Coin comes with no example; give the data"):
+            call()
 
 
 @pytest.mark.parametrize("file", ["../births.csv", "/etc/passwd", "Births.csv", ".csv", "a" * 65 + ".csv", "a b.csv"])

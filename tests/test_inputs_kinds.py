@@ -267,7 +267,11 @@ BROKEN = {
     "zeros": (CATEGORIES, {"counts": [[0, 0, 0]], "category": ABC}, f"the counts add up to 0{NOTHING}"),
     "infinite": (Matrix(), {"Y": [[1, np.inf]], "column": ["a", "b"]}, "column 'b', row 1: inf is too large"),
     "columns": (Matrix(), {"Y": [[1, 2]], "column": ["a"]}, "Y has 2 columns, but there are 1 labels"),
-    "ragged": (Matrix(), {"Y": [[1, 2], [1]], "column": ["a"]}, "Y is ragged: its rows have different lengths"),
+    "ragged": (
+        Matrix(),
+        {"Y": [[1, 2], [1]], "column": ["a"]},
+        "column 'Y' is ragged: its rows have different lengths",
+    ),
     "context": (CHAINS, {**CHAIN, "previous": [0, 1, 3]}, "column 'previous', row 3: 3 is outside the codes 0 to 2"),
     "lengths": (CHAINS, {**CHAIN, "previous": [0, 1]}, "next has 3 rows, previous has 2"),
     "lengths of a series": (RealSeries(), {"y": [1, 2], "sequence": [0]}, "y has 2 rows, sequence has 1"),

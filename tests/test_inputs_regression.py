@@ -221,13 +221,16 @@ def test_indexes_that_differ_are_noted(source):
 DIFFERENT = "X has 3 rows, y has 2"
 APART = {
     "lengths": ((X2, [1, 2]), DIFFERENT),
-    "sparse": ((scipy.sparse.csr_matrix(X2), [1, 2, 4]), "X is a sparse matrix; pass X.toarray()"),
+    "sparse": ((scipy.sparse.csr_matrix(X2), [1, 2, 4]), "column 'X' is a sparse matrix" + ITS_ARRAY),
     "sparse outcome": ((X2, scipy.sparse.csr_matrix([[1], [2], [4]])), "column 'y' is a sparse matrix" + ITS_ARRAY),
     "outcome of two columns": ((X2, X2), "column 'y' has shape (3, 2), one dimension expected"),
-    "frame of two columns": ((X2, pd.DataFrame(X2, columns=["a", "b"])), "y has 2 columns, one expected"),
+    "frame of two columns": (
+        (X2, pd.DataFrame(X2, columns=["a", "b"])),
+        "column 'y' has shape (3, 2), one dimension expected",
+    ),
     "three dimensions": ((np.zeros((3, 2, 2)), [1, 2, 4]), "X does not have two dimensions" + A_ROW_EACH),
     "one dimension": ((np.array([1.0, 2.0]), np.array([3.0, 5.0])), "X has one dimension, two expected" + ONE_COLUMN),
-    "ragged": (([[1, 2], [3]], [1, 2]), "X is ragged: its rows have different lengths"),
+    "ragged": (([[1, 2], [3]], [1, 2]), "column 'X' is ragged: its rows have different lengths"),
     "no columns": ((np.zeros((3, 0)), [1, 2, 4]), "X has no columns"),
     "no outcome": ({"X": X2}, "the table has columns 'x1', 'x2' and none called 'y'; say which with --target"),
     "None": ((X2, None), "column 'y' is a NoneType; a sequence of values was expected"),

@@ -389,11 +389,8 @@ def _class_of(model: HasInputs) -> type:
 
 
 def _folder(model: HasInputs) -> Traversable:
-    """Find the folder or package ``data`` next to the module of the class that lists the examples."""
+    """Find the folder ``data`` next to the module of the class that lists the examples."""
     model_class = _class_of(model)
     owner = next((c for c in model_class.__mro__ if "examples" in vars(c)), model_class)
     package = owner.__module__.rpartition(".")[0]
-    try:
-        return resources.files(f"{package}.data" if package else "data")
-    except ModuleNotFoundError:
-        return resources.files(package or owner.__module__) / "data"
+    return resources.files(package or owner.__module__) / "data"

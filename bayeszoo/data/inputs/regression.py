@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
-from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, one_column
+from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
 from bayeszoo.errors import InputError
 
@@ -153,7 +153,7 @@ class Regression(Measured):
         features = columns_of(self.features, X, self.axis, labels, decimal)
         if self.name not in parts:
             return features, [], ()
-        outcome = one_column(self.name, y, decimal)
+        outcome = to_column(self.name, y, decimal)
         if len(outcome) != len(features[0]):
             raise InputError(f"{self.features} has {len(features[0])} rows, {self.name} has {len(outcome)}")
         return features, [outcome], different_indexes({self.features: X, self.name: y})

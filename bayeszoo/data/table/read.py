@@ -71,23 +71,23 @@ def _from_memory(source: Any, decimal: str) -> Table:
     return _from_sequence(source, decimal)
 
 
-def _from_sequence(source: Any, decimal: str) -> Table:
+def _from_sequence(source: Any, decimal: str, name: str = "y") -> Table:
     """Make one column of single values; of rows, as many as these are wide."""
-    columns = _columns_of(source)
+    columns = _columns_of(source, name)
     names = ["y"] if len(columns) == 1 else [str(i + 1) for i in range(len(columns))]
     return Table("", {name: to_column(name, cells, decimal) for name, cells in zip(names, columns, strict=True)})
 
 
-def _columns_of(source: Any) -> list[Any]:
+def _columns_of(source: Any, name: str) -> list[Any]:
     if isinstance(source, list | tuple) and source and {type(row) for row in source} <= {list, tuple}:
         widths = {len(row) for row in source}
         if len(widths) > 1:
-            raise _ragged("y")
+            raise _ragged(name)
         # not by way of an array: numpy would turn the rows [1, "b"] into text
         return [source] if widths == {0} else [list(cells) for cells in zip(*source, strict=True)]
     if isinstance(source, list | tuple | range) and not any(isinstance(row, np.ndarray) for row in source[:1]):
         return [source]
-    array = _array("y", source)
+    array = _array(name, source)
     return list(array.T) if array.ndim == 2 and array.shape[1] > 1 else [array]
 
 
@@ -162,28 +162,12 @@ def has_two_dimensions(source: Any) -> bool:
 
 def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column]:
     """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`."""
-    if hasattr(source, "toarray"):
-        raise InputError(f"{name} is a sparse matrix", hint=f"pass {name}.toarray()")
-    rows = isinstance(source, list | tuple)
-    if rows and not source:
-        raise InputError("no data rows")
     if not has_two_dimensions(source):
         raise InputError(f"{name} does not have two dimensions", hint="give it a row for each outcome")
-    if rows and len({len(row) for row in source}) > 1:
-        raise InputError(f"{name} is ragged: its rows have different lengths")
-    if not (len(source[0]) if rows else source.shape[1]):
+    if getattr(source, "shape", (1, 1))[1] == 0:
         raise InputError(f"{name} has no columns")
-    return list(read_table(source, decimal=decimal).columns.values())
-
-
-def one_column(name: str, source: Any, decimal: str = ".") -> Column:
-    """Make a column as `to_column` does, also of a data frame that has one."""
-    if not is_frame(source):
-        return to_column(name, source, decimal)
-    columns = list(read_table(source, decimal=decimal).columns.values())
-    if len(columns) != 1:
-        raise InputError(f"{name} has {len(columns)} columns, one expected", column=name)
-    return Column(name, columns[0].values, decimal)
+    table = read_table(source, decimal=decimal) if is_frame(source) else _from_sequence(source, decimal, name)
+    return list(table.columns.values())
 
 
 def to_column(name: str, values: Any, decimal: str = ".") -> Column:
