@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -154,23 +155,24 @@ def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) 
     return _checked(model, read_parts(source, int(rows), **how), options_of_inputs)
 
 
-def _checked(model: HasInputs, tables: Iterator[Table], options: Mapping[str, Any]) -> Iterator[_Chunk]:
+def _checked(model: HasInputs, tables: Generator[Table], options: Mapping[str, Any]) -> Iterator[_Chunk]:
     """Parse tables, and hold them to the rules for all of them together."""
     inputs, totals, observations = model.inputs, Counter[str](), 0
     like: Data | None = None
-    for table in tables:
-        chunk = _parsed(inputs, table, options)
-        refuse_other_labels(model.labels, chunk.data)
-        here = none_of(inputs, chunk.data)
-        like = like or here
-        if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs
-            raise InputError(f"{chunk.where} have other labels, columns or types than those before them")
-        counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
-        totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
-        if large := [name for name, total in totals.items() if total > LARGEST_COUNT]:
-            raise InputError(f"{shown(large[0])} has a sum of 2**53 or more")
-        observations += int(inputs.observations(chunk.data)[1].sum())
-        yield chunk
+    with closing(tables):  # the file, also where a chunk is refused
+        for table in tables:
+            chunk = _parsed(inputs, table, options)
+            refuse_other_labels(model.labels, chunk.data)
+            here = none_of(inputs, chunk.data)
+            like = like or here
+            if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs
+                raise InputError(f"{chunk.where} have other labels, columns or types than those before them")
+            counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
+            totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
+            if large := [name for name, total in totals.items() if total > LARGEST_COUNT]:
+                raise InputError(f"{shown(large[0])} has a sum of 2**53 or more")
+            observations += int(inputs.observations(chunk.data)[1].sum())
+            yield chunk
     if not observations:
         raise InputError("there are no observations: no row has a value in every column that is used, and counts")
 

@@ -6,7 +6,7 @@ import csv
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import batched, chain, count, islice, repeat
 from pathlib import Path
 from typing import NamedTuple, TextIO, cast
@@ -32,7 +32,7 @@ def regular(path: Path) -> Path:
 
 def delimited_parts(
     path: Path, delimiter: str | None, decimal: str, encoding: str, header: bool, rows: int | None
-) -> Iterator[Table]:
+) -> Generator[Table]:
     """Read a text file as tables of so many rows, the last with fewer; None is for all rows at once.
 
     All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole

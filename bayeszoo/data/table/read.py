@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -41,7 +41,7 @@ def read_parts(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
-) -> Iterator[Table]:
+) -> Generator[Table]:
     """Read a file in tables of so many rows, the last with fewer, holding no more at a time; None is for one table.
 
     The columns of a part know how many rows come before it; those of a file that is in one part do not. What cannot be
@@ -117,7 +117,7 @@ def _from_frame(name: str, source: Any, decimal: str) -> Table:
     return Table(name, {label: to_column(label, values, decimal) for label, values in series.items()})
 
 
-def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Iterator[Table]:
+def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Table]:
     """Read a Parquet file in tables of so many rows, or as one table."""
     try:
         import pyarrow
