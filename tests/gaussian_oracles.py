@@ -92,18 +92,6 @@ def climb(model, data, params, flat=False, steps=2000):
     return params, heights
 
 
-def climb_vb(model, data, seed=0):
-    q, heights = model.vb_m_step(model.moments(model.seeds(data, np.random.default_rng(seed)), data)), []
-    for _ in range(500):
-        found = model.vb_e_step(q, data)
-        heights.append(found.value - model.divergence(q))
-        assert len(heights) < 2 or heights[-1] >= heights[-2] - 1e-10 * abs(heights[-2])
-        if len(heights) > 2 and heights[-1] - heights[-2] <= 1e-14 * abs(heights[-1]):
-            break
-        q = model.vb_m_step(found.stats)
-    return q, heights
-
-
 def random_params(model, data, seed):
     """A draw given random responsibilities: anywhere, but not so far that densities underflow."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,6 @@ import scipy
 import bayeszoo as bz
 from bayeszoo.errors import InputError
 from bayeszoo.inference.labels.align import align, inverse, match, permute
-from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from tests.quick import zoo_with
 
 module = sys.modules["bayeszoo.inference.labels.align"]  # the package may export a function of that name
@@ -118,16 +117,6 @@ def test_labels_switched_at_random_are_found_again(seed):
     assert found.responsibilities == pytest.approx(mean, abs=1e-12)
 
 
-def test_states_of_a_hidden_chain_that_overlap_are_found_again():
-    rng = np.random.default_rng(2)
-    truth, data = hidden_chain(rng)
-    permutations = switched(rng, 3, (2, 100))
-    moved = permute(chain(), truth, permutations)
-    found = permute(chain(), moved, align(chain(), moved, data).permutations)
-    order = np.argsort(-chain().assign(truth, data).mean(axis=(0, 1, 2)))
-    assert equal(found, permute(chain(), truth, np.broadcast_to(order, permutations.shape)))
-
-
 def test_draws_unlike_the_others_do_not_decide():
     rng = np.random.default_rng(11)
     truth, data = noisy(rng), rows(rng)
@@ -219,20 +208,6 @@ def test_overlap_does_not_lower_stability_and_labels_without_meaning_do():
     empty = {"weights": np.tile([1.0, 0.0], (4, 100, 1)), "rates": np.full((4, 100, 2), 5.0)}
     with np.errstate(divide="ignore"):  # the logarithm of a weight of 0
         assert np.isnan(align(poisson(2), empty, data).stability[1])
-
-
-def test_the_exact_posterior_of_few_rows_is_aligned():
-    y = [0, 1, 0, 2, 1, 14, 11, 17]
-    found = enumerate_posterior(poisson(2), y)
-    draws = found.draw((4, 500), np.random.default_rng(1))
-    assert abs(draws["rates"][..., 0].mean() - draws["rates"][..., 1].mean()) < 1  # before, labels say nothing
-    aligned = align(poisson(2), draws, {"y": np.array(y)})
-    rates = permute(poisson(2), draws, aligned.permutations)["rates"]
-    assert np.median(rates[..., 0]) < 2
-    assert np.median(rates[..., 1]) > 10
-    same = aligned.responsibilities @ aligned.responsibilities.T
-    assert same[0, 7] == pytest.approx(found.coclustering[0, 7], abs=0.02)
-    assert same[0, 1] == pytest.approx(found.coclustering[0, 1], abs=0.02)
 
 
 # Two fits

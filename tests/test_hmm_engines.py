@@ -27,57 +27,26 @@ from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
 from bayeszoo.inference.labels.align import align
 from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 from tests.own_models.hmm_example import HMMExample
-from tests.test_hmm_models import CASINO, CATEGORICAL, FEW, NAMES, log_joint, one_check, rows, symbols
+from tests.test_hmm_models import (
+    CASINO,
+    CATEGORICAL,
+    FEW,
+    GAUSSIAN,
+    NAMES,
+    POISSON,
+    log_joint,
+    one_check,
+    rows,
+    symbols,
+)
 
 REFERENCE = Path(__file__).parent / "own_models" / "hmm_example.json"
 
 
-@pytest.fixture(scope="module")
-def fits():
-    """Fits of the first example of each model, each made once."""
-    made = {}
-
-    def fitted(name, method):
-        data = example(bz.find(name))
-        model = bz.find(name).weak(data)
-        if (name, method) not in made:
-            made[name, method] = bz.fit(model, data, method, seed=1)
-        return made[name, method]
-
-    return fitted
-
-
-def means(tree):
-    return {str(name): v.mean(("chain", "draw")).to_numpy() for name, v in tree["posterior"].data_vars.items()}
-
-
-EMITTED = {"hmm_gaussian": ("means", 40.0), "hmm_poisson": ("rates", 1.0)}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["hmm_gaussian", "hmm_poisson"])
-def test_em_vb_and_nuts_agree(name, fits):
-    emitted, tolerance = EMITTED[name]
-    found = {method: means(fits(name, method)) for method in ("em", "vb", "nuts")}
-    assert fits(name, "nuts").attrs["status"] == fits(name, "em").attrs["status"] == "ok"
-    for method in ("em", "vb"):
-        order, other = (np.argsort(found[one][emitted]) for one in (method, "nuts"))
-        assert np.allclose(found[method][emitted][order], found["nuts"][emitted][other], atol=tolerance)
-        stay = [np.diagonal(found[one]["transition"])[k] for one, k in ((method, order), ("nuts", other))]
-        assert np.allclose(*stay, atol=0.12)
-
-
-@pytest.mark.slow
-def test_the_elbo_is_below_the_evidence_by_smc(fits):
-    smc = json.loads(fits("hmm_poisson", "smc").attrs["facts"])
-    elbo = json.loads(fits("hmm_poisson", "vb").attrs["facts"])["elbo"]
-    assert elbo <= smc["log_evidence"] + 3 * smc.get("log_evidence_se", 0.1)
-    assert elbo >= smc["log_evidence"] - 8
-
-
-@pytest.mark.slow
-def test_nuts_on_the_dice_passes_its_gate(fits):
-    tree = fits("hmm_categorical", "nuts")
+def test_nuts_on_the_dice_passes_its_gate():
+    data = example(CATEGORICAL)
+    tree = bz.fit(CATEGORICAL.weak(data), data, "nuts", seed=1)
     assert tree.attrs["status"] == "ok"
     # the sixes of one die and of the other, in order, do not depend on labels
     sixes = tree["invariants"]["sorted_emission"].to_numpy()[..., 5]
@@ -122,9 +91,10 @@ def test_posteriordbs_reference_is_met():
 
 
 @pytest.mark.slow
-def test_what_needs_independent_rows_says_so(fits):
-    tree, data = fits("hmm_poisson", "nuts"), example(bz.find("hmm_poisson"))
-    model = bz.find("hmm_poisson").weak(data)
+def test_what_needs_independent_rows_says_so_and_states_of_new_rows_are_known():
+    data = example(POISSON)
+    model = POISSON.weak(data)
+    tree, mode = (bz.fit(model, data, method, seed=1) for method in ("nuts", "em"))
     for refused in (lambda: bz.predict(tree), lambda: bz.residuals(tree), lambda: bz.predictive_check(tree)):
         with pytest.raises(InputError, match="does not say how its observations are distributed"):
             refused()
@@ -135,18 +105,12 @@ def test_what_needs_independent_rows_says_so(fits):
     table = bz.select([tree])
     assert table["loo_from"][0].startswith("withheld: the model does not say")
     assert np.isnan(table["kfold"][0])
-    assert np.isnan(bz.compare([tree, fits("hmm_poisson", "em")])["loo_score"]).all()
-
-
-@pytest.mark.slow
-def test_states_of_new_rows_are_known_from_a_fit(fits):
-    found = bz.assign(fits("hmm_poisson", "nuts"), {"y": [3, 2, 45, 40]})
-    assert found["component"].tolist() == [1, 1, 2, 2]
+    assert np.isnan(bz.compare([tree, mode])["loo_score"]).all()
+    assert bz.assign(tree, {"y": [3, 2, 45, 40]})["component"].tolist() == [1, 1, 2, 2]
 
 
 def test_labels_of_a_long_series_are_aligned_by_rows_in_their_order():
-    rng = np.random.default_rng(0)
-    model = bz.find("hmm_poisson")(K=2)
+    rng, model = np.random.default_rng(0), POISSON(K=2)
     data = rows(rng.poisson(np.repeat([1.0, 6.0], 1500)))
     params = {
         "initial": np.full((1, 3, 2), 0.5),
@@ -185,57 +149,57 @@ def without_sticky(true):
     return classmethod(lambda cls, K, alpha, beta, sticky, *known: true(K, alpha, beta, 0.0, *known))
 
 
-SEEN = {
-    "transposed": patched(
-        Symbols, "sums", lambda true: lambda *a: (found := true(*a))._replace(transition=found.transition.T)
-    ),
-    "first states forgotten": patched(
-        hmm_model, "path_counts", lambda true: lambda *a: (0 * (found := true(*a))[0], found[1])
-    ),
-    "glued": patched(hmm_model, "starts", lambda true: lambda sequence: np.array([0])),
-    "pseudo-counts too many": patched(
-        ProbabilityTable, "mode", lambda true: lambda self, counts, flat: true(self, counts + (not flat), flat)
-    ),
-    "bound without the emissions": patched(Symbols, "divergence", lambda true: lambda self, hyper: 0.0),
-    "masked symbols are the last": masked_symbols_are_the_last,
-    "variance read as deviation": patched(
-        Normals, "sums", lambda true: lambda self, t, p, *a: true(self, t, {**p, "variances": p["variances"] ** 2}, *a)
-    ),
-    "rate read as scale": patched(
-        PoissonCounts,
-        "log_prior",
-        lambda true: lambda self, p: stats.gamma.logpdf(p["rates"], self.a, scale=self.b).sum(axis=-1),
-    ),
-    "states not exchanged": patched(
-        hmm_model.HiddenMarkovModel,
-        "invariants",
-        lambda true: lambda self, p, data: {**true(self, p, data), "stay": np.asarray(p["transition"])[..., 0, 0]},
+def transposed(true):
+    return lambda *given: (found := true(*given))._replace(transition=found.transition.T)
+
+
+def without_first_states(true):
+    return lambda *given: (0 * (found := true(*given))[0], found[1])
+
+
+def with_deviations(true):
+    return lambda self, params, y: true(self, {**params, "variances": params["variances"] ** 2}, y)
+
+
+def with_scale(true):
+    return lambda self, params: stats.gamma.logpdf(params["rates"], self.a, scale=self.b).sum(axis=-1)
+
+
+def with_a_label(true):
+    return lambda self, params, data: {**true(self, params, data), "stay": np.asarray(params["transition"])[..., 0, 0]}
+
+
+TWO = {name: (model, {**data, "sequence": np.array([0, 0, 0, 1, 1])}) for name, (model, data) in FEW.items()}
+PRIOR = CATEGORICAL(alpha=1.5, beta=1.8, sticky=2.0, eta=1.4)
+LONG = PRIOR, symbols(np.random.default_rng(5).integers(0, 3, 60))
+PARTS = PRIOR, TWO["hmm_categorical"][1]
+MASKED = PRIOR, {**FEW["hmm_categorical"][1], "y": np.array([0, 2, -1, 1, 0])}
+more_counts = patched(ProbabilityTable, "mode", lambda true: lambda self, n, flat: true(self, n + (not flat), flat))
+glued = patched(hmm_model, "starts", lambda true: lambda sequence: np.array([0]))
+no_divergence = patched(Symbols, "divergence", lambda true: lambda self, hyper: 0.0)
+BUGS = {
+    "transposed": (patched(Symbols, "sums", transposed), "em_map_is_stationary", LONG),
+    "first states forgotten": (patched(hmm_model, "path_counts", without_first_states), "enumerated_candidate", PARTS),
+    "glued": (glued, "em_objective", PARTS),
+    "pseudo-counts too many": (more_counts, "em_map_is_stationary", LONG),
+    "bound without the emissions": (no_divergence, "one_component", PARTS),
+    "masked symbols are the last": (masked_symbols_are_the_last, "em_objective", MASKED),
+    "variance for deviation": (patched(Normals, "log_density", with_deviations), "em_objective", TWO["hmm_gaussian"]),
+    "rate read as scale": (patched(PoissonCounts, "log_prior", with_scale), "em_objective", TWO["hmm_poisson"]),
+    "states not exchanged": (
+        patched(hmm_model.HiddenMarkovModel, "invariants", with_a_label),
+        "labels_mean_nothing",
+        LONG,
     ),
 }
-TWO = {name: {**data, "sequence": np.array([0, 0, 0, 1, 1])} for name, (_, data) in FEW.items()}
-MASKED = {**FEW["hmm_categorical"][1], "y": np.array([0, 2, -1, 1, 0])}
-LONG = symbols(np.random.default_rng(5).integers(0, 3, 60))
-PRIOR = CATEGORICAL(alpha=1.5, beta=1.8, sticky=2.0, eta=1.4)
-
-BUGS = [
-    ("transposed", "em_map_is_stationary", PRIOR, LONG),
-    ("first states forgotten", "enumerated_candidate", PRIOR, TWO["hmm_categorical"]),
-    ("glued", "em_objective", PRIOR, TWO["hmm_categorical"]),
-    ("pseudo-counts too many", "em_map_is_stationary", PRIOR, LONG),
-    ("bound without the emissions", "one_component", PRIOR, TWO["hmm_categorical"]),
-    ("masked symbols are the last", "em_objective", PRIOR, MASKED),
-    ("variance read as deviation", "em_objective", FEW["hmm_gaussian"][0], TWO["hmm_gaussian"]),
-    ("rate read as scale", "em_objective", FEW["hmm_poisson"][0], TWO["hmm_poisson"]),
-    ("states not exchanged", "labels_mean_nothing", PRIOR, LONG),
-]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bug", "identity", "model", "data"), BUGS)
-def test_seeded_bugs_are_seen(bug, identity, model, data, monkeypatch):
-    assert not fails(identity, model, data)
-    SEEN[bug](monkeypatch)
-    assert fails(identity, model, data)
+@pytest.mark.parametrize(("bug", "identity", "case"), BUGS.values(), ids=BUGS)
+def test_seeded_bugs_are_seen(bug, identity, case, monkeypatch):
+    assert not fails(identity, *case)
+    bug(monkeypatch)
+    assert fails(identity, *case)
 
 
 def test_a_prior_without_sticky_is_seen_by_the_sum_over_paths(monkeypatch):
@@ -245,7 +209,6 @@ def test_a_prior_without_sticky_is_seen_by_the_sum_over_paths(monkeypatch):
     assert abs(model.log_joint(np.array([[0, 0, 1, 1, 1]]), data)[0] - expected) > 0.1
 
 
-SYMBOLS, COUNTS, NUMBERS = (bz.find(f"hmm_{name}") for name in ("categorical", "poisson", "gaussian"))
 HUGE = np.array([10**12, 10**12 + 5, 3, 10**12, 2, 1, 0])
 RATES = np.array([2.5, 1e12 + 2.0])
 INITIAL, TRANSITION = np.array([0.3, 0.7]), np.array([[0.6, 0.4], [0.2, 0.8]])
@@ -273,25 +236,20 @@ def forward(y, rates):
 # Counts of 1e12, of whose log mass the terms are near 3e13
 
 
-def test_huge_counts_lose_no_digits_in_the_e_step():
-    model = COUNTS(a=1, b=0.1)
-    params = {"initial": INITIAL, "transition": TRANSITION, "rates": RATES}
-    found = model.e_step(params, bz.read(model, {"y": HUGE})).value
-    assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
-
-
 @pytest.fixture(scope="module", params=["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def mode(request):
-    """PyTensor's ways to evaluate: our operation by NumPy, and by loops that numba compiles in a minute."""
+    """PyTensor's ways to evaluate: the loops of our operation called from Python, and compiled with the graph."""
     return request.param
 
 
-def test_huge_counts_lose_no_digits_in_the_op_and_its_gradient(mode):
-    rates = pt.dvector()
+def test_huge_counts_lose_no_digits_in_the_e_step_and_in_the_op_and_its_gradient(mode):
+    model, params = POISSON(a=1, b=0.1), {"initial": INITIAL, "transition": TRANSITION, "rates": RATES}
+    exact, rates = float(forward(HUGE, RATES)), pt.dvector()
+    assert model.e_step(params, bz.read(model, {"y": HUGE})).value == pytest.approx(exact, rel=1e-12)
     value = hmm_poisson_log_likelihood(INITIAL, TRANSITION, rates, *distinct(HUGE), np.array([0]))
     function = pytensor.function([rates], [value, pytensor.grad(value, rates)], mode=mode)
     found, gradient = function(RATES)
-    assert found == pytest.approx(float(forward(HUGE, RATES)), rel=1e-12)
+    assert found == pytest.approx(exact, rel=1e-12)
     for j, step in enumerate((1e-6, 1e-2)):
         up, down = (RATES + sign * step * np.eye(2)[j] for sign in (1, -1))
         slope = (forward(HUGE, up) - forward(HUGE, down)) / (up[j] - down[j])
@@ -325,15 +283,15 @@ def test_huge_counts_lose_no_digits_in_sums_over_paths_and_in_variational_bayes(
 
 
 def test_variational_bayes_climbs_with_huge_counts():
-    tree = bz.fit(COUNTS(a=1, b=1e-14), {"y": [10**15, 1]}, method="vb", seed=1)
+    tree = bz.fit(POISSON(a=1, b=1e-14), {"y": [10**15, 1]}, method="vb", seed=1)
     assert sorted(np.round(tree["posterior"]["rates"].mean(("chain", "draw")).to_numpy(), -12)) == [0, 1e15]
 
 
 # Maxima that are no single point
 
 
-FLAT, APART = COUNTS(a=1, b=0.1), COUNTS(a=1, b=0.1, transition=np.eye(2).tolist())
-STEADY = NUMBERS(b0=0.02, a0=1.5, m0=1, kappa0=0.01)
+FLAT, APART = POISSON(a=1, b=0.1), POISSON(a=1, b=0.1, transition=np.eye(2).tolist())
+STEADY = GAUSSIAN(b0=0.02, a0=1.5, m0=1, kappa0=0.01)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +303,7 @@ STEADY = NUMBERS(b0=0.02, a0=1.5, m0=1, kappa0=0.01)
         (FLAT, [0, 0, 0, 0, 90], "mle", "state . is never left"),
         (FLAT, [0, 0, 0, 0, 90], "map", "state . is never left"),
         (STEADY, [1.0] * 20, "map", "never left"),  # a state without rows, whose transitions may be anything
-        (NUMBERS(K=1), [1.0] * 20, "mle", "its variance goes to 0"),
+        (GAUSSIAN(K=1), [1.0] * 20, "mle", "its variance goes to 0"),
     ],
 )
 def test_a_maximum_that_is_no_single_point_is_no_answer(model, y, method, why):
@@ -354,7 +312,7 @@ def test_a_maximum_that_is_no_single_point_is_no_answer(model, y, method, why):
 
 
 def test_a_prior_that_is_not_flat_tells_where_a_state_goes():
-    tree = bz.fit(COUNTS(a=1, b=0.1, beta=1.1), {"y": [0, 0, 0, 0, 90]}, method="map", seed=1)
+    tree = bz.fit(POISSON(a=1, b=0.1, beta=1.1), {"y": [0, 0, 0, 0, 90]}, method="map", seed=1)
     rates = tree["posterior"]["rates"].to_numpy()[0, 0]
     last = tree["posterior"]["transition"].to_numpy()[0, 0, np.argmax(rates)]
     np.testing.assert_allclose(last, 0.5, atol=1e-6)
@@ -373,7 +331,7 @@ def estimates(models):
 def enumerated():
     rng, made = np.random.default_rng(5), []
     sequences = np.array([0] * 6 + [1] * 4)
-    for model in (SYMBOLS(K=2), NUMBERS(K=2), COUNTS(K=2), SYMBOLS(K=2, transition=TRANSITION)):
+    for model in (CATEGORICAL(K=2), GAUSSIAN(K=2), POISSON(K=2), CATEGORICAL(K=2, transition=TRANSITION)):
         arrays = model.simulate(rng, 10)[1] | {"sequence": sequences}
         data = bz.read(model, arrays)
         made.append((model, data, bz.enumerate_posterior(model, data).log_evidence))
@@ -383,7 +341,7 @@ def enumerated():
 @pytest.mark.slow
 def test_evidence_by_importance_sampling_agrees_with_sums_over_paths(enumerated):
     assert all(criteria.can_estimate(model) for model, _, _ in enumerated)
-    assert not criteria.can_estimate(SYMBOLS(K=5))
+    assert not criteria.can_estimate(CATEGORICAL(K=5))
     assert estimates(enumerated).max() < 4.4
 
 
@@ -395,7 +353,7 @@ BUGS_OF_EVIDENCE = {
 
 @pytest.mark.parametrize("step", BUGS_OF_EVIDENCE)
 def test_the_comparison_sees_a_bug(enumerated, step, monkeypatch):
-    monkeypatch.setattr(SYMBOLS, step, BUGS_OF_EVIDENCE[step](getattr(SYMBOLS, step)))
+    monkeypatch.setattr(CATEGORICAL, step, BUGS_OF_EVIDENCE[step](getattr(CATEGORICAL, step)))
     assert estimates(enumerated[:1]).max() > 4.4
 
 
@@ -403,7 +361,7 @@ def test_the_comparison_sees_a_bug(enumerated, step, monkeypatch):
 
 
 def test_the_next_row_after_an_enumeration_is_of_the_last_sequence():
-    model, known = SYMBOLS(K=2, eta=0.7), {"sequence": ["u"] * 4 + ["v"] * 3, "y": list("aabbaba")}
+    model, known = CATEGORICAL(K=2, eta=0.7), {"sequence": ["u"] * 4 + ["v"] * 3, "y": list("aabbaba")}
     found = bz.enumerate_posterior(model, known)
     log_p = found.log_predictive(["a", "b"])
     assert np.exp(log_p).sum() == pytest.approx(1, rel=1e-12)
@@ -416,7 +374,7 @@ def test_the_next_row_after_an_enumeration_is_of_the_last_sequence():
 
 @pytest.fixture(scope="module")
 def few():
-    return bz.fit(SYMBOLS(K=2, transition=TRANSITION), {"y": list("abbabba")}, method="enumerate", seed=1)
+    return bz.fit(CATEGORICAL(K=2, transition=TRANSITION), {"y": list("abbabba")}, method="enumerate", seed=1)
 
 
 def test_other_sequences_are_scored_by_their_density_averaged_over_the_draws(few):

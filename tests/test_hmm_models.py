@@ -160,16 +160,6 @@ def test_the_evidence_is_that_of_all_paths(name, starts):
     assert elbo <= found.log_evidence
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_with_one_state_evidence_and_elbo_are_those_of_independent_rows(name):
-    model, data = replace(FEW[name][0], K=1), FEW[name][1]
-    exact = independent(name, model, data["y"])
-    assert Enumeration.of(model, data).log_evidence == pytest.approx(exact, rel=1e-12)
-    assert vb.climbs(model, data, np.random.default_rng(0), restarts=2).best.objective == pytest.approx(
-        exact, rel=1e-12
-    )
-
-
 # Masks
 
 

@@ -23,10 +23,8 @@ from bayeszoo.likelihoods.ops import gaussian_mixture as mixture
 from bayeszoo.likelihoods.ops import topics as topic_ops
 from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood
 from bayeszoo.likelihoods.ops.topics import multinomial_mixture_log_likelihood
-from tests.quick import quick_where
 
 MODES = ("NUMBA", "FAST_COMPILE")
-SHAPES = [(3, 2), (3, 1), (2, 3), (1, 2)]
 
 
 def components(K, D, seed=0):
@@ -76,48 +74,39 @@ def error_of_gradients(f, found, arguments):
 
 @pytest.fixture(scope="module")
 def compiled():
-    """Value and gradients of both likelihoods in both modes; one compilation serves every K and D."""
+    """Value and gradients of both likelihoods; one compilation serves every K and D."""
     weights, matrix, cube, Y = pt.dvector(), pt.dmatrix(), pt.dtensor3(), pt.dmatrix()
     counts, columns, starts = pt.dvector(), pt.lvector(), pt.lvector()
     gaussian = gaussian_mixture_log_likelihood(weights, matrix, cube, Y)
     texts = multinomial_mixture_log_likelihood(weights, matrix, (counts, columns, starts))
     of_gaussian = [gaussian, *pt.grad(gaussian, [weights, matrix, cube])]
     of_texts = [texts, *pt.grad(texts, [weights, matrix])]
-    made = {}
-    for mode in MODES:
-        made["gaussian", mode] = pytensor.function([weights, matrix, cube, Y], of_gaussian, mode=mode)
-        made["documents", mode] = pytensor.function([weights, matrix, counts, columns, starts], of_texts, mode=mode)
-    return made
+    made = {mode: pytensor.function([weights, matrix, counts, columns, starts], of_texts, mode=mode) for mode in MODES}
+    return {"gaussian": pytensor.function([weights, matrix, cube, Y], of_gaussian, mode="NUMBA"), **made}
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("K", "D"), [*SHAPES, (40, 2), (4, 6)])
-def test_the_value_is_scipys(compiled, mode, K, D):
-    theta = components(K, D)
+@pytest.mark.parametrize(("K", "D"), [(3, 2), (3, 1), (2, 3), (1, 2), (40, 2), (4, 6)])
+def test_the_value_is_scipys_and_gradients_are_differences_of_it(compiled, K, D):
+    theta = components(K, D, seed=2)
     for N in (1, 16, 255, 256, 257, 600):
         Y = rows(N, D)
-        assert compiled["gaussian", mode](*theta, Y)[0] == pytest.approx(scipys(*theta, Y), rel=1e-13)
+        assert compiled["gaussian"](*theta, Y)[0] == pytest.approx(scipys(*theta, Y), rel=1e-13)
+    if K * D < 10:
+        Y = rows(60, D)
+        assert error_of_gradients(lambda *t: scipys(*t, Y), compiled["gaussian"](*theta, Y)[1:], theta) < 1e-7
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("K", "D"), SHAPES)
-def test_gradients_are_differences_of_scipys_value(compiled, mode, K, D):
-    theta, Y = components(K, D, seed=2), rows(60, D)
-    found = compiled["gaussian", mode](*theta, Y)[1:]
-    assert error_of_gradients(lambda *t: scipys(*t, Y), found, theta) < 1e-7
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_extreme_points(compiled, mode):
-    call, (weights, means, covariances), Y = compiled["gaussian", mode], components(3, 2), rows(300, 2)
+def test_extreme_points(compiled):
+    call, (weights, means, covariances), Y = compiled["gaussian"], components(3, 2), rows(300, 2)
     without = np.array([0.0, 0.4, 0.6])
     value, *gradients = call(without, means, covariances, Y)
     assert value == pytest.approx(scipys(without[1:], means[1:], covariances[1:], Y), rel=1e-13)
     assert all(np.isfinite(g).all() for g in gradients)
     assert all(np.all(g[0] == 0) for g in gradients)
     far = np.vstack([Y, [1e6, -1e6]])
-    expected = scipys(weights, means, covariances, far)
-    assert call(weights, means, covariances, far)[0] == pytest.approx(expected, rel=1e-12)
+    assert call(weights, means, covariances, far)[0] == pytest.approx(
+        scipys(weights, means, covariances, far), rel=1e-12
+    )
     impossible = call(np.zeros(3), means, covariances, Y)
     assert impossible[0] == -np.inf
     assert not np.isnan(impossible[1]).any()
@@ -126,18 +115,15 @@ def test_extreme_points(compiled, mode):
         value, *gradients = call(weights, means, bad, Y)
         assert np.isnan(value)
         assert all(np.isnan(g).any() for g in gradients)
+        with pytest.raises(NumericalError, match="not positive definite, or a number is not finite"):
+            gaussian_e_step(weights, means, bad, Y)
     assert np.isnan(call(np.array([-0.1, 0.5, 0.6]), means, covariances, Y)[0])
     assert np.isnan(call(weights, means, covariances, np.where(Y[7] == Y, np.nan, Y))[0])
     none = call(weights, means, covariances, Y[:0])
     assert none[0] == 0
     assert all(np.all(g == 0) for g in none[1:])
-
-
-def test_far_from_zero_nothing_is_lost(compiled):
-    (weights, means, covariances), Y = components(3, 2), np.round(rows(300, 2), 3)
-    shift = 2.0**20
-    Y, means = np.round(Y * 2**10) / 2**10, np.round(means * 2**10) / 2**10
-    near, far = (compiled["gaussian", "NUMBA"](weights, means + s, covariances, Y + s) for s in (0.0, shift))
+    shift, Y, means = 2.0**20, np.round(Y * 2**10) / 2**10, np.round(means * 2**10) / 2**10
+    near, far = (call(weights, means + s, covariances, Y + s) for s in (0.0, shift))  # nothing is lost
     assert all(np.array_equal(one, other) for one, other in zip(near, far, strict=True))
 
 
@@ -175,26 +161,16 @@ def expected_sums(theta, Y):
     return scipys(*theta, Y), r.sum(axis=0), np.einsum("nk,nki->ki", r, shifts), scatters
 
 
-def test_the_e_step_refuses_what_has_no_likelihood():
-    (weights, means, covariances), Y = components(3, 2), rows(50, 2)
-    with pytest.raises(NumericalError, match="not positive definite"):
-        gaussian_e_step(weights, means, -covariances, Y)
-    with pytest.raises(NumericalError, match="not finite"):
-        gaussian_e_step(weights, means, covariances, np.full_like(Y, np.nan))
-
-
-@pytest.mark.parametrize("mode", quick_where(MODES, lambda mode: mode != "NUMBA"))
-def test_shapes_that_do_not_agree_are_refused(compiled, mode):
+def test_shapes_that_do_not_agree_are_refused(compiled):
     (weights, means, covariances), Y = components(3, 2), rows(50, 3)
     for theta, data in (
         ((weights, means, covariances), Y),
         ((weights[:2], means, covariances), Y[:, :2]),
         ((weights, means, covariances[:2]), Y[:, :2]),
     ):
-        with pytest.raises(ValueError, match=r"differ in K or D|broadcast|subscript|dimension"):
-            compiled["gaussian", mode](*theta, data)
-        with pytest.raises(ValueError, match="differ in K or D"):
-            gaussian_e_step(*theta, data)
+        for function in (compiled["gaussian"], gaussian_e_step):
+            with pytest.raises(ValueError, match="differ in K or D"):
+                function(*theta, data)
     weights, topics, table = texts()
     counts, columns, starts = cells_of(table)
     for wrong in ((weights[:2], topics, counts), (weights, topics, counts[1:])):
@@ -230,17 +206,17 @@ def dense_value(weights, topics, table):
 @pytest.mark.parametrize(("K", "V", "N"), [(3, 7, 12), (1, 4, 3), (6, 40, 100)])
 def test_documents_are_those_of_dense_arrays(compiled, mode, K, V, N):
     weights, topics, table = texts(K, V, max(N, 5))
-    value, *gradients = compiled["documents", mode](weights, topics, *cells_of(table))
+    value, *gradients = compiled[mode](weights, topics, *cells_of(table))
     assert value == pytest.approx(dense_value(weights, topics, table), rel=1e-13)
     if K * V < 50:
         topics = topics + 0.1  # differences must not cross 0
-        _, *gradients = compiled["documents", mode](weights, topics, *cells_of(table))
+        _, *gradients = compiled[mode](weights, topics, *cells_of(table))
         assert error_of_gradients(lambda w, t: dense_value(w, t, table), gradients, (weights, topics)) < 1e-7
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_words_that_a_topic_cannot_give(compiled, mode):
-    call, (weights, topics, table) = compiled["documents", mode], texts()
+    call, (weights, topics, table) = compiled[mode], texts()
     table[:, 0] = np.arange(12) % 2
     topics[0, 0] = 0.0
     value, *gradients = call(weights, topics, *cells_of(table))
@@ -306,11 +282,11 @@ def document_errors(*changes):
 
 
 GAUSSIAN_BUGS = [
-    ("inverses[k, m, i] * inner[m, j]", "inverses[k, i, m] * inner[m, j]"),  # a factor transposed
-    ("0.5 * scatters[k, i, j]", "scatters[k, i, j]"),  # no 1/2
-    ("scatters[k, i, i] -= counts[k]", "pass"),  # no - N_k P
+    ("back @ (scatters", "inverses[k] @ (scatters"),  # a factor transposed
+    ("0.5 * (back", "(back"),  # no 1/2
+    (" - counts[k] * np.eye(D)", ""),  # no - N_k P
     ("counts[k] / weights[k]", "len(Y) / weights[k]"),  # no responsibilities
-    ("inverses[k, i, j] * shifts[k, i]", "inverses[k, j, i] * shifts[k, i]"),
+    ("back @ shifts[k]", "inverses[k] @ shifts[k]"),
     ("total += r[n] * z[i, n] * z[j, n]", "total += z[i, n] * z[j, n]"),
     ("factors @ scatters @ factors.mT", "factors.mT @ scatters @ factors"),
     ("factors @ shifts[..., None]", "factors.mT @ shifts[..., None]"),

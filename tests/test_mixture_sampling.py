@@ -12,7 +12,7 @@ from bayeszoo.comparison import criteria
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.inference.labels.symmetry import label_free, labelled
-from bayeszoo.inference.methods import nuts, vb
+from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.methods.nuts import Settings, _initial_points, _shared_out
 from bayeszoo.inference.problem import Problem
@@ -68,20 +68,6 @@ def test_two_modes_that_chains_do_not_travel_between_do_not_pass():
     assert exact[0, 2] == pytest.approx(0.47, abs=0.05)  # both modes matter
     assert len(modes) >= 2
     assert tree.attrs["status"] == "failed"
-
-
-@pytest.mark.slow
-def test_from_one_mode_alone_the_gate_would_have_passed(monkeypatch):
-    """Why chains begin at every mode: begun at one, they agree with each other and not with the posterior."""
-    far = rows(*(centre + spread for centre in (-9, 0, 9) for spread in np.linspace(-1, 1, 12)))
-    problem = Problem(PRIOR, far, np.random.default_rng(0))
-    assert len(starts(problem)) >= 2
-    only = starts(problem)[:1]
-    monkeypatch.setattr(nuts, "starts", lambda problem: only)
-    tree = bz.fit(PRIOR, far, "nuts", seed=1, extend=False)
-    assert tree.attrs["status"] == "ok"
-    monkeypatch.undo()
-    assert bz.fit(PRIOR, far, "nuts", seed=1, extend=False).attrs["status"] == "failed"
 
 
 def test_methods_agree_on_old_faithful(fits):

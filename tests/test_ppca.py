@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.factors import declaration, ppca, steps, trapezoid
-from bayeszoo.foundation.optimize import describe, maximize
+from bayeszoo.foundation.optimize import maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em
@@ -247,18 +247,6 @@ def test_declared_and_compressed_are_one_density_and_scipys(data):
 
 
 # The mode of the posterior, and fits
-
-
-@pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
-def test_map_is_the_maximum_of_the_declared_density(data):
-    model = off_default(data)
-    stats = model.statistics(data)
-    found = climbed(model, data, flat=False)
-    density = Density(model.compressed(stats))
-    x = density.unconstrain(found.state)
-    assert found.objective == pytest.approx(density.constrained_joint(x)[0], rel=1e-12)
-    assert describe(density.constrained_joint, x).distance < 1e-5
-    assert maximize(density.constrained_joint, x).value <= found.objective + 1e-9
 
 
 def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):

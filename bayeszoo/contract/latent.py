@@ -57,11 +57,11 @@ def compiled_density(case: Case) -> Check:
 
 
 def _same_density(name: str, case: Case, compiled: Density) -> Check:
-    """With the Jacobian as it is sampled, by numba; without it by the other code of the operation, NumPy's."""
+    """With the Jacobian as it is sampled, by numba; without it by the operation as other linkers call it."""
     coefficient = case.model.log_coefficient(case.data)
     flat = [case.declared.unconstrain(point) for point in case.latent_points]
-    by_numpy = Density(compiled.model, mode="FAST_COMPILE")
-    densities = [[density(x)[0] for x in flat] for density in (compiled.joint, by_numpy.constrained_joint)]
+    interpreted = Density(compiled.model, mode="FAST_COMPILE")
+    densities = [[density(x)[0] for x in flat] for density in (compiled.joint, interpreted.constrained_joint)]
     declared = case.declared.joint, case.declared.constrained_joint
     expected = [[density(x)[0] - coefficient for x in flat] for density in declared]
     return at_most(name, relative(np.array(densities), np.array(expected)), 1e-10)

@@ -19,6 +19,7 @@ from scipy.special import digamma, gammaln
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import gamma_divergence
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.base import FactorModel
@@ -57,13 +58,6 @@ class Factored:
     def squares(self) -> tuple[np.ndarray, np.ndarray]:
         """Sums over columns of the squared mean and of the variance of W_dk, each of shape (q,)."""
         return np.square(self.mean[:, 1:]).sum(axis=0), np.einsum("dkk->k", self.covariance)[1:]
-
-
-def gamma_divergence(one: tuple[Any, Any], other: tuple[float, float]) -> Any:
-    """Return KL(Gamma(one) || Gamma(other)) in nats; each is shape and rate."""
-    (a, b), (a0, b0) = one, other
-    of_shapes = (a - a0) * digamma(a) - gammaln(a) + gammaln(a0)
-    return of_shapes + a0 * (np.log(b) - math.log(b0)) + a * (b0 - b) / b
 
 
 def posterior(q: Factored) -> Posterior:
@@ -151,8 +145,8 @@ class Prior:
         of_mean = D * (LOG_2_PI / 2 + math.log(self.width)) + away.sum() / (2 * self.width**2)
         log_alpha = digamma(a) - np.log(b)
         of_loadings = np.sum(D * (LOG_2_PI - log_alpha) + a / b * sum(q.squares)) / 2
-        of_alpha = np.sum(gamma_divergence((a, b), self.relevance))
-        return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence((c, d), self.precision))
+        of_alpha = np.sum(gamma_divergence(a, b, *self.relevance))
+        return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence(c, d, *self.precision))
 
     def coefficients(self, stats: Complete) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (D, q + 1) and precision (D, q + 1, q + 1) of each column's coefficients given the rest."""

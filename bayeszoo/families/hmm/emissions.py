@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from scipy.special import digamma, gammaln
 
 from bayeszoo.distributions import dirichlet, frozen
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.special import deviance, log_peak
+from bayeszoo.distributions.special import deviance, digamma_less_log, gamma_divergence, log_peak
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.passes import Sums
@@ -62,7 +61,7 @@ class Emissions(Part):
     def smoothed(self, tables: Pair, log_density: OfRows, y: np.ndarray, starts: np.ndarray) -> Sums:
         """Return expected statistics given the log density, and the log likelihood."""
         smoothed = passes.smooth(*tables, log_density(y), starts)
-        return Sums(smoothed.initial, smoothed.transition, self.moments(smoothed.probabilities, y), smoothed.value)
+        return smoothed._replace(emitted=self.moments(smoothed.emitted, y))
 
     @abstractmethod
     def moments(self, each: np.ndarray, y: np.ndarray) -> Any:
@@ -179,20 +178,11 @@ class Normals(Emissions):
         """Return its expectation under normal-inverse-gamma distributions."""
         return np.where(self.seen(y)[:, None], self.components.expected_log_density(hyper, y[:, None]), 0.0)
 
-    def sums(self, tables: Pair, params: Values, y: np.ndarray, starts: np.ndarray) -> Sums:
-        """Add up in one compiled pass, from the means, so that nothing cancels."""
-        means, sigmas = np.asarray(params["means"], dtype=np.float64), np.sqrt(params["variances"])
-        sums = passes.normal_sums(*tables, means, sigmas, y, starts)
-        counts, z, squares = sums.emitted
-        shift = sigmas * z / np.where(counts > 0, counts, 1.0)
-        scatter = sigmas**2 * squares - counts * shift**2
-        emitted = ComponentMoments(counts, (means + shift)[:, None], scatter, self.components.structure)
-        return sums._replace(emitted=emitted)
-
     def moments(self, each: np.ndarray, y: np.ndarray) -> ComponentMoments:
         """Return expected counts, means and scatters."""
-        seen = self.seen(y)
-        return self.components.moments(each[seen], y[seen, None])
+        if not (seen := self.seen(y)).all():  # else nothing is copied
+            each, y = each[seen], y[seen]
+        return self.components.moments(each, y[:, None])
 
     def updated(self, stats: ComponentMoments) -> Hyper:
         """Return normal-inverse-gamma distributions."""
@@ -321,10 +311,7 @@ class PoissonCounts(Emissions):
 
     def divergence(self, hyper: tuple[np.ndarray, np.ndarray]) -> float:
         """Return that of Gamma distributions."""
-        shape, rate = hyper
-        events = self.b * shape / rate
-        of_shapes = (shape - self.a) * digamma_less_log(shape) + np.log(shape) + log_peak(shape) + gammaln(self.a)
-        return float(np.sum(of_shapes - self.a * np.log(events) + events))
+        return float(np.sum(gamma_divergence(*hyper, self.a, self.b)))
 
     def posterior(self, hyper: tuple[np.ndarray, np.ndarray]) -> list[Posterior]:
         """Return Gamma distributions."""
@@ -365,14 +352,3 @@ def distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def log_gamma(x: Any, shape: Any, rate: Any) -> np.ndarray:
     """Log Gamma density at x > 0."""
     return np.asarray(log_peak(shape) + np.log(shape / x) - deviance(shape, rate * x))
-
-
-def digamma_less_log(x: Any) -> np.ndarray:
-    """Return digamma(x) - log(x): the expected logarithm under Gamma(x, rate) less that of the mean.
-
-    From 16 on by its series (Abramowitz and Stegun 1964, 6.3.18), as both are large and alike.
-    """
-    large = np.maximum(np.asarray(x, dtype=np.float64), 16.0)
-    inverse = large**-2
-    terms = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
-    return np.where(np.asarray(x) < 16.0, digamma(x) - np.log(x), -0.5 / large - terms)

@@ -260,7 +260,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
         def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
             smoothed = passes.smooth(*tables, log_b, first)
-            return np.append(smoothed.probabilities, smoothed.value)
+            return np.append(smoothed.emitted, smoothed.value)
 
         smoothed = self._of_draws(packed, params, data)
         return smoothed[..., -1], smoothed[..., :-1].reshape(*smoothed.shape[:-1], len(data["y"]), self.K)

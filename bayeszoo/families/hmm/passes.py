@@ -38,15 +38,6 @@ class Filtered(NamedTuple):
     value: float
 
 
-class Smoothed(NamedTuple):
-    """Probabilities of the states given all rows (T, K), expected first states and transitions, log likelihood."""
-
-    probabilities: np.ndarray
-    initial: np.ndarray
-    transition: np.ndarray
-    value: float
-
-
 class Sums(NamedTuple):
     """Expected first states (K,) and transitions (K, K), expected statistics of the observations, log likelihood."""
 
@@ -58,23 +49,36 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CheckedChain:
-    """Checked tables, log densities of the rows (T, K), and the first rows of the sequences."""
+    """Checked tables, log densities (K, V) of distinct observations, codes (T,) of the rows, -1 missing, and starts."""
 
     initial: np.ndarray
     transition: np.ndarray
-    log_b: np.ndarray
+    log_table: np.ndarray
+    codes: np.ndarray
     starts: np.ndarray
 
     @classmethod
-    def checked(cls, initial: Any, transition: Any, log_b: Any, starts: Any = None) -> CheckedChain:
+    def of_rows(cls, initial: Any, transition: Any, log_b: Any, starts: Any = None) -> CheckedChain:
+        """Take rows that each have densities of their own."""
+        return cls.checked(initial, transition, np.transpose(log_b), np.arange(len(log_b)), starts)
+
+    @classmethod
+    def checked(cls, initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any = None) -> CheckedChain:
         """Raise `InputError` where shapes do not fit, a table has no probabilities, or a density is infinite or NaN."""
-        rows = np.ascontiguousarray(log_b, dtype=np.float64)
-        start, to = _tables(initial, transition)
-        if rows.ndim != 2 or rows.shape[1] != start.size:
-            raise InputError(f"shapes do not fit: {start.size} states, log_b {rows.shape}")
-        if not np.all(rows < np.inf):
-            raise InputError("log_b must be log densities: neither NaN nor infinite above")
-        return cls(start, to, rows, _first_rows(starts, len(rows)))
+        first = [0] * min(len(codes), 1) if starts is None else starts
+        tables = [np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition, log_table)]
+        if tables[1].shape != (len(tables[0]),) * 2 or len(tables[2]) != len(tables[0]):
+            raise InputError(f"shapes do not fit: {[table.shape for table in tables]}")
+        if not all(np.all(table >= 0) and np.all(table.sum(axis=-1) <= 1 + 1e-8) for table in tables[:2]):
+            raise InputError("initial and transition must be probabilities, of sum one or less")
+        if not np.all(tables[2] < np.inf):
+            raise InputError("log densities must be neither NaN nor infinite above")
+        return cls(*tables, *(np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (codes, first)))
+
+    @cached_property
+    def log_b(self) -> np.ndarray:
+        """Log densities of the rows, shape (T, K)."""
+        return np.vstack([self.log_table.T, np.zeros(len(self.initial))])[self.codes]
 
     @cached_property
     def logs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -85,12 +89,12 @@ class CheckedChain:
     @cached_property
     def opens(self) -> np.ndarray:
         """Marks of the first rows of the sequences, shape (T,)."""
-        return np.isin(np.arange(len(self.log_b)), self.starts)
+        return np.asarray(hmm_loops.opens(self.starts, len(self.codes)))
 
-    def posterior(self) -> Any:
-        """Return the log likelihood, derivatives of the tables, and probabilities of the states given all rows."""
+    def derivatives(self) -> Any:
+        """Return the log likelihood, and its derivatives in both tables and in the log densities."""
         zeros = vectors.zeros(self.initial.size)
-        return hmm_loops.posterior(zeros, self.initial, self.transition, self.log_b, self.starts)
+        return hmm_loops.table(zeros, self.initial, self.transition, self.log_table, True, self.codes, self.starts)
 
     def log_predicted(self) -> tuple[np.ndarray, float]:
         """Return log p(z_t | rows before t of its sequence), shape (T, K), and the log likelihood.
@@ -107,44 +111,24 @@ class CheckedChain:
         return logs, float(value)
 
 
-def _tables(initial: Any, transition: Any) -> tuple[np.ndarray, np.ndarray]:
-    start, to = (np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition))
-    if start.ndim != 1 or start.size == 0 or to.shape != (start.size, start.size):
-        raise InputError(f"shapes do not fit: initial {start.shape}, transition {to.shape}")
-    for name, table in (("initial", start), ("transition", to)):
-        if not np.all(table >= 0) or not np.all(table.sum(axis=-1) <= 1 + 1e-8):
-            raise InputError(f"{name} must be probabilities, of sum one or less")
-    return start, to
-
-
-def _first_rows(starts: Any, size: int) -> np.ndarray:
-    firsts = np.ascontiguousarray([0] * min(size, 1) if starts is None else starts, dtype=np.int64)
-    if list(firsts[:1]) != [0] * min(size, 1) or np.any(np.diff(firsts) <= 0) or np.any(firsts >= size):
-        raise InputError(f"starts are the first rows of the sequences in {size} rows: 0, and then increasing")
-    return firsts
-
-
 def log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> float:
     """Return the log density of the rows, states summed out; -inf where no path of states can give them."""
-    return float(CheckedChain.checked(initial, transition, log_b, starts).posterior()[0])
+    return float(CheckedChain.of_rows(initial, transition, log_b, starts).derivatives()[0])
 
 
 def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Filtered:
     """Return the probabilities of the states given the rows so far."""
-    chain = CheckedChain.checked(initial, transition, log_b, starts)
+    chain = CheckedChain.of_rows(initial, transition, log_b, starts)
     log_predicted, value = chain.log_predicted()
     logs = log_predicted + chain.log_b
     weights = np.exp(logs - logs.max(axis=-1, keepdims=True, initial=-np.inf))
     return Filtered(np.exp(log_predicted), weights / weights.sum(axis=-1, keepdims=True), value)
 
 
-def smooth(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Smoothed:
-    """Return the probabilities of the states given all rows, and expected counts: the E-step of Baum and Welch."""
-    chain = CheckedChain.checked(initial, transition, log_b, starts)
-    value, of_initial, of_transition, probabilities = chain.posterior()
-    if value == -np.inf:
-        chain.log_predicted()  # says which row is impossible
-    return Smoothed(probabilities, chain.initial * of_initial, chain.transition * of_transition, float(value))
+def smooth(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Sums:
+    """Return expected counts, the E-step of Baum and Welch, and for ``emitted`` p(state | all rows), shape (T, K)."""
+    sums = _sums(CheckedChain.of_rows(initial, transition, log_b, starts))
+    return sums._replace(emitted=sums.emitted.T)
 
 
 def table_sums(initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any = None) -> Sums:
@@ -153,29 +137,11 @@ def table_sums(initial: Any, transition: Any, log_table: Any, codes: Any, starts
     ``log_table`` (K, V) are the log densities of the distinct observations, ``codes`` (T,) the column of each row, -1
     where its observation is missing.
     """
-    densities = np.ascontiguousarray(log_table, dtype=np.float64)
-    tables = _tables(initial, transition)
-    if densities.ndim != 2 or len(densities) != tables[0].size or not np.all(densities < np.inf):
-        raise InputError("log_table must be log densities, with a row for each state")
-    columns = np.ascontiguousarray(codes, dtype=np.int64)
-    zeros = vectors.zeros(len(densities))
-    return _sums(tables, *hmm_loops.table(zeros, *tables, densities, True, columns, _first_rows(starts, len(columns))))
+    return _sums(CheckedChain.checked(initial, transition, log_table, codes, starts))
 
 
-def normal_sums(initial: Any, transition: Any, means: Any, sigmas: Any, y: Any, starts: Any = None) -> Sums:
-    """Return expected sums (K,) of 1, z and z^2 over rows y (T,) ~ N(means_k, sigmas_k^2), z = (y - means) / sigmas.
-
-    NaN is missing. It is faster than `smooth`.
-    """
-    values, tables = np.ascontiguousarray(y, dtype=np.float64), _tables(initial, transition)
-    centers, scales = (np.ascontiguousarray(numbers, dtype=np.float64) for numbers in (means, sigmas))
-    if not centers.shape == scales.shape == tables[0].shape or not np.all(np.isfinite(centers) & (scales > 0)):
-        raise InputError("means must be finite and sigmas positive, one for each state")
-    zeros = vectors.zeros(len(centers))
-    return _sums(tables, *hmm_loops.normal(zeros, *tables, centers, scales, values, _first_rows(starts, len(values))))
-
-
-def _sums(tables: tuple[np.ndarray, np.ndarray], value: float, of_initial: Any, of_transition: Any, *of: Any) -> Sums:
-    if not np.isfinite(value):
-        raise NumericalError(f"the data are impossible, of log likelihood {value}: no path of states can give them")
-    return Sums(tables[0] * of_initial, tables[1] * of_transition, of[0] if len(of) == 1 else of, float(value))
+def _sums(chain: CheckedChain) -> Sums:
+    value, of_initial, of_transition, of_table = chain.derivatives()
+    if value == -np.inf:
+        chain.log_predicted()  # says which row is impossible
+    return Sums(chain.initial * of_initial, chain.transition * of_transition, of_table, float(value))

@@ -21,7 +21,7 @@ def viterbi(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> tu
 
     Of equally probable last states the lowest is taken, and so on backwards.
     """
-    chain = CheckedChain.checked(initial, transition, log_b, starts)
+    chain = CheckedChain.of_rows(initial, transition, log_b, starts)
     (log_initial, log_transition), path = chain.logs, np.zeros(len(chain.log_b), dtype=np.int64)
     _best_path(log_initial, log_transition, chain.log_b, chain.opens, path)
     steps = np.where(chain.opens, log_initial[path], log_transition[np.roll(path, 1), path])
@@ -35,7 +35,7 @@ def sample_paths(
     initial: Any, transition: Any, log_b: Any, starts: Any = None, *, rng: np.random.Generator, size: int = 1
 ) -> np.ndarray:
     """Draw paths of states given all rows, shape (size, T): forward filtering, backward sampling."""
-    chain = CheckedChain.checked(initial, transition, log_b, starts)
+    chain = CheckedChain.of_rows(initial, transition, log_b, starts)
     log_filtered = chain.log_predicted()[0] + chain.log_b
     ends, paths = np.append(chain.opens[1:], True), np.empty((size, len(chain.log_b)), dtype=np.int64)
     for path in paths:

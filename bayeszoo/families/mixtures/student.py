@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.posterior import Posterior, normal_gamma
-from bayeszoo.distributions.special import log_rising
+from bayeszoo.distributions.special import gamma_divergence, log_rising
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.statistics.moments import Moments
 
@@ -107,10 +107,7 @@ class MeanPrecision:
         """Return KL(self || prior) in nats: that of mu given lam, in expectation, and that of lam."""
         ratio, shift = prior.kappa / self.kappa, self.mean - prior.mean
         of_mu = (ratio - 1 - math.log(ratio) + prior.kappa * shift**2 * (self.shape / self.rate)) / 2
-        more = self.shape - prior.shape
-        of_lam = more * float(scipy.special.digamma(self.shape)) - float(log_rising(prior.shape, more))
-        of_lam += prior.shape * math.log(self.rate / prior.rate) - self.shape * (self.rate - prior.rate) / self.rate
-        return of_mu + of_lam
+        return of_mu + float(gamma_divergence(self.shape, self.rate, prior.shape, prior.rate))
 
 
 def weights(nu: float, distances: np.ndarray) -> np.ndarray:

@@ -19,9 +19,6 @@ import numpy as np
 
 from bayeszoo.likelihoods.loops.vectors import copied, exponentials, with_entry
 
-BLOCK = 256
-"""Rows at a time whose densities are computed and used: few enough for the first-level cache."""
-
 RESCALE = 1e-50
 """Sum of the forward probabilities below which they are made to sum to one."""
 
@@ -37,7 +34,7 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
-def _densities(b: np.ndarray, largest: np.ndarray, work: np.ndarray, watch: bool) -> float:
+def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
     """Replace log densities, (K, n), by densities over the largest of their column, whose log goes to ``largest``.
 
     With ``watch`` returns the least that is not 0: where an underflow made it so, 0.
@@ -52,18 +49,17 @@ def _densities(b: np.ndarray, largest: np.ndarray, work: np.ndarray, watch: bool
         for t in range(size):
             b[j, t] -= 0.0 if largest[t] == -np.inf else largest[t]
     least = np.where(b > -np.inf, b, 0.0).min() if watch else 0.0
-    exponentials(b.reshape(b.size), work)
+    exponentials(b.reshape(b.size), np.empty(b.size))
     return math.exp(least)
 
 
 @_loops
-def _forward(zeros, initial, transition, b, rows, opens, pred, w, s):  # type: ignore[no-untyped-def]
+def _forward(zeros, initial, transition, b, rows, opens, pred):  # type: ignore[no-untyped-def]
     """Fill in pred[t, j] = p(z_t = j, rows before t) but for a factor that keeps it representable.
 
-    Row t has the densities b[:, rows[t]]. ``w`` and ``s``, from block to block: the last row's pred * b and its sum.
-    Returns the log likelihood up to a last log(s), the least sum met, w and s.
+    Row t has the densities b[:, rows[t]]. Returns the log likelihood, and the least sum met.
     """
-    value, least, now = 0.0, 1.0, copied(zeros)
+    value, least, s, w, now = 0.0, 1.0, 1.0, copied(zeros), copied(zeros)
     for t in range(len(rows)):
         row, opening = rows[t], opens[t]
         if opening:
@@ -87,17 +83,17 @@ def _forward(zeros, initial, transition, b, rows, opens, pred, w, s):  # type: i
                 now = with_entry(now, j, now[j] / s)
             s = 1.0
         w, now = now, w
-    return value, least, w, s
+    return value + math.log(s), least
 
 
 @_loops
-def _backward(zeros, transition, b, rows, opens, pred, u, ends, d_initial, d_transition):  # type: ignore[no-untyped-def]
+def _backward(zeros, transition, b, rows, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Replace pred by the derivative of the log likelihood with respect to b of each row; add to those of the tables.
 
-    ``u``, from block to block, is b * beta of the row after, and ``ends`` whether that one is of another sequence. beta
-    is scaled so that pred * b * beta sums to one, which also mends rounding errors.
+    beta is scaled so that pred * b * beta sums to one, which also mends rounding errors. Of the row after, ``u`` is
+    b * beta, and ``ends`` says whether it is of another sequence.
     """
-    w, now = copied(zeros), copied(zeros)
+    w, u, now, ends = copied(zeros), copied(zeros), copied(zeros), True
     for t in range(len(rows) - 1, -1, -1):
         row, norm = rows[t], 0.0
         for i in range(len(zeros)):
@@ -124,7 +120,6 @@ def _backward(zeros, transition, b, rows, opens, pred, u, ends, d_initial, d_tra
         if ends:
             for j in range(len(zeros)):
                 d_initial[j] += u[j]
-    return u, ends
 
 
 @_loops
@@ -146,7 +141,7 @@ def _none_lost(pred, b, rows, least_density):  # type: ignore[no-untyped-def]
 
 
 @_loops
-def _opens(starts: np.ndarray, rows: int) -> np.ndarray:
+def opens(starts: np.ndarray, rows: int) -> np.ndarray:
     """Mark the first row of each sequence."""
     marks = np.zeros(rows, np.bool_)
     for n in range(max(len(starts), min(rows, 1))):
@@ -236,134 +231,27 @@ def _in_logs(initial, transition, log_b, rows, opens):  # type: ignore[no-untype
     return value, d_initial, d_transition, pred
 
 
-# Rows with densities of their own: given in logarithms, or as normal
+# Both: rows that share the densities of V distinct observations
 
 
 @_loops
-def _fill(b, first, log_b, y, means, sigmas):  # type: ignore[no-untyped-def]
-    """Fill in log densities, (K, n), of the rows from ``first``: log_b's, or where it has none N(means, sigmas^2)'s."""
-    states, size = b.shape
-    for j in range(states):
-        if len(log_b) > 0:
-            for t in range(size):
-                b[j, t] = log_b[first + t, j]
-        else:
-            constant, scale, mean = -math.log(sigmas[j]) - 0.5 * math.log(2 * math.pi), 1 / sigmas[j], means[j]
-            for t in range(size):
-                z = (y[first + t] - mean) * scale
-                b[j, t] = 0.0 if y[first + t] != y[first + t] else constant - 0.5 * z * z  # NaN is missing
-
-
-@_loops
-def _block(held, iota, opens, pred, first, size):  # type: ignore[no-untyped-def]
-    """Return the part of each array for ``size`` rows; the densities of a block are together, (K, size)."""
-    states, last = pred.shape[1], first + size
-    return held[states * first : states * last].reshape(states, size), iota[:size], opens[first:last], pred[first:last]
-
-
-@_loops
-def _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, pred, held):  # type: ignore[no-untyped-def]
-    """Fill in pred and densities; return the log likelihood, and whether no state was lost that may matter."""
-    length, states = pred.shape
-    work, largest, iota = np.empty(BLOCK * states), np.empty(BLOCK), np.arange(BLOCK)
-    w, s, value = copied(zeros), 1.0, 0.0
-    closed, safe = _may_lose(initial, transition)
-    for first in range(0, length if safe else 0, BLOCK):
-        size = min(BLOCK, length - first)
-        b, rows, opening, mine = _block(held, iota, opens, pred, first, size)
-        _fill(b, first, log_b, y, means, sigmas)
-        least_density = _densities(b, largest, work, closed)
-        gain, least, w, s = _forward(zeros, initial, transition, b, rows, opening, mine, w, s)
-        value += gain + largest[:size].sum()
-        safe &= least >= LEAST_SUM and (not closed or _none_lost(mine, b, rows, least_density))
-    return value + math.log(s), safe
-
-
-@_loops
-def _scaled_backward(zeros, transition, opens, pred, held, d_initial, d_transition):  # type: ignore[no-untyped-def]
-    """Replace pred by p(z_t | all rows)."""
-    (length, states), iota = pred.shape, np.arange(BLOCK)
-    u, ends = copied(zeros), True
-    for first in range((length - 1) // BLOCK * BLOCK, -1, -BLOCK):
-        size = min(BLOCK, length - first)
-        b, rows, opening, mine = _block(held, iota, opens, pred, first, size)
-        u, ends = _backward(zeros, transition, b, rows, opening, mine, u, ends, d_initial, d_transition)
-        for t in range(size):
-            for j in range(states):
-                mine[t, j] *= b[j, t]
-
-
-@_loops
-def _posterior(zeros, initial, transition, log_b, y, means, sigmas, opens):  # type: ignore[no-untyped-def]
-    length, states = len(opens), len(initial)
-    pred, d_initial, d_transition = np.empty((length, states)), np.zeros(states), np.zeros((states, states))
-    held = np.empty(length * states)
-    value, safe = _scaled_forward(zeros, initial, transition, log_b, y, means, sigmas, opens, pred, held)
-    if safe:
-        _scaled_backward(zeros, transition, opens, pred, held, d_initial, d_transition)
-        # of a state that cannot be, beta may overflow: infinity times 0
-        if math.isfinite(d_initial.sum() + d_transition.sum() + pred.sum()):
-            return value, d_initial, d_transition, pred
-    logs = np.empty((states, length))
-    _fill(logs, 0, log_b, y, means, sigmas)
-    value, d_initial, d_transition, pred = _in_logs(initial, transition, logs, np.arange(length), opens)
-    for t in range(length):
-        for j in range(states):
-            pred[t, j] = _exp(pred[t, j] + logs[j, t])
-    return value, d_initial, d_transition, pred
-
-
-@_loops
-def posterior(zeros, initial, transition, log_b, starts):  # type: ignore[no-untyped-def]
-    """Return log likelihood, derivatives of initial and transition, and p(z_t | all rows), (T, K), that of log_b.
-
-    ``log_b`` (T, K) are the log densities of the rows in each state; those of a missing observation are 0.
-    """
-    none = np.empty(0)
-    return _posterior(zeros, initial, transition, log_b, none, none, none, _opens(starts, len(log_b)))
-
-
-@_loops
-def normal(zeros, initial, transition, means, sigmas, y, starts):  # type: ignore[no-untyped-def]
-    """Return log likelihood, derivatives of the tables, and each state's sums of 1, z and z^2; NaN is missing."""
-    states, none, opens = len(initial), np.empty((0, 0)), _opens(starts, len(y))
-    value, d_initial, d_transition, gamma = _posterior(zeros, initial, transition, none, y, means, sigmas, opens)
-    counts, first, second = np.zeros(states), np.zeros(states), np.zeros(states)
-    for t in range(len(y)):
-        for j in range(states if y[t] == y[t] else 0):
-            z = (y[t] - means[j]) / sigmas[j]
-            counts[j] += gamma[t, j]
-            first[j] += gamma[t, j] * z
-            second[j] += gamma[t, j] * z * z
-    return value, d_initial, d_transition, counts, first, second
-
-
-# Rows that share the densities of V distinct observations
-
-
-@_loops
-def _scaled_table(zeros, initial, transition, b, least_density, codes, opens, d_b, d_initial, d_transition):  # type: ignore[no-untyped-def]
+def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Add to the derivatives; return the log likelihood, and whether nothing was lost that may matter."""
     (closed, safe), pred = _may_lose(initial, transition), np.empty((len(codes), len(initial)))
-    value, least, _, s = _forward(zeros, initial, transition, b, codes, opens, pred, copied(zeros), 1.0)
+    least_density = _densities(b, largest, closed) if logs else np.where(b > 0, b, 1.0).min()
+    value, least = _forward(zeros, initial, transition, b, codes, opens, pred)
     if not safe or least < LEAST_SUM or (closed and not _none_lost(pred, b, codes, least_density)):
         return value, False
-    _backward(zeros, transition, b, codes, opens, pred, copied(zeros), True, d_initial, d_transition)
+    _backward(zeros, transition, b, codes, opens, pred, d_initial, d_transition)
+    some = 0.0
     for t in range(len(codes)):
+        some += largest[codes[t]]
+        if t % 256 == 255:  # a million roundings of one long sum would cost five digits
+            value, some = value + some, 0.0
         for j in range(len(b)):
-            d_b[j, codes[t]] += pred[t, j]
-    return value + math.log(s), math.isfinite(d_b.sum() + d_initial.sum() + d_transition.sum())
-
-
-@_loops
-def _counted(codes: np.ndarray, size: int) -> np.ndarray:
-    """Count the codes, and last the missing ones."""
-    counts = np.zeros(size + 1)
-    for code in codes:
-        if not -1 <= code < size:
-            raise ValueError("codes are columns of the table, or -1 where the observation is missing")
-        counts[code] += 1
-    return counts
+            d_b[j, codes[t]] += pred[t, j] * b[j, codes[t]] if logs else pred[t, j]
+    # of a state that cannot be, beta may overflow: infinity times 0
+    return value + some, math.isfinite(d_b.sum() + d_initial.sum() + d_transition.sum())
 
 
 @_loops
@@ -373,19 +261,18 @@ def table(zeros, initial, transition, densities, logs, codes, starts):  # type: 
     ``densities`` (K, V) of the distinct observations, or with ``logs`` their logarithms; ``codes`` (T,) are the rows'
     columns, -1 where the observation is missing: the table gets a last column for it.
     """
-    (states, size), length = densities.shape, len(codes)
-    counts, opens, largest = _counted(codes, size), _opens(starts, length), np.zeros(size + 1)
-    b, d_b = np.empty((states, size + 1)), np.zeros((states, size + 1))
+    (states, size), length, marks = densities.shape, len(codes), opens(starts, len(codes))
+    for code in codes:
+        if not -1 <= code < size:
+            raise ValueError("codes are columns of the table, or -1 where the observation is missing")
+    b, d_b, largest = np.empty((states, size + 1)), np.zeros((states, size + 1)), np.zeros(size + 1)
     b[:, :size], b[:, size] = densities, 0.0 if logs else 1.0
-    least = _densities(b, largest, np.empty(b.size), True) if logs else np.where(b > 0, b, 1.0).min()
     d_initial, d_transition = np.zeros(states), np.zeros((states, states))
-    value, safe = _scaled_table(zeros, initial, transition, b, least, codes, opens, d_b, d_initial, d_transition)
-    if safe:
-        value += (counts * np.where(counts > 0, largest, 0.0)).sum()
-        return value, d_initial, d_transition, (d_b * b if logs else d_b)[:, :size]
-    b[:, :size], b[:, size], d_b[:] = densities if logs else np.log(densities), 0.0, 0.0
-    value, d_initial, d_transition, log_d = _in_logs(initial, transition, b, codes, opens)
-    for t in range(length):
-        for j in range(states):
-            d_b[j, codes[t]] += _exp(log_d[t, j] + (b[j, codes[t]] if logs else 0.0))
+    value, safe = _scaled(zeros, initial, transition, b, largest, logs, codes, marks, d_b, d_initial, d_transition)
+    if not safe:
+        b[:, :size], b[:, size], d_b[:] = densities if logs else np.log(densities), 0.0, 0.0
+        value, d_initial, d_transition, log_d = _in_logs(initial, transition, b, codes, marks)
+        for t in range(length):
+            for j in range(states):
+                d_b[j, codes[t]] += _exp(log_d[t, j] + (b[j, codes[t]] if logs else 0.0))
     return value, d_initial, d_transition, d_b[:, :size]

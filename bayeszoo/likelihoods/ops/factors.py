@@ -7,7 +7,6 @@ a gradient costs the same for a thousand rows and for a million. Tipping and Bis
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -25,31 +24,13 @@ def _by_loops(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, me
     return np.asarray(found[0]), found[1], found[2], np.full(1, found[3])
 
 
-def _by_covariances(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
-    """Return value and gradients from the D x D covariance: with P its inverse, d/dC = (P S P - n P) / 2."""
-    value, of_mean, of_loadings, of_variance = 0.0, np.zeros_like(mean), np.zeros_like(loadings), 0.0
-    covariance = loadings @ loadings.T + variance[0] * np.eye(len(mean))
-    if not variance[0] > 0:
-        return [np.asarray(np.nan), of_mean, of_loadings, np.full(1, np.nan)]
-    for p, seen in enumerate(observed != 0):
-        inverse = np.linalg.inv(covariance[np.ix_(seen, seen)])
-        shift, log_det = (means[p] - mean)[seen], np.linalg.slogdet(covariance[np.ix_(seen, seen)])[1]
-        scatter = scatters[p][np.ix_(seen, seen)] + n[p] * np.outer(shift, shift)
-        value -= (n[p] * (seen.sum() * math.log(2 * math.pi) + log_det) + np.sum(inverse * scatter)) / 2
-        of_covariance = (inverse @ scatter @ inverse - n[p] * inverse) / 2
-        of_mean[seen] += n[p] * inverse @ shift
-        of_loadings[seen] += 2 * of_covariance @ loadings[seen]
-        of_variance += np.trace(of_covariance)
-    return [np.asarray(value), of_mean, of_loadings, np.full(1, of_variance)]
-
-
 class PpcaLikelihood(LogDensity):
     """Mean (D,), loadings (D, q), variance (1,) and statistics by pattern to log likelihood, and three gradients."""
 
     parameters = (1, 2, 1)
     data = ((2, "float64"), (1, "float64"), (2, "float64"), (3, "float64"))
     sources = (ppca_loops, vectors)
-    loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_covariances)
+    loops = staticmethod(_by_loops)
 
 
 def ppca_log_likelihood(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.likelihoods.loops import gaussian_mixture as gaussian_loops
 from bayeszoo.likelihoods.loops import vectors
@@ -26,36 +25,11 @@ def _by_loops(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
     K, D = shifts.shape
     of_weights, of_means, of_covariances = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
     for k in range(K):
+        back = inverses[k].T
         of_weights[k] = counts[k] / weights[k] if weights[k] != 0.0 else 0.0
-        inner = np.zeros((D, D))
-        for i in range(D):
-            scatters[k, i, i] -= counts[k]
-            for j in range(D):
-                of_means[k, j] += inverses[k, i, j] * shifts[k, i]
-                for m in range(D):
-                    inner[i, m] += 0.5 * scatters[k, i, j] * inverses[k, j, m]
-        for i in range(D):
-            for j in range(D):
-                for m in range(D):
-                    of_covariances[k, i, j] += inverses[k, m, i] * inner[m, j]
+        of_means[k] = back @ shifts[k]
+        of_covariances[k] = 0.5 * (back @ (scatters[k] - counts[k] * np.eye(D)) @ inverses[k])
     return np.asarray(value), of_weights, of_means, of_covariances
-
-
-def _by_responsibilities(weights: Any, means: Any, covariances: Any, Y: Any) -> list[np.ndarray]:
-    """Return value and gradients from the matrix of responsibilities, (K, N)."""
-    if not np.all(np.linalg.eigvalsh(covariances) > 0):
-        return [np.asarray(np.nan), *(np.full_like(value, np.nan) for value in (weights, means, covariances))]
-    precisions, log_det, shifts = np.linalg.inv(covariances), np.linalg.slogdet(covariances)[1], Y - means[:, None]
-    squares = np.einsum("kni,kij,knj->kn", shifts, precisions, shifts)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        joint = (np.log(weights) - (log_det + shifts.shape[-1] * np.log(2 * np.pi)) / 2)[:, None] - squares / 2
-        rows = scipy.special.logsumexp(joint, axis=0)
-        r = np.exp(joint - np.where(np.isneginf(rows), 0.0, rows))
-        of_weights = np.where(weights == 0, 0.0, r.sum(axis=1) / weights)
-    of_means = np.einsum("kij,kn,knj->ki", precisions, r, shifts)
-    scatters = np.einsum("kn,kni,knj->kij", r, shifts, shifts)
-    of_covariances = (precisions @ scatters @ precisions - r.sum(axis=1)[:, None, None] * precisions) / 2
-    return [np.asarray(rows.sum()), of_weights, of_means, of_covariances]
 
 
 class GaussianMixtureLikelihood(LogDensity):
@@ -64,7 +38,7 @@ class GaussianMixtureLikelihood(LogDensity):
     parameters = (1, 2, 3)
     data = ((2, "float64"),)
     sources = (gaussian_loops, vectors)
-    loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_responsibilities)
+    loops = staticmethod(_by_loops)
 
 
 def gaussian_mixture_log_likelihood(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:

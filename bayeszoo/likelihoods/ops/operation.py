@@ -1,4 +1,4 @@
-"""What the compiled operations have in common: numba's loops beside NumPy's route, and gradients among the outputs."""
+"""What the compiled operations have in common: loops that numba compiles, and gradients among the outputs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache
 
 
 class Operation(Op):
-    """The same numbers by two routes that share no code.
+    """An operation whose ``loops``, from inputs to outputs, numba compiles.
 
-    Both take the inputs to the outputs: ``loops`` in what numba compiles, and ``by_numpy`` for other linkers. With
-    ``sources``, other code that is compiled into ``loops``, a change is seen by PyTensor's cache on disk.
+    Other linkers call ``loops`` as they are or, where there is one, another route to the same numbers, ``by_numpy``.
+    With ``sources``, other code that is compiled into ``loops``, a change is seen by PyTensor's cache on disk.
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
     loops: Callable[..., Any]
-    by_numpy: Callable[..., Any]
+    by_numpy: Callable[..., Any] | None = None
+
+    def interpreted(self, *inputs: Any) -> Any:
+        """Return the outputs, for other linkers than numba's."""
+        return (type(self).by_numpy or type(self).loops)(*inputs)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute it by NumPy."""
-        for storage, result in zip(output_storage, type(self).by_numpy(*inputs), strict=True):
+        """Compute it in Python."""
+        for storage, result in zip(output_storage, self.interpreted(*inputs), strict=True):
             storage[0] = result
 
 
