@@ -76,22 +76,17 @@ def fits():
 
 
 def by_hand(trees, name, seen, held):
-    """Mean probability of each word by loops over draws; of the mixture by Bayes' theorem for each document."""
-    posterior = trees[name]["posterior"].to_dataset()
-    topics = posterior["topics"].transpose("chain", "draw", ...).to_numpy().reshape(-1, 2, 5)
-    total, counts = 0.0, dense(held)
-    p = np.zeros((len(topics), *counts.shape))
-    for s, phi in enumerate(topics):
-        if name == "lda":
-            theta = posterior["proportions"].transpose("chain", "draw", ...).to_numpy().reshape(-1, len(counts), 2)[s]
-        else:
-            weights = posterior["weights"].transpose("chain", "draw", ...).to_numpy().reshape(-1, 2)[s]
-            joint = weights * np.prod(phi[None] ** dense(seen)[:, None], axis=2)
-            theta = joint / joint.sum(axis=1, keepdims=True)
-        p[s] = theta @ phi
-    for d, v in zip(*np.nonzero(counts), strict=True):
-        total += counts[d, v] * math.log(p[:, d, v].mean())
-    return total
+    """Log of the mean probability of each word over draws; of the mixture by Bayes' theorem for each document."""
+    posterior = trees[name]["posterior"].to_dataset().stack(sample=("chain", "draw")).transpose("sample", ...)
+    topics, counts = posterior["topics"].to_numpy(), dense(held)
+    if name == "lda":
+        theta = posterior["proportions"].to_numpy()
+    else:
+        likelihood = np.prod(topics[:, None] ** dense(seen)[:, None], axis=3)
+        joint = posterior["weights"].to_numpy()[:, None] * likelihood
+        theta = joint / joint.sum(axis=2, keepdims=True)
+    p = (theta @ topics).mean(axis=0)
+    return float(np.sum(counts[counts > 0] * np.log(p[counts > 0])))
 
 
 @pytest.mark.parametrize("name", ["lda", "mixture"])

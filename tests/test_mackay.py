@@ -18,35 +18,25 @@ WEAK = Ridge.weak(DIABETES)
 mackay = sys.modules["bayeszoo.comparison.evidence.mackay"]
 
 
-def rows(n=30, k=4, signal_size=1.0, seed=0):
-    rng = np.random.default_rng(seed)
+def rows(n=30, k=4):
+    rng = np.random.default_rng(0)
     X = rng.standard_normal((n, k)) @ (np.eye(k) + 0.3) + 0.5
-    return X, 2.0 + signal_size * X @ np.arange(1, k + 1) + rng.standard_normal(n)
+    return X, 2.0 + X @ np.arange(1, k + 1) + rng.standard_normal(n)
 
 
 def dense(model, X, y):
     """The evidence as SciPy's multivariate normal density of the rows."""
     X = (X - model.center) / model.scale
-    cov = model.sigma**2 * np.eye(len(y)) + model.tau**2 * X @ X.T + model.intercept * model.s0**2
-    return scipy.stats.multivariate_normal(np.full(len(y), model.m0 * model.intercept), cov).logpdf(y)
+    cov = model.sigma**2 * np.eye(len(y)) + model.tau**2 * X @ X.T + model.s0**2
+    return scipy.stats.multivariate_normal(np.full(len(y), model.m0), cov).logpdf(y)
 
 
 def hat(model, X):
     """The matrix that takes outcomes to fitted values, by the normal equations, and its part without the intercept."""
-    X = (X - model.center) / model.scale
-    sd = np.full(X.shape[1], model.tau)
-    if model.intercept:
-        X, sd = np.column_stack([np.ones(len(X)), X]), np.append(model.s0, sd)
+    X = np.column_stack([np.ones(len(X)), (X - model.center) / model.scale])
+    sd = np.array([model.s0, *np.full(X.shape[1] - 1, model.tau)])
     inverse = np.linalg.inv(X.T @ X + np.diag(model.sigma**2 / sd**2))
-    alone = 1 - model.sigma**2 * np.diag(inverse) / sd**2
-    return X @ inverse @ X.T, alone[int(model.intercept) :].sum()
-
-
-MODELS = [
-    Ridge(tau=0.7, sigma=1.3, s0=2.0, m0=0.4),
-    Ridge(tau=3.0, sigma=0.2, s0=0.1, center=0.5, scale=2.0),
-    Ridge(tau=0.7, sigma=1.3, intercept=False),
-]
+    return X @ inverse @ X.T, np.sum((1 - model.sigma**2 * np.diag(inverse) / sd**2)[1:])
 
 
 # The effective number of parameters
@@ -56,16 +46,14 @@ def test_what_rounding_hides_is_withheld():
     X, y = rows()
     model = Ridge(tau=1e12, sigma=1e-9)
     stats = model.statistics(bz.read(model, (np.column_stack([X, X[:, 0] + 1e-9 * X[:, 1]]), y)))
-    assert math.isnan(model.log_evidence(stats))
     assert math.isnan(model.figures(stats)["effective_parameters"])
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("size", [(30, 4), (3, 6), (1, 1)])
-def test_the_effective_parameters_are_the_trace_of_the_hat_matrix(model, size):
-    data = bz.read(model, rows(*size))
-    found = model.figures(model.statistics(data))["effective_parameters"]
-    assert found == pytest.approx(np.trace(hat(model, data["X"])[0]), rel=1e-10)
+def test_the_effective_parameters_are_the_trace_of_the_hat_matrix():
+    for model in (Ridge(tau=0.7, sigma=1.3, s0=2.0), Ridge(tau=3.0, sigma=0.2, s0=0.1, center=0.5, scale=2.0)):
+        for data in (bz.read(model, rows(*size)) for size in ((30, 4), (3, 6), (1, 1))):
+            found = model.figures(model.statistics(data))["effective_parameters"]
+            assert found == pytest.approx(np.trace(hat(model, data["X"])[0]), rel=1e-10)
 
 
 def test_an_exact_fit_shows_them(run):

@@ -205,17 +205,11 @@ def test_psis_agrees_with_refitting(gaussian):
     assert table.loc["exact", "loo_from"] == "exact"
 
 
-@pytest.mark.parametrize("impossible", [0.0, math.nan])
-def test_psis_is_withheld_where_some_draws_exclude_an_observation(impossible):
-    class Sharp(COIN):
-        def likelihood(self, params, data):
-            theta = np.where(params["theta"] < 0.5, impossible, params["theta"])
-            return stats.bernoulli(theta[..., None] + np.zeros(len(data["y"])))
-
-    data = bz.read(COIN, FLIPS)
-    posterior = Fit(bz.fit(COIN(), data, "exact", seed=1)).draws()
-    with pytest.raises(score.NoScore, match="k-hat inf"):
-        score.psis(Sharp(), data, posterior)
+@pytest.mark.parametrize("impossible", [-math.inf, math.nan])
+def test_an_observation_that_some_draw_excludes_has_no_importance_weights(impossible):
+    log_p = np.full((100, 2), -1.0)
+    log_p[3, 1] = impossible
+    assert score.importance(log_p)[1].tolist() == [-math.inf, math.inf]
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])

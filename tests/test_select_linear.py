@@ -104,7 +104,7 @@ def test_single_trials_of_a_table_of_counts_are_dealt_out():
         assert (held.sum(axis=1).tolist(), sorted(held.sum(axis=0))) == (weights, sorted(sizes))
 
 
-def test_what_k_fold_withholds():
+def test_what_is_withheld():
     for data, reason in (([1.0, 2.0], "2 observations, fewer than 10 folds"), ([1.0], "1 observation, fewer")):
         row = bz.select([bz.find("gaussian_mean")()], data).iloc[0]
         assert row["kfold_from"].startswith(f"withheld: {reason}")
@@ -112,6 +112,15 @@ def test_what_k_fold_withholds():
         assert row["loo_from"] == "exact"
     with pytest.raises(score.NoScore, match="more than 5000000 observations"):
         score.dealt(np.array([score.MAX_SINGLE + 1]), 10, 0)
+    line = {"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]}
+    for model, data, reason in (
+        (COIN(), [1, 0, 1], "it is not a linear model of a Gaussian outcome"),
+        (RIDGE(), line, "the least-squares residuals are all zero"),
+        (RIDGE(degree=3), line, "no unique maximum-likelihood estimate"),
+    ):
+        row = bz.select([model], data).iloc[0]
+        assert row["mdl_from"].startswith(f"withheld: {reason}")
+        assert np.isnan(row["mdl"])
 
 
 def least_squares(phi, y):
@@ -127,16 +136,6 @@ def test_description_length_is_least_squares_and_a_price_for_each_term(keep):
         expected += (degree + 1) * (math.log(n) / 2 - math.log(keep))
         assert table.loc[f"degree {degree}", "mdl"] == pytest.approx(expected, abs=1e-8)
         assert table.loc[f"degree {degree}", "mdl_from"] == "least squares"
-
-
-def test_what_has_no_description_length():
-    coin = bz.select([COIN()], [1, 0, 1]).iloc[0]
-    assert coin["mdl_from"] == "withheld: it is not a linear model of a Gaussian outcome"
-    line = {"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]}
-    assert bz.select([RIDGE()], line).iloc[0]["mdl_from"] == "withheld: the least-squares residuals are all zero"
-    row = bz.select([RIDGE(degree=3)], line).iloc[0]
-    assert row["mdl_from"].startswith("withheld: no unique maximum-likelihood estimate")
-    assert np.isnan(row["mdl"])
 
 
 def test_best_subsets_are_those_of_scikit_learn():

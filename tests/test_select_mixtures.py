@@ -185,16 +185,6 @@ def test_a_fit_adds_what_its_method_gives():
     assert table.loc["enumerate", "loo_from"] == "PSIS" or "k-hat" in table.loc["enumerate", "loo_from"]
 
 
-def test_leave_one_out_from_exact_draws_is_enumeration_of_the_others():
-    rows = {"a": [3, 2, 0, 4, 1], "b": [0, 1, 3, 0, 2], "c": [1, 1, 1, 0, 1]}
-    model = TOPICS(K=2, eta=5.0)
-    row = bz.select([bz.fit(model, rows, "enumerate", seed=2)]).iloc[0]
-    parts = [{name: np.delete(values, i) for name, values in rows.items()} for i in range(5)]
-    whole, *without = (bz.enumerate_posterior(model, some).log_evidence for some in (rows, *parts))
-    assert row["loo_from"] == "PSIS"
-    assert row["loo"] == pytest.approx(5 * whole - sum(without), abs=4.4 * row["loo_mcse"])
-
-
 def test_criteria_are_drawn_against_the_number_of_components(table):
     shown = table.reset_index()
     shown.loc[shown["components"] == 1, ["log_evidence", "log_bayes_factor_se"]] = np.nan

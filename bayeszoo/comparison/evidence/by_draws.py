@@ -66,10 +66,6 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
     error: dict[str, float] = field(default_factory=dict)
     fits: int = 0
 
-    def _after(self, name: str) -> str:
-        error = f" (Monte Carlo error {self.error_of(name):.2g})" if name in self.error else ""
-        return super()._after(name) + error
-
     def about_evidence(self, shown: bool = True) -> list[str]:
         """Return why the evidence is withheld, and the errors of the fields where these are shown, a line each."""
         errors = [f"Monte Carlo error of log {name} {error:.2g}" for name, error in self.error.items()]

@@ -278,7 +278,7 @@ def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray)
 def _checks(
     grid: Grid, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float
 ) -> list[Check]:
-    missing = int(np.sum(np.isnan(grid.evidence) & (grid.prior > -math.inf)))
+    missing = int(np.sum(np.isneginf(grid.evidence) & (grid.prior > -math.inf)))
     of_edges = [
         at_most(f"posterior probability near the {side} bound of {name}", share, MAX_EDGE)
         for name, pair in edges.items()

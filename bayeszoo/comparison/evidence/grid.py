@@ -92,6 +92,7 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     places = np.linspace(low, high, points)
     with one_thread():
         log_evidence = heights(surface, places.T)
+    log_evidence[np.isneginf(log_evidence)] = math.nan
     coords = dict(zip(bounds, surface.coordinates.values(places).T, strict=True))
     attrs = {"model": str(model), "data_digest": data.digest}
     return xr.Dataset({"log_evidence": (tuple(coords), log_evidence)}, coords, attrs)
@@ -141,9 +142,9 @@ def combinations(columns: Columns) -> np.ndarray:
 
 
 def heights(surface: Surface, places: Columns) -> np.ndarray:
-    """Return the log evidence at every combination of coordinates, shape (len(places[0]), ...); NaN without one."""
+    """Return the log evidence at every combination of coordinates, shape (len(places[0]), ...), -inf without one."""
     values = np.array([surface.value(x) for x in combinations(places)])
-    return np.where(np.isfinite(values), values, np.nan).reshape([len(column) for column in places])
+    return np.where(np.isfinite(values), values, -math.inf).reshape([len(column) for column in places])
 
 
 # The evidence times a prior
@@ -178,17 +179,13 @@ class Integral:
 
     def log_density(self, places: Columns) -> np.ndarray:
         """Return the log of evidence times prior at every combination of coordinates."""
-        return _without_nan(heights(self.surface, places) + self.prior(places))
+        return np.asarray(heights(self.surface, places) + self.prior(places))
 
     def highest(self) -> tuple[np.ndarray, np.ndarray]:
         """Return where the integrand is highest and how wide its peak is."""
         scan = np.linspace(self.low, self.high, SCAN[len(self.low)]).T
         start = combinations(scan)[int(np.argmax(self.log_density(scan)))]
         return peak(lambda place: float(self.log_density(place[:, None]).item()), self.low, self.high, start)
-
-
-def _without_nan(log_density: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(log_density), -math.inf, log_density)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +209,7 @@ class Grid:
     @property
     def log_density(self) -> np.ndarray:
         """The log of evidence times prior at every point, minus infinity where there is no evidence."""
-        return _without_nan(self.evidence + self.prior)
+        return np.asarray(self.evidence + self.prior)
 
     @property
     def weights(self) -> np.ndarray:

@@ -80,7 +80,9 @@ class EmpiricalBayes:
     def __repr__(self) -> str:
         """Show the fields before and after, the evidence and the status."""
         ended = "" if self.status == "ok" else "  (where the search ended)"
-        changes = [f"{name} {text(getattr(self.before, name))} -> {self._after(name)}" for name in self.over]
+        changes = [
+            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
+        ]
         lines = [
             f"{self.model.name}: {', '.join(changes)}{ended}",
             *self.about_evidence(),
@@ -89,9 +91,6 @@ class EmpiricalBayes:
             f"status {self.status}",
         ]
         return "\n".join([*lines, *self.reasons])
-
-    def _after(self, name: str) -> str:
-        return text(getattr(self.model, name))
 
     def about_evidence(self, shown: bool = True) -> list[str]:
         """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
