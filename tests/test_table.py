@@ -233,35 +233,6 @@ def test_names_cannot_drive_the_terminal(written):
 # Chunks
 
 
-def refusal(path, rows=7, kind="gaussian_mean", **options):
-    with pytest.raises(InputError) as caught:
-        bz.accumulate(bz.find(kind)(), path, rows, **options)
-    return caught.value
-
-
-LINES = [str(i / 10) for i in range(1, 31)]
-
-
-def with_line(place, text):
-    """Thirty rows of which one (counted from 1) is another."""
-    return "\n".join(["y", *LINES[: place - 1], text, *LINES[place:]]) + "\n"
-
-
-IN_THE_THIRD_CHUNK = {
-    "two words": (with_line(17, "abc\nz"), "column 'y', row 17: 'abc' is not a number (and 1 more: row 18)"),
-    "a hole": (with_line(17, "NA"), "column 'y': 1 missing value (row 17), of the rows up to 21; use --missing drop"),
-    "too large": (with_line(17, "1e200"), "column 'y', row 17: '1e200' is too large to square"),
-}
-
-
-@by_name(("text", "message"), IN_THE_THIRD_CHUNK)
-def test_a_bad_row_has_its_number_in_the_file(written, text, message):
-    error = refusal(written(text))
-    assert str(error).startswith(message)
-    assert "of the rows up to 21" in str(error)
-    assert error.rows[0] == 17
-
-
 @pytest.mark.parametrize("rows", [1, 2, 7, 100])
 def test_names_that_occur_in_different_chunks_are_data(written, rows):
     path = written("boy,3\n" + "girl,4\n" * 10 + "boy,4\n" + "girl,4\n" * 20)
@@ -286,44 +257,57 @@ def test_missing_values_are_dropped_and_counted(written):
     assert sizes == [1, 1, 1, 0, 0]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
-def test_a_file_without_a_value_is_refused(written, rows):
-    error = refusal(written("y\nNA\nNA\nNA\n"), rows, missing="drop")
-    assert "has no values" in str(error) or "there are no observations" in str(error)
-
-
 def test_rows_of_no_trials_are_no_observations(written):
     path = written("successes,trials\n0,0\n1,2\n0,0\n")
     Coin = bz.find("beta_bernoulli")
     found = [bz.accumulate(Coin(), path, rows) for rows in (1, 2, 3)]
     assert {(one.stats.successes, one.stats.failures, one.rows) for one in found} == {(1, 1, 3)}
     assert len({one.digest for one in found}) == 1
-    assert "there are no observations" in str(refusal(written("successes,trials\n0,0\n0,0\n"), 1, "beta_bernoulli"))
 
 
-def test_counts_that_add_up_to_too_much_over_the_chunks(written):
-    for rows in (1, 3):
-        assert "has a sum of 2**53 or more" in str(refusal(written("y\n" + f"{2**52}\n" * 3), rows, "gamma_poisson"))
+def with_line(place, text):
+    """Thirty rows of which one (counted from 1) is another."""
+    cells = [str(i / 10) for i in range(1, 31)]
+    return "\n".join(["y", *cells[: place - 1], text, *cells[place:]]) + "\n"
 
 
-NOT_IN_CHUNKS = {
-    "observations": ("hmm_gaussian", "y\n1\n2\n", {}, "a sequence of observations cannot be cut into chunks; read the"),
-    "documents": ("lda", "document,word\nx,a\ny,b\n", {}, "documents cannot be cut into chunks; read the file at once"),
-    "positive": ("beta_bernoulli", "y\nyes\nno\nyes\n", {"positive": "yes"}, "--positive needs all rows"),
-    "counts of labels": ("beta_bernoulli", "y,n\n1,2\n0,3\n1,4\n", {"column": "y", "count": "n"}, "--count needs all"),
-    "labels": ("dirichlet_multinomial", "v\na\nb\na\n", {}, "the categories must be known .* with --categories"),
-    "labels or counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n5,6\n", {}, "only all rows together show whether"),
-    "columns of counts": ("dirichlet_multinomial", "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns needs all"),
-    "symbols": ("markov_chain", "from,to\na,b\nb,a\n", {}, "the symbols must be known before"),
-    "order": ("markov_chain", "from,to\na,b\nb,a\n", {"symbols": "a,b"}, "use --order 1"),
-    "a sequence": ("markov_chain", "s\na\nb\n", {"symbols": "a,b", "order": 1}, "a sequence of symbols cannot be cut"),
+AB, HOLES = {"symbols": "a,b"}, "y\nNA\nNA\nNA\n"
+DROP, VOTES = {"missing": "drop"}, "v\na\nb\na\n"
+IN_CHUNKS = {
+    "two words": (
+        "gaussian_mean",
+        7,
+        with_line(17, "abc\nz"),
+        {},
+        "row 17: 'abc' is not .*row 18., of the rows up to 21",
+    ),
+    "a hole": ("gaussian_mean", 7, with_line(17, "NA"), {}, "1 missing value .row 17., of the rows up to 21; use"),
+    "too large": ("gaussian_mean", 7, with_line(17, "1e200"), {}, "row 17: '1e200' is too .*, of the rows up to 21"),
+    "no value": ("gaussian_mean", 2, HOLES, DROP, "there are no observations"),
+    "no value at all": ("gaussian_mean", 5, HOLES, DROP, "has no values"),
+    "no trials": ("beta_bernoulli", 1, "successes,trials\n0,0\n0,0\n", {}, "there are no observations"),
+    "sum": ("gamma_poisson", 1, "y\n" + f"{2**52}\n" * 3, {}, "has a sum of 2\\*\\*53 or more"),
+    "sum of a chunk": ("gamma_poisson", 3, "y\n" + f"{2**52}\n" * 3, {}, "has a sum of 2\\*\\*53 or more"),
+    "option": ("ridge", 1, "y,a\n1,2\n3,4\n", {"positive": "yes"}, "unknown option 'positive'"),
+    "observations": ("hmm_gaussian", 1, "y\n1\n2\n", {}, "a sequence of observations cannot be cut into chunks"),
+    "documents": ("lda", 1, "document,word\nx,a\ny,b\n", {}, "documents cannot be cut into chunks"),
+    "positive": ("beta_bernoulli", 1, "y\nyes\nno\n", {"positive": "yes"}, "--positive needs all rows"),
+    "counts of labels": ("beta_bernoulli", 1, "y,n\n1,2\n0,3\n", {"column": "y", "count": "n"}, "--count needs all"),
+    "labels": ("dirichlet_multinomial", 1, VOTES, {}, "the categories must be known .* with --categories"),
+    "labels or counts": ("dirichlet_multinomial", 1, "v,w\n1,2\n3,4\n", {}, "only all rows together show whether"),
+    "columns of counts": ("dirichlet_multinomial", 1, "v,w\n1,2\n3,4\n", {"columns": "v,w"}, "--columns needs all"),
+    "symbols": ("markov_chain", 1, "from,to\na,b\nb,a\n", {}, "the symbols must be known before"),
+    "order": ("markov_chain", 1, "from,to\na,b\nb,a\n", AB, "use --order 1"),
+    "a sequence": ("markov_chain", 1, VOTES, {**AB, "order": 1}, "a sequence of symbols cannot be cut"),
+    "no rows": ("gaussian_mean", 0, VOTES, {}, "the rows of a chunk must be a whole number >= 1, got 0"),
+    "text": ("gaussian_mean", "7", VOTES, {}, "the rows of a chunk must be a whole number >= 1, got '7'"),
 }
 
 
-@by_name(("kind", "text", "options", "message"), NOT_IN_CHUNKS)
-def test_what_only_all_rows_together_tell(written, kind, text, options, message):
+@by_name(("kind", "rows", "text", "options", "message"), IN_CHUNKS)
+def test_files_that_are_refused_in_chunks(written, kind, rows, text, options, message):
     with pytest.raises(InputError, match=message):
-        list(bz.read_chunks(bz.find(kind), written(text), 1, **options))
+        list(bz.read_chunks(bz.find(kind), written(text), rows, **options))
 
 
 class Drifting(Inputs):
@@ -341,22 +325,14 @@ def test_labels_may_not_change_from_chunk_to_chunk(written):
         list(bz.read_chunks(model_of(Drifting()), written("y\na\nb\na\nc\n"), 2))
 
 
-@pytest.mark.parametrize("rows", [0, -1, 1.5, True, "7"])
-def test_rows_of_a_chunk(written, rows):
-    with pytest.raises(InputError, match="the rows of a chunk must be a whole number >= 1"):
-        bz.read_chunks(bz.find("ridge"), written("y,a\n1,2\n3,4\n"), rows)
-
-
 def test_what_is_no_file(tmp_path, written):
-    Ridge, two = bz.find("ridge"), written("y,a\n1,2\n3,4\n")
+    Ridge = bz.find("ridge")
     with pytest.raises(InputError, match=r"chunks are of a file, got DataFrame; bz\.read takes what is in memory"):
         bz.read_chunks(Ridge, pd.DataFrame({"y": [1, 2]}))
     with pytest.raises(InputError, match="not a regular file"):
         bz.read_chunks(Ridge, tmp_path / "none.csv")
-    with pytest.raises(InputError, match="unknown option 'positive'"):
-        next(bz.read_chunks(Ridge, two, 1, positive="yes"))
     with pytest.raises(InputError, match="a model instance is needed, got ABCMeta"):
-        bz.accumulate(Ridge, two)
+        bz.accumulate(Ridge, written("y,a\n1,2\n"))
 
 
 def test_labels_of_an_updated_model_are_required(written):
