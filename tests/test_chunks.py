@@ -208,10 +208,10 @@ def test_statistics_of_another_design_are_refused(files, fields):
 
 
 def test_a_model_without_statistics(files):
-    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics to add up"):
+    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics"):
         bz.accumulate(Opaque(), files / "gaussian_mean.csv")
     model = bz.find("gaussian_mean")()
-    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics: it needs the rows"):
+    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics; use bz.read: it needs the rows"):
         bz.fit(Opaque(), total(files, model, 100), "nuts")
 
 

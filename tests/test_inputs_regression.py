@@ -137,15 +137,12 @@ NEW_REFUSED = {
 test_new_rows_that_are_refused = refuses(Line, NEW_REFUSED, new=True, like=read(Line, FIT))
 
 
-def test_new_rows_have_the_outcome_under_the_name_of_the_fit_or_of_the_model():
+def test_new_rows_have_the_outcome_under_the_name_of_the_fit():
     fit = read(Line, {"speed": [5, 6, 8], "a": [1, 2, 4], "y": [1, 0, 3]}, target="speed", features="a")
     both = new({"speed": [7], "a": [1], "y": [2]}, fit)
     assert (both["y"].tolist(), both.notes, both.columns) == ([7.0], (), {"y": "speed", "X": "a"})
     assert new({"v": [9], "a": [1], "speed": [2]}, fit, target="v")["y"].tolist() == [9.0]
-    other = new({"a": [1], "y": [2]}, fit)
-    assert other["y"].tolist() == [2.0]
-    assert other.notes == ("column 'y' is taken for the outcome, which is 'speed' in the fit",)
-    assert "y" not in new({"a": [1], "v": [2]}, fit)
+    assert "y" not in new({"a": [1], "v": [2], "y": [3]}, fit)
 
 
 def test_a_feature_called_y_is_never_taken_for_the_outcome():

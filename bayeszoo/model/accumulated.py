@@ -40,21 +40,21 @@ class Accumulated:
         They are when the models are equal; or when both have the same statistics of the first rows, to the last digit.
         """
         refuse_other_labels(model.labels, self.like)
-        if not isinstance(model, Sufficient):
-            raise InputError(f"{model.name} has no sufficient statistics: it needs the rows", hint="use bz.read")
+        sufficient(model)
         if type(model) is type(self.model) and fields_of(model) == fields_of(self.model):
             return
         if model.inputs != self.model.inputs or self.probe is None or not self._same_statistics(model, self.probe):
             raise InputError(f"the statistics are those of {self.model}, not of {model}", hint="accumulate them again")
 
     def _same_statistics(self, model: Model, probe: Data) -> bool:
-        mine, other = (arrays_of(_sufficient(one).statistics(probe)) for one in (model, self.model))
+        mine, other = (arrays_of(sufficient(one).statistics(probe)) for one in (model, self.model))
         return mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
 
 
-def _sufficient(model: Model) -> Sufficient[Any]:
+def sufficient(model: Model) -> Sufficient[Any]:
+    """Return a model that has sufficient statistics, or raise `InputError`."""
     if not isinstance(model, Sufficient):
-        raise InputError(f"{model.name} has no sufficient statistics", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} has no sufficient statistics", hint="use bz.read: it needs the rows")
     return model
 
 
@@ -72,7 +72,7 @@ def like_of(data: Data | Accumulated) -> Data:
 
 def stats_of(model: Model, data: Data | Accumulated) -> Any:
     """Return a model's statistics of the data."""
-    return data.stats if isinstance(data, Accumulated) else _sufficient(model).statistics(data)
+    return data.stats if isinstance(data, Accumulated) else sufficient(model).statistics(data)
 
 
 def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
@@ -86,7 +86,7 @@ def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
 
 def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
-    kind = type(_sufficient(model).statistics(like))
+    kind = type(sufficient(model).statistics(like))
     # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
     single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
     return kind(**{**arrays, **single})

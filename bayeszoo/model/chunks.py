@@ -19,7 +19,7 @@ from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.accumulated import Accumulated, arrays_of
+from bayeszoo.model.accumulated import Accumulated, arrays_of, sufficient
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Sufficient
 
@@ -115,9 +115,7 @@ def accumulate(
     """
     if not isinstance(model, Model):
         raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
-    if not isinstance(model, Sufficient):
-        raise InputError(f"{model.name} has no sufficient statistics to add up", hint="see `bayeszoo list`")
-    total = _added_up(model, _read(model, source, rows, options), reporter or Reporter())
+    total = _added_up(sufficient(model), _read(model, source, rows, options), reporter or Reporter())
     return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,31 +63,15 @@ class Regression(Measured):
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
 
-        Other columns are not used. The outcome is looked for under the fit's name of it and then under the model's.
+        Other columns are not used. The outcome has the name that it has in the fit, or the option gives.
         """
-        target, notes = self._target_of_new(table, like, options.get("target"))
+        fitted = [] if like is None else like[self.axis].tolist()
+        usual = getattr(like, "columns", {}).get(self.name, _free(self.name, fitted))
+        target = options.get("target", usual if usual in table.columns else None)
+        features = options.get("features", [name for name in fitted if name in table.columns])
         if like is None:
-            features = _features_of(table, target, options)
-        else:
-            fitted = like[self.axis].tolist()
-            listed = options.get("features", [name for name in fitted if name in table.columns])
-            features = in_order_of(fitted, listed, "features")
-        parsed = self._from_columns(table, target, features, missing, fit=False)
-        return replace(parsed, notes=(*notes, *parsed.notes))
-
-    def _target_of_new(
-        self, table: Table, like: Arrays | None, asked: str | None
-    ) -> tuple[str | None, tuple[str, ...]]:
-        """Find the column of the outcome, if there is one; a note says when its name alone tells so."""
-        fitted = getattr(like, "columns", {}).get(self.name)
-        if asked is not None or fitted in table.columns:
-            return fitted if asked is None else asked, ()
-        usual = _free(self.name, () if like is None else like[self.axis].tolist())
-        if usual not in table.columns:
-            return None, ()
-        if fitted is None:
-            return usual, ()
-        return usual, (f"{table[usual]} is taken for the outcome, which is {shown(fitted)} in the fit",)
+            return self._from_columns(table, target, _features_of(table, target, options), missing, fit=False)
+        return self._from_columns(table, target, in_order_of(fitted, features, "features"), missing, fit=False)
 
     def _from_columns(self, table: Table, target: str | None, features: list[str], missing: str, fit: bool) -> Parsed:
         if target in features:
