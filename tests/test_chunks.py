@@ -211,7 +211,7 @@ def test_a_model_without_statistics(files):
     with pytest.raises(bz.InputError, match="opaque has no sufficient statistics"):
         bz.accumulate(Opaque(), files / "gaussian_mean.csv")
     model = bz.find("gaussian_mean")()
-    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics; use bz.read: it needs the rows"):
+    with pytest.raises(bz.InputError, match="opaque has no sufficient statistics; use bz"):
         bz.fit(Opaque(), total(files, model, 100), "nuts")
 
 
