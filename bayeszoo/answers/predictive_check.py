@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-KEPT = 40
-"""Replicated data sets that are kept for a picture."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
 """Relative difference up to which two values are equal: sums in another order round differently."""
 
@@ -60,14 +58,12 @@ class Replicates:
     """Quantities of the data and of replicated data sets, by name, of shape (replicates,).
 
     The observed ones are equal unless they depend on the parameters. ``chains`` is how many chains the replicates come
-    from, in order; ``y`` the observed outcome, shape (rows,); ``sets`` some replicated outcomes, at most `KEPT`.
+    from, in order.
     """
 
     observed: dict[str, np.ndarray]
     replicated: dict[str, np.ndarray]
     chains: int
-    y: np.ndarray
-    sets: np.ndarray
 
 
 def predictive_check(
@@ -143,20 +139,18 @@ def replicate(
     draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
     found = {name: np.empty((2, size)) for name in chosen}
-    kept: list[np.ndarray] = []
     for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
         some = slice(at, at + step)
         params = {name: values[some] for name, values in draws.items()}
         likelihood = model.likelihood(params, data)
         mean = np.asarray(likelihood.mean(), dtype=np.float64)
-        drawn = likelihood.rvs(size=mean.shape, random_state=rng)
-        again = Sets(drawn, mean, np.asarray(likelihood.std()), data, params)
+        outcomes = likelihood.rvs(size=mean.shape, random_state=rng)
+        again = Sets(outcomes, mean, np.asarray(likelihood.std()), data, params)
         for name, statistic in chosen.items():
             for i, sets in enumerate((again._replace(y=y[None]), again)):
                 found[name][i, some] = statistic(sets)
-        kept.append(drawn[: KEPT - sum(map(len, kept))])
     observed, replicated = ({name: values[i] for name, values in found.items()} for i in range(2))
-    return Replicates(observed, replicated, chains, y, np.concatenate(kept))
+    return Replicates(observed, replicated, chains)
 
 
 def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[dict[str, np.ndarray], int]:

@@ -121,7 +121,7 @@ def _say_nothing(axes: Axes, what: str) -> None:
 def plot_predictive_check(
     tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Figure:
-    """Draw each quantity of the replicated data sets beside the observed one, and the outcome beside replicates of it.
+    """Draw each quantity of the replicated data sets beside the observed one; `arviz.plot_ppc_dist` draws the outcomes.
 
     Parameters
     ----------
@@ -132,8 +132,7 @@ def plot_predictive_check(
     -------
     matplotlib.figure.Figure
         One axes for each quantity: a histogram of the replicates, and the observed quantity, as a line, or where it
-        depends on the parameters as a second histogram. The last axes shows the density of the outcome, and of up to
-        40 replicated data sets.
+        depends on the parameters as a second histogram.
 
     Raises
     ------
@@ -146,11 +145,10 @@ def plot_predictive_check(
 
 
 def draw_replicates(replicates: Replicates) -> Figure:
-    """Draw each quantity of replicated data sets beside the observed one, and the outcome beside replicates of it."""
-    figure, (*of_quantities, of_outcomes) = panels(len(replicates.replicated) + 1, 3.6, 3.0, across=4)
-    for axes, (name, replicated) in zip(of_quantities, replicates.replicated.items(), strict=True):
+    """Draw each quantity of replicated data sets beside the observed one."""
+    figure, every = panels(len(replicates.replicated), 3.6, 3.0, across=4)
+    for axes, (name, replicated) in zip(every, replicates.replicated.items(), strict=True):
         _draw_quantity(axes, name, replicates.observed[name], replicated)
-    _draw_outcomes(of_outcomes, replicates)
     return figure
 
 
@@ -165,6 +163,7 @@ def _draw_quantity(axes: Axes, name: str, observed: np.ndarray, replicated: np.n
     else:
         axes.hist(observed, bins=edges, color=_LOUD, histtype="step", label="observed, under the same draws")
     axes.set(xlabel=name, ylabel="replicates")
+    axes.locator_params(axis="x", nbins=5)
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
     axes.legend(loc="best", fontsize="small", frameon=False)
 
@@ -177,16 +176,3 @@ def _edges(values: np.ndarray, both: np.ndarray) -> Any:
     spread = np.quantile(values, [0.025, 0.975])
     width = max(float(spread[1] - spread[0]) / 20, (high - low) / 200, 1e-9 * max(abs(low), abs(high), 1e-300))
     return low + width * np.arange(-1, math.ceil((high - low) / width) + 2)
-
-
-def _draw_outcomes(axes: Axes, replicates: Replicates) -> None:
-    both = np.concatenate([replicates.y, replicates.sets.ravel()]).astype(np.float64)
-    edges = _edges(replicates.y.astype(np.float64), both)
-    for i, outcomes in enumerate(replicates.sets):
-        label = None if i else f"{len(replicates.sets)} replicates"
-        axes.stairs(np.histogram(outcomes, edges, density=True)[0], edges, color=_DARK, alpha=0.15, label=label)
-    observed = np.histogram(replicates.y, edges, density=True)[0]
-    axes.stairs(observed, edges, color=_LOUD, linewidth=1.5, label="observed")
-    axes.set(xlabel="outcome", ylabel="density")
-    axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
-    axes.legend(loc="upper right", fontsize="small", frameon=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,16 +17,14 @@ from bayeszoo.errors import InputError
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import fits as plots
-from bayeszoo.plots.drawable import MODE
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
-from bayeszoo.plots.style import panels
 from bayeszoo.report.blocks import Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.tables import number
+from bayeszoo.results.groups import extend
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 _ABOUT = (
     "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
@@ -35,29 +34,24 @@ _ABOUT = (
 
 def prior(tree: xr.DataTree) -> Section:
     """Compare the data with what the model makes before it has seen any."""
-    replicates = replicate(prior_tree(tree))
+    replicates = _middle(replicate(prior_tree(tree)))
     lead = (
         "Data sets drawn from the prior, beside the observed one. A weak prior allows almost anything, and is wide "
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
-    drawn = picture(partial(_draw_prior, replicates), "prior predictive checks", caption, wide=True)
+    drawn = picture(partial(draw_replicates, replicates), "prior predictive checks", caption, wide=True)
     return Section("prior", "Before the data: what the prior expects", [Words(lead), drawn])
 
 
-def _draw_prior(replicates: Replicates) -> Figure:
-    """Draw the middle of each quantity of the prior's data sets: its tails may reach very far."""
-    names = [name for name in _known(replicates).replicated if "residual" not in name]
-    figure, every = panels(len(names), 2.6, 2.4)
-    for axes, name in zip(every, names, strict=True):
-        values = replicates.replicated[name][np.isfinite(replicates.replicated[name])]
-        if len(values):
-            axes.hist(values, bins=30, range=tuple(np.quantile(values, [0.05, 0.95])), color="#c9d8e6")
-        axes.axvline(float(replicates.observed[name][0]), color=MODE)
-        axes.set(xlabel=name, yticks=[])
-        axes.spines["left"].set_visible(False)
-        axes.locator_params(axis="x", nbins=4)
-    return figure
+def _middle(replicates: Replicates) -> Replicates:
+    """Leave out residuals, which depend on the parameters, and all but the middle 90%: tails may reach very far."""
+    known, replicated = _known(replicates), {}
+    for name, values in known.replicated.items():
+        if "residual" not in name and (finite := values[np.isfinite(values)]).size:
+            low, high = np.quantile(finite, [0.05, 0.95])
+            replicated[name] = finite[(finite >= low) & (finite <= high)]
+    return replace(known, replicated=replicated)
 
 
 def _known(replicates: Replicates) -> Replicates:
@@ -78,7 +72,19 @@ def posterior(tree: xr.DataTree) -> Section:
     make = lambda: draw_replicates(_known(replicate(tree, replicates=replicates)))  # noqa: E731
     drawn = picture(make, "posterior predictive checks", caption, wide=True)
     blocks = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
+    if tree.attrs["kind"] != "point estimate":
+        caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
+        blocks.insert(2, picture(partial(_outcomes, tree), "replicated outcomes", caption))
     return Section("predictive", "After the data: what the model would make again", blocks)
+
+
+def _outcomes(tree: xr.DataTree) -> Any:
+    """Draw the outcome beside replicates of it, as ArviZ does."""
+    import arviz_plots
+
+    with warnings.catch_warnings(action="ignore"):  # of outcomes that are 0 and 1
+        again = extend(tree.copy(), ["posterior_predictive"])
+        return arviz_plots.plot_ppc_dist(again, kind="ecdf", backend="matplotlib")
 
 
 def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
