@@ -71,28 +71,6 @@ def test_a_column_called_sequence_may_be_the_observations():
     assert (alone["y"].tolist(), alone["sequence"].tolist(), alone.notes) == ([3, 1], [0, 0], ())
 
 
-IDS = {
-    "interleaved": (
-        ["a", "a", "b", "a", "b"],
-        "column 'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5); "
-        "put the rows of each sequence together, in their order",
-    ),
-    "back later": ([1, 2, 2, 3, 2], "column 'id', row 5: 2 names a sequence that ended in row 3" + TOGETHER),
-    "missing": (["a", "a", None, "b", "b"], "column 'id': 1 missing value (row 3)" + NAME_IT),
-    "the observations": (None, "column 'y' cannot hold both the outcomes and their sequences"),
-}
-
-
-@by_name(("names", "message"), IDS)
-@EVERY
-def test_names_of_sequences_that_are_refused(model, names, message):
-    table, options = {"y": [1, 2, 1, 2, 2]}, {"sequence": "y", "column": "y"}
-    if names is not None:
-        table, options = {**table, "id": names}, {"sequence": "id"}
-    for missing in ("refuse", "mask"):
-        assert str(refusal(model, table, missing=missing, **options)) == message
-
-
 @EVERY
 def test_numbers_of_sequences_are_those_of_the_groups(model):
     rng = np.random.default_rng(5)
@@ -113,40 +91,13 @@ def test_numbers_of_sequences_are_those_of_the_groups(model):
 
 # What is missing
 
-HOLES = {
-    "symbols": (SYMBOLS, ["b", "", "a"], [1, -1, 0]),
-    "numbers for symbols": (SYMBOLS, [2.0, NAN, 1.0], [1, -1, 0]),
-    "real": (REAL, [0.5, None, 1], [0.5, None, 1.0]),
-    "counts": (COUNTS, [2, None, 0], [2, -1, 0]),
-}
 
-
-@by_name(("model", "source", "expected"), HOLES)
-def test_holes_are_refused_or_masked(model, source, expected):
-    assert str(refusal(model, source)) == "column 'y': 1 missing value (row 2); use --missing mask"
-    assert refusal(model, source).rows == (2,)
+@by_name(("model", "source"), {"symbols": (SYMBOLS, ["b", "", "b", "a"]), "numbers": (REAL, [0.5, NAN, 1, 2])})
+def test_holes_are_masked(model, source):
     data = read(model, source, missing="mask")
-    assert [None if value != value else value for value in data["y"].tolist()] == expected
-    assert data["sequence"].tolist() == [0, 0, 0]
+    assert model.inputs.masked(data).tolist() == [False, True, False, False]
     assert data.notes[-1] == "column 'y': 1 missing value masked (row 2)"
     assert len(data.notes) == (2 if model is SYMBOLS else 1)
-    assert model.inputs.masked(data).tolist() == [False, True, False]
-
-
-@EVERY
-def test_a_row_is_not_dropped(model):
-    assert str(refusal(model, [1, None, 2], missing="drop")) == (
-        "to drop a row would join its neighbours, which are not adjacent; "
-        "use --missing mask, which keeps it and takes its observation for unknown"
-    )
-    assert "to drop a row" in str(refusal(model, [1, 1, 2], missing="drop"))
-    assert str(refusal(model, [1, 2], missing="impute")) == "missing must be 'refuse' or 'mask', got 'impute'"
-
-
-@EVERY
-def test_something_must_be_known(model):
-    for missing in ("refuse", "mask"):
-        assert str(refusal(model, [None, None], missing=missing)) == "column 'y' has no values"
     several = read(model, [[1, 2], [None, None]], missing="mask")
     assert model.inputs.masked(several).tolist() == [False, False, True, True]
     assert "column 'y': 2 missing values masked (rows 3, 4)" in several.notes
@@ -156,8 +107,7 @@ def test_a_mapping_of_codes_has_masks_when_they_are_asked_for():
     data = read(SYMBOLS, [[2, None, 1], [None, 2]], missing="mask")
     for arrays in (dict(data), {name: values.tolist() for name, values in data.items()}):
         assert read(SYMBOLS, arrays, missing="mask") == data
-        message = "column 'y': 2 missing values (rows 2, 4); row 2 is position 2 of sequence 0; use --missing mask"
-        assert str(refusal(SYMBOLS, arrays)) == message
+        assert "row 2 is position 2 of sequence 0; use --missing mask" in str(refusal(SYMBOLS, arrays))
 
 
 @EVERY
@@ -171,14 +121,6 @@ def test_data_made_by_hand_are_checked(model):
 def test_a_mapping_with_the_names_of_the_arrays_has_a_decimal_mark():
     data = read(REAL, {"y": ["0,5", "2"], "sequence": ["u", "u"]}, decimal=",")
     assert data["y"].tolist() == [0.5, 2.0]
-
-
-def test_a_count_below_zero_is_no_mask():
-    for missing in ("refuse", "mask"):
-        assert "'n', row 2: -1 is negative; counts must be >= 0" in str(
-            refusal(COUNTS, {"n": [3, -1]}, missing=missing)
-        )
-        assert "row 2: -1 is negative" in str(refusal(COUNTS, {"y": [3, -1], "sequence": [0, 0]}, missing=missing))
 
 
 # Symbols
@@ -195,33 +137,58 @@ def test_the_coding_of_symbols_is_noted():
     assert order.notes == ("column 'y': symbols c, b, a", "column 'y': symbol c never occurs")
 
 
+def named(names, y=(1, 2, 1, 2, 2)):
+    return {"y": list(y), "id": list(names)}
+
+
+ID, MASK = {"sequence": "id"}, {"missing": "mask"}
+UNKNOWN = "; use --missing mask, which keeps it and takes its observation for unknown"
+NOT_ADJACENT = "to drop a row would join its neighbours, which are not adjacent" + UNKNOWN
 WRONG = {
+    "interleaved": (
+        REAL,
+        named("aabab"),
+        ID,
+        "'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5)",
+    ),
+    "back later": (COUNTS, named([1, 2, 2, 3, 2]), ID, "row 5: 2 names a sequence that ended in row 3" + TOGETHER),
+    "no name": (SYMBOLS, named(["a", "a", None, "b", "b"]), {**ID, **MASK}, "'id': 1 missing value (row 3)" + NAME_IT),
+    "one column": (
+        REAL,
+        [1, 2],
+        {"sequence": "y", "column": "y"},
+        "'y' cannot hold both the outcomes and their sequences",
+    ),
+    "dropped": (REAL, [1, None, 2], {"missing": "drop"}, NOT_ADJACENT),
+    "nothing to drop": (COUNTS, [1, 1, 2], {"missing": "drop"}, NOT_ADJACENT),
+    "impute": (SYMBOLS, [1, 2], {"missing": "impute"}, "missing must be 'refuse' or 'mask', got 'impute'"),
+    "nothing known": (SYMBOLS, [None, None], MASK, "column 'y' has no values"),
+    "no number known": (REAL, [None, None], {}, "column 'y' has no values"),
+    "no count known": (COUNTS, [None, None], MASK, "column 'y' has no values"),
+    "not masked": (COUNTS, [2, None, 0], {}, "column 'y': 1 missing value (row 2); use --missing mask"),
+    "no count": (COUNTS, {"n": [3, -1]}, MASK, "column 'n', row 2: -1 is negative; counts must be >= 0"),
+    "no mask": (COUNTS, {"y": [3, -1], "sequence": [0, 0]}, MASK, "column 'y', row 2: -1 is negative; counts"),
     "with a hole": (SYMBOLS, ["a", None], {"missing": "mask"}, "column 'y' has only the symbol 'a'"),
     "lists and numbers": (COUNTS, [[1, 2], 3], {}, "item 2 is a int, the others are sequences"),
     "symbol": (
         SYMBOLS,
         [[1, 2], [2, 1, 7]],
         {"symbols": "1,2"},
-        "column 'y', row 5: symbol 7 is not among the 2 given; row 5 is position 3 of sequence 2; add it to --symbols",
+        "the 2 given; row 5 is position 3 of sequence 2; add it",
     ),
     "hole": (
         REAL,
-        {"y": [1, 2, None, None], "sequence": ["u", "u", "v", "v"]},
+        {"y": [1, 2, None, None], "sequence": list("uuvv")},
         {},
-        "column 'y': 2 missing values (rows 3, 4); row 3 is position 1 of sequence 'v'; use --missing mask",
+        "; row 3 is position 1 of sequence 'v'; use",
     ),
-    "fraction": (
-        COUNTS,
-        [[1, 2], [2, 0.5]],
-        {},
-        "column 'y', row 4: 0.5 is not a whole number; row 4 is position 2 of sequence 2",
-    ),
+    "fraction": (COUNTS, [[1, 2], [2, 0.5]], {}, "0.5 is not a whole number; row 4 is position 2 of sequence 2"),
 }
 
 
 @by_name(("model", "source", "options", "message"), WRONG)
 def test_observations_that_are_refused(model, source, options, message):
-    assert str(refusal(model, source, **options)).startswith(message)
+    assert message in str(refusal(model, source, **options))
 
 
 def test_new_rows_have_the_symbols_of_the_fit():

@@ -13,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name as canonical
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -29,14 +31,10 @@ def named(path):
     return str(path.relative_to(ROOT))
 
 
-def canonical(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def requirement_names(requirement):
     """The distributions that a requirement asks for: ``arviz[matplotlib]>=1`` -> arviz, matplotlib."""
-    name, extras = re.match(r"([\w.-]+)(?:\[([^\]]*)\])?", requirement).groups()
-    return {canonical(part) for part in [name, *(extras or "").replace(" ", "").split(",")] if part}
+    asked = Requirement(requirement)
+    return {canonical(name) for name in (asked.name, *asked.extras)}
 
 
 def imported(path):
