@@ -99,7 +99,7 @@ FILES = {
     "utf-16": ("data.csv", UTF_16, {}, "data.csv is not UTF-8; use --encoding utf-16"),
     "a late byte": ("data.csv", b"s\n" + b"ok\n" * 100_000 + b"\xe9\n", {}, "data.csv is not UTF-8"),
     "not ASCII": ("data.csv", LATIN, {"encoding": "ascii"}, "data.csv is not ascii; use --encoding"),
-    "compressed": ("data.csv.zip", b"PK", {}, "only gzip is unpacked: data.csv.zip; unpack it first"),
+    "compressed": ("data.csv.zip", b"PK", {}, "cannot tell the format of data.csv.zip; use a .csv"),
     "cut short": (
         "data.csv.gz",
         gzip.compress(b"a\n1\n")[:-9],

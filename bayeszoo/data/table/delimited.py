@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import batched, chain, count, islice, repeat
@@ -17,17 +16,7 @@ from bayeszoo.errors import InputError
 PACKED = ".gz"
 _ROWS_AT_A_TIME = 20_000
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-_COMPRESSED = frozenset({".bz2", ".xz", ".zip", ".zst", ".lz4", ".7z"})
 _UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
-
-
-def regular(path: Path) -> Path:
-    """Refuse what is not a regular file, or compressed otherwise than by gzip."""
-    if not os.path.isfile(path):  # a folder, a pipe (which would block), a URL, or nothing
-        raise InputError(f"not a regular file: {escaped(path)}")
-    if path.suffix.lower() in _COMPRESSED:
-        raise InputError(f"only gzip is unpacked: {escaped(path.name)}", hint="unpack it first")
-    return path
 
 
 def delimited_parts(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.table.delimited import delimited_parts, regular
+from bayeszoo.data.table.delimited import delimited_parts
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
 
@@ -48,7 +48,9 @@ def read_parts(
     read exactly as it is is refused: at once, or when its turn comes.
     """
     _check_decimal(decimal)
-    path = regular(Path(source))
+    path = Path(source)
+    if not os.path.isfile(path):  # a folder, a pipe (which would block), a URL, or nothing
+        raise InputError(f"not a regular file: {escaped(path)}")
     if path.suffix.lower() == ".parquet":
         return _parquet_parts(path, decimal, rows)
     return delimited_parts(path, delimiter, decimal, encoding, header, rows)
