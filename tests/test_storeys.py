@@ -8,10 +8,6 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-from bayeszoo.fit import METHODS
-
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY, MODELS = sorted((ROOT / "bayeszoo").rglob("*.py")), sorted((ROOT / "models").glob("*.py"))
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -86,13 +82,6 @@ def test_an_import_by_string_finds_a_file_and_goes_down():
     found = [(module, other) for module, path in PATHS.items() for other in by_string(tree_of(path))]
     assert len(found) > 20
     assert not [pair for pair in found if pair[1] not in PATHS or not goes_down(*pair)]
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
-def test_a_method_is_where_its_string_says(method):
-    module, function = method.where.split(":")
-    defined = tree_of(PATHS[f"bayeszoo.inference.methods.{module}"]).body
-    assert function in {node.name for node in defined if isinstance(node, ast.FunctionDef)}
 
 
 def test_no_file_imports_another_in_a_circle():

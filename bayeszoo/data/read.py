@@ -189,11 +189,11 @@ def read(
     model : Model or class
         The model, or its class: its `inputs` say what the table must hold.
     source : path, data frame, mapping or array-like, optional
-        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; a pandas, polars or pyarrow table; a mapping of names to
-        sequences; one sequence, array or series of shape (n,) or (n, 1); or a two-dimensional array or list of rows,
-        whose columns are called ``1``, ``2``, ... The model's first example by default. A mapping of canonical arrays
-        and their coordinates, as ``simulate`` makes them, is checked as strictly. A `Data` read for the same kind of
-        model is returned as it is, any other is checked again.
+        A ``.csv``, ``.tsv``, ``.txt`` (each may be packed by gzip, as ``.csv.gz``) or ``.parquet`` file; a pandas,
+        polars or pyarrow table; a mapping of names to sequences; one sequence, array or series of shape (n,) or (n, 1);
+        or a two-dimensional array or list of rows, whose columns are called ``1``, ``2``, ... The model's first example
+        by default. A mapping of canonical arrays and their coordinates, as ``simulate`` makes them, is checked as
+        strictly. A `Data` read for the same kind of model is returned as it is, any other is checked again.
     missing : {"refuse", "drop", "mask"}
         What to do with rows that lack a value in a column that is used. Sequences of observations are not dropped from,
         but may be masked: the row is kept, and its observation is unknown.
