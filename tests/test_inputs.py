@@ -35,6 +35,19 @@ NOT_REAL = {
     "empty": ([], "no data rows", ()),
     "long": (np.array([np.longdouble("1e4000")]), "column 'y', row 1: np.longdouble('1e+4000') is too large", (1,)),
     "bytes": (np.array([b"1"]), "column 'y', row 1: b'1' is not a number", (1,)),
+    "too small": (
+        ["1", "1e-310"],
+        "column 'y', row 2: '1e-310' is too small for all digits; rescale it, or write 0",
+        (2,),
+    ),
+    "comma": (["1,5", "-2"], "column 'y', row 1: '1,5' is not a number; use --decimal ','", (1,)),
+    "thousands": (["1,000"], "column 'y', row 1: '1,000' is not a number", (1,)),
+    "date": (["2020-01-01"], "column 'y', row 1: '2020-01-01' is not a number", (1,)),
+    "underscore": (["1_000"], "column 'y', row 1: '1_000' is not a number", (1,)),
+    "infinity": (["inf"], "column 'y', row 1: 'inf' is not a number", (1,)),
+    "other digits": (["\u0661"], "column 'y', row 1: '\u0661' is not a number", (1,)),
+    "control character": (["1\x1b"], r"column 'y', row 1: '1\x1b' is not a number", (1,)),
+    "long text": (["x" * 100], f"column 'y', row 1: '{'x' * 37}...' is not a number", (1,)),
 }
 
 
@@ -46,46 +59,8 @@ def test_values_that_are_not_real_numbers(values, message, rows):
     assert error.column == ("y" if "column" in message else None)
 
 
-NOT_NUMBERS = {
-    "thousands": ("'1,000'", '"1,000"'),
-    "date": ("'2020-01-01'", "2020-01-01"),
-    "underscore": ("'1_000'", "1_000"),
-    "infinity": ("'inf'", "inf"),
-    "other digits": ("'\u0661'", "\u0661"),
-    "control character": (r"'1\x1b'", "1\x1b"),
-    "long": ("'" + "x" * 37 + "...'", "x" * 100),
-}
-
-
-@by_name(("quoted", "cell"), NOT_NUMBERS)
-def test_text_that_is_not_a_number(written, quoted, cell):
-    error = refusal(Numbers, written(f"a\n{cell}\n1\n"))
-    assert str(error) == f"column 'a', row 1: {quoted} is not a number"
-    assert (error.column, error.rows) == ("a", (1,))
-
-
-def test_decimal_comma(written):
-    text = 'y\n"1,5"\n"-2"\n'
-    assert str(refusal(Numbers, written(text))) == "column 'y', row 1: '1,5' is not a number; use --decimal ','"
-    assert plain(read(Numbers, written(text), decimal=",")) == {"y": [1.5, -2.0]}
-    assert "'1.5' is not a number" in str(refusal(Numbers, written('y\n1.5\n"2,5"\n'), decimal=","))
-
-
-REAL = {
-    "integers": [1, -2],
-    "text": ["1", "-2.0"],
-    "spaces": [" 1", "-2e0 "],
-    "decimals": [Decimal(1), Decimal(-2)],
-    "big endian": np.array([1, -2], dtype=">f8"),
-}
-
-
-@by_name("values", REAL)
-def test_real_numbers(values):
-    parsed = Real("y").parse(read_table(values))
-    assert parsed.arrays["y"].dtype == np.dtype("f8")
-    assert parsed.arrays["y"].tolist() == [1.0, -2.0]
-    assert parsed.notes == ()
+def test_a_point_is_no_decimal_comma():
+    assert "'1.5' is not a number" in str(refusal(Numbers, ["1.5", "2,5"], decimal=","))
 
 
 @pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null", "None", " ", ""])
@@ -230,6 +205,7 @@ def test_rows_in_the_form_of_counts_of_categories():
 
 
 BOTH = " the exposure and the counts"
+COLUMN = " column with --exposure"
 
 TOO_MANY = " observations, at most 10000000 are read; give a part of them"
 
@@ -277,17 +253,25 @@ def test_methods():
     assert inputs.other_forms(timed) == []
 
 
-def test_new_rows_have_the_exposure_that_the_fit_has():
-    alone = {"y": np.array([1])}
-    timed = {**alone, "exposure": np.array([2.0])}
+ALONE, TIME = {"y": np.array([1])}, {"exposure": np.array([2.0])}
+NO_EXPOSURE = "the fit has no exposure, these rows do; leave it out with --column"
+OF_COUNTS = {"new": True, "like": ALONE}
+EXPOSURES = {
+    "lacking": (
+        {"y": [1]},
+        {"new": True, "like": ALONE | TIME},
+        "the fit has an exposure, these rows have none; give its" + COLUMN,
+    ),
+    "more": ({"exposure": [1]}, OF_COUNTS, NO_EXPOSURE),
+    "named": ({"y": [1], "t": [1]}, {**OF_COUNTS, "exposure": "t"}, NO_EXPOSURE),
+}
+test_new_exposures_that_are_refused = refuses(Events, EXPOSURES)
+
+
+def test_further_exposures_are_not_known():
     with pytest.raises(InputError, match="the exposure of further rows is not known; give a table"):
-        Counts("y").unseen(timed, 1)
-    refused = "the fit has an exposure, these rows have none; give its column"
-    assert str(refusal(Events, {"y": [1]}, new=True, like=timed)).startswith(refused)
-    for table, options in (({"exposure": [1]}, {}), ({"y": [1], "t": [1]}, {"exposure": "t"})):
-        refused = refusal(Events, table, new=True, like=alone, **options)
-        assert str(refused).startswith("the fit has no exposure, these rows do")
-    assert [Counts("y").has_outcome(data) for data in (alone, {"exposure": timed["exposure"]})] == [True, False]
+        Counts("y").unseen(ALONE | TIME, 1)
+    assert [Counts("y").has_outcome(data) for data in (ALONE, TIME)] == [True, False]
 
 
 # What is read
@@ -299,6 +283,12 @@ OF_FIT = {"new": True, "like": LIKE}
 TIMED = {"new": True, "like": {"y": np.array([1]), "exposure": np.array([1.0])}}
 COUNTED = {"deaths": [0, 1, 2], "n": [2, 0, 1], "t": [1, 2, 4]}
 READ = {
+    "real": (Numbers, [1, -2], {}, {"y": [1.0, -2.0]}),
+    "text of numbers": (Numbers, ["1", "-2.0"], {}, {"y": [1.0, -2.0]}),
+    "spaces": (Numbers, [" 1", "-2e0 "], {}, {"y": [1.0, -2.0]}),
+    "decimals": (Numbers, [Decimal(1), Decimal(-2)], {}, {"y": [1.0, -2.0]}),
+    "big endian": (Numbers, np.array([1, -2], dtype=">f8"), {}, {"y": [1.0, -2.0]}),
+    "comma": (Numbers, ["1,5", "-2"], {"decimal": ","}, {"y": [1.5, -2.0]}),
     "integers": (Coin, [0, 1, 1], {}, {"y": [0, 1, 1]}),
     "bool": (Coin, [False, True, True], {}, {"y": [0, 1, 1]}),
     "text": (Coin, ["0", "1", "1.0"], {}, {"y": [0, 1, 1]}),
