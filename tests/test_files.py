@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -27,23 +28,16 @@ METHODS = methods_for(bz.find("beta_bernoulli"))
 NOT_OURS = r"^{} is not a bayeszoo result \(or is damaged\)$"
 
 
-class Fits(dict):
-    """One fit by every method that a test asks for of the 980 births with placenta previa."""
-
-    def __missing__(self, method):
-        model = bz.find("beta_bernoulli")
-        self[method] = bz.fit(model(), bz.example(model, "placenta_previa"), method, seed=1)
-        return self[method]
-
-
 @pytest.fixture(scope="module")
 def fits():
-    return Fits()
+    """Return a fit by the method that a test asks for, of the 980 births with placenta previa."""
+    model = bz.find("beta_bernoulli")
+    return cache(lambda method: bz.fit(model(), bz.example(model, "placenta_previa"), method, seed=1))
 
 
 @pytest.fixture
 def tree(fits):
-    return fits["exact"]
+    return fits("exact")
 
 
 @pytest.fixture
@@ -60,13 +54,13 @@ def listing(folder):
 
 @pytest.mark.parametrize("method", quick_where(METHODS, {"exact", "map", "nuts"}.__contains__))
 def test_what_is_loaded_is_what_was_saved(fits, method, tmp_path):
-    path = bz.save(fits[method], tmp_path / "fit.nc")
+    path = bz.save(fits(method), tmp_path / "fit.nc")
     path.with_name("other").touch()
     assert path.stat().st_mode == path.with_name("other").stat().st_mode
     loaded = bz.load(path)
     assert listing(tmp_path) == ["fit.nc", "other"]
     path.unlink()  # which the loaded fit does not hold
-    xr.testing.assert_identical(loaded, fits[method])
+    xr.testing.assert_identical(loaded, fits(method))
     assert loaded.attrs["method"] == method
 
 
@@ -84,10 +78,10 @@ def test_a_fit_with_labels_that_mean_nothing_keeps_all_its_groups(method, tmp_pa
 def test_an_existing_file_is_kept_unless_asked(saved, fits):
     before = saved.read_bytes()
     with pytest.raises(InputError, match=r"fit\.nc exists; choose another name or use --overwrite$"):
-        bz.save(fits["nuts"], saved)
+        bz.save(fits("nuts"), saved)
     assert saved.read_bytes() == before
-    bz.save(fits["nuts"], saved, overwrite=True)
-    xr.testing.assert_identical(bz.load(saved), fits["nuts"])
+    bz.save(fits("nuts"), saved, overwrite=True)
+    xr.testing.assert_identical(bz.load(saved), fits("nuts"))
 
 
 def raising(error):
@@ -113,7 +107,7 @@ def test_a_write_that_fails_leaves_the_old_file(saved, fits, monkeypatch, writer
     before = saved.read_bytes()
     monkeypatch.setattr(xr.DataTree, "to_netcdf", writer)
     with pytest.raises(error, match=why):
-        bz.save(fits["nuts"], saved, overwrite=True)
+        bz.save(fits("nuts"), saved, overwrite=True)
     assert saved.read_bytes() == before
     assert listing(saved.parent) == ["fit.nc"]
 

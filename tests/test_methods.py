@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
-from bayeszoo.comparison.compare import Withheld, compare, fit_each
+from bayeszoo.comparison.compare import compare
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
@@ -93,15 +93,9 @@ def test_point_estimates_are_the_closed_forms(placenta):
     assert Fit(placenta["laplace"]).facts["mode_space"] == "unconstrained (with Jacobian)"
 
 
-def test_map_without_a_mode_is_withheld():
+def test_flat_posterior_has_no_mode():
     with pytest.raises(bz.NumericalError, match="the posterior of theta is flat"):
         M().map(M().statistics({"y": np.array([], dtype=int)}))
-    with pytest.raises(bz.NumericalError, match="unbounded at theta = 0"):
-        bz.fit(M(0.5, 0.5), rows(0, 3), "map")
-    found = fit_each(M(0.5, 0.5), rows(0, 3), ["exact", "map"])
-    assert found[1] == Withheld("map", "no mode: Beta(0.5, 3.5) is unbounded at theta = 0")
-    table = compare(found)
-    assert table["status"].tolist() == ["ok", "withheld: no mode: Beta(0.5, 3.5) is unbounded at theta = 0"]
 
 
 def test_a_wrong_closed_form_estimate_does_not_pass():

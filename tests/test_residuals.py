@@ -340,14 +340,9 @@ def test_pictures_of_few_and_many_rows(n):
 # The command
 
 
-@pytest.fixture(scope="module")
-def newcomb(tmp_path_factory):
+def test_the_command_prints_worst_rows_band_and_checks_as_tables_or_json_and_draws(run, tmp_path):
     data = bz.example(NormalGamma)
-    tree = bz.fit(NormalGamma.weak(data), data, "exact", seed=1)
-    return bz.save(tree, tmp_path_factory.mktemp("fits") / "newcomb.nc")
-
-
-def test_the_command_prints_worst_rows_band_and_checks_as_tables_or_json_and_draws(run, newcomb, tmp_path):
+    newcomb = bz.save(bz.fit(NormalGamma.weak(data), data, "exact", seed=1), tmp_path / "newcomb.nc")
     code, out, err = run("residuals", newcomb, "--rows", 2)
     assert (code, err) == (0, "")
     lines, picture = out.splitlines(), tmp_path / "newcomb.png"

@@ -29,16 +29,6 @@ LABELS = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2]), "previous": np.array([0, 1]), "context": LABELS, "symbol": LABELS}
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(60):
-        yield
-
-
-def named(value):
-    return getattr(value, "name", None) or (value if isinstance(value, str) else None)
-
-
 def measurements(model, size=200):
     """Rows that are exact in float64, and are so too after adding 1e9."""
     columns = (3,) if isinstance(model, NormalInverseWishart) else ()
@@ -50,7 +40,7 @@ def measurements(model, size=200):
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(1.0, 1e9), (1e12, 0.0), (1e-12, 0.0)])
-@pytest.mark.parametrize("model", MEASURED, ids=named)
+@pytest.mark.parametrize("model", MEASURED, ids=str)
 def test_evidence_and_marginals_of_rows_near_1e9_and_in_units_of_1e12_are_those_near_zero(model, factor, shift):
     data = measurements(model)
     other, moved = in_units(model, factor, shift), model.inputs.in_units(data, factor, shift)
@@ -154,6 +144,7 @@ def test_ten_million_measurements():
 
 @pytest.mark.parametrize(("y", "exposure"), [(10**12, 1.0), (3, 1e-12), (0, 1e12), (10**12, 1e12), (7, 1e100)])
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.01, 1e-3), (1e12, 1e12)])
+@mpmath.workdps(60)
 def test_evidence_of_huge_counts_and_exposures(y, exposure, a, b):
     model, data = GammaPoisson(a, b), {"y": np.array([y]), "exposure": np.array([exposure])}
     e, a, b = (mpmath.mpf(v) for v in (exposure, a, b))

@@ -54,13 +54,10 @@ class Gaussian:
         return np.sqrt(np.sum(np.square(self.scale), axis=1))
 
 
-def log_weights(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
-    """Return log p(y, x) - log q(x) at draws x of q."""
-    return _weighed(q, joint, rng, draws)[1]
-
-
-def _weighed(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of q (draws, D) and their log weights (draws,)."""
+def weighed(
+    q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return draws of q (draws, D) and the logs of p(y, x) / q(x) there (draws,)."""
     z = rng.standard_normal((draws, len(q.mean)))
     points = q.at(z)
     return points, np.array([joint(x)[0] for x in points]) - q.log_density_at(z)
@@ -72,10 +69,10 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, 
     The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal;
     there are more draws while it is too high.
     """
-    points, weights = _weighed(q, joint, rng, DRAWS)
+    points, weights = weighed(q, joint, rng, DRAWS)
     k_hats = [pareto_k(weights)]
     while not _believed(k_hats) and len(weights) < MAX_DRAWS:
-        more = _weighed(q, joint, rng, 3 * len(weights))
+        more = weighed(q, joint, rng, 3 * len(weights))
         points, weights = np.concatenate([points, more[0]]), np.concatenate([weights, more[1]])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))

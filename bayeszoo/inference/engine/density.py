@@ -142,19 +142,17 @@ class Density:
         """Parameters and deterministics that a posterior reports, in order of declaration."""
         return [variable.name for variable in self._reported]
 
-    @property
-    def constant(self) -> list[str]:
-        """Parameters that can have one value only, as the weight of a single component: no sampler moves them."""
-        sizes = {v.name: np.size(self._start[self.model.rvs_to_values[v].name]) for v in self.model.free_RVs}
-        return [name for name, size in sizes.items() if size == 0]
-
     def moving(self, posterior: xr.Dataset) -> xr.Dataset:
-        """Leave out of draws what can have one value only: such parameters, and entries that their transform fixes."""
-        transforms = {v.name: self.model.rvs_to_transforms[v] for v in self.model.free_RVs}
-        kept = posterior.drop_vars(self.constant)
-        for name, transform in transforms.items():
-            fixed = getattr(transform, "fixed", None)
-            if fixed is not None and name in kept:
+        """Leave out of draws what can have one value only: such parameters, and entries that their transform fixes.
+
+        The weight of a single component is such a parameter: no sampler moves it.
+        """
+        kept = posterior
+        for variable in self.model.free_RVs:
+            name, fixed = variable.name, getattr(self.model.rvs_to_transforms[variable], "fixed", None)
+            if np.size(self._start[self.model.rvs_to_values[variable].name]) == 0:
+                kept = kept.drop_vars(name)
+            elif fixed is not None and name in kept:
                 values = kept[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~fixed]
                 kept = kept.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
         return kept

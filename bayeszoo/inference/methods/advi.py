@@ -20,7 +20,7 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient, maximize, require_few
-from bayeszoo.inference.engine.approximation import Gaussian, gaussian, log_weights, outcome
+from bayeszoo.inference.engine.approximation import Gaussian, gaussian, outcome, weighed
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 
@@ -125,7 +125,7 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
 def _elbo_gap(q: Gaussian, rival: Gaussian, joint: Gradient, rng: np.random.Generator) -> float:
     """Compare two members on the same draws, so that Monte Carlo noise cancels."""
     seed = int(rng.integers(2**31))
-    first, second = (log_weights(member, joint, np.random.default_rng(seed)).mean() for member in (q, rival))
+    first, second = (weighed(member, joint, np.random.default_rng(seed))[1].mean() for member in (q, rival))
     return float(abs(first - second))
 
 

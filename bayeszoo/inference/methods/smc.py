@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import Check, at_most, check_draws, failures, longer_may_help, passed
+from bayeszoo.foundation.gate import at_most, check_draws, failures, longer_may_help, passed
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 
@@ -42,7 +42,8 @@ def run(
     coarse = None
     for _ in range(ATTEMPTS if extend else 1):
         outcome, fine = _attempt(problem, draws, chains, threshold, coarse)
-        if passed(outcome.checks) or not _more_may_help(outcome.checks):
+        shift = next(check.value or 0.0 for check in outcome.checks if check.name == TEMPERING)
+        if passed(outcome.checks) or not longer_may_help(outcome.checks) or shift > MAX_SHIFT:
             break
         problem.reporter.say(f"{draws} particles at {threshold:g} did not pass: {failures(outcome.checks)}")
         if all(check.passed for check in outcome.checks if check.name != TEMPERING):
@@ -50,12 +51,6 @@ def run(
         else:
             draws, coarse = 2 * draws, None
     return outcome
-
-
-def _more_may_help(checks: list[Check]) -> bool:
-    return longer_may_help(checks) and not any(
-        check.name == TEMPERING and (check.value or 0.0) > MAX_SHIFT for check in checks
-    )
 
 
 def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse: Any) -> tuple[Outcome, Any]:
