@@ -190,21 +190,16 @@ def test_stability_is_that_of_its_definition():
         assert found.stability[k] == pytest.approx((like[k] - np.mean(like)) / (1 - np.mean(like)), rel=1e-10)
 
 
-def test_overlap_does_not_lower_stability_and_labels_without_meaning_do():
+def test_stability_is_one_of_draws_that_are_alike_and_none_of_components_that_are_or_are_empty():
     rng = np.random.default_rng(7)
-    data = rows(rng)
-    same = {"weights": np.full((4, 100, 3), 1 / 3), "rates": np.tile([4.0, 5.0, 6.0], (4, 100, 1))}
+    data, alike = rows(rng), np.full((4, 100, 3), 1 / 3)
+    same = {"weights": alike, "rates": np.tile([4.0, 5.0, 6.0], (4, 100, 1))}  # which overlap
     moved = permute(poisson(), same, switched(rng, 3, (4, 100)))
     assert align(poisson(), moved, data).stability == pytest.approx(np.ones(3))
-    alike = {"weights": rng.dirichlet(np.ones(3), (4, 100)), "rates": np.full((4, 100, 3), 5.0)}
-    assert align(poisson(), alike, data).stability.min() < 0.4
-    identical = {"weights": np.full((4, 100, 3), 1 / 3), "rates": np.full((4, 100, 3), 5.0)}
+    identical = {"weights": alike, "rates": np.full((4, 100, 3), 5.0)}
     assert align(poisson(), identical, data).stability.tolist() == [0.0] * 3
     anything = {"weights": rng.dirichlet(np.ones(3), (4, 100)), "rates": rng.gamma(1.0, 10.0, (4, 100, 3))}
     assert align(poisson(), anything, data).stability.min() < 0.4
-    two = {"weights": alike["weights"], "rates": np.array([2.0, 2.0, 25.0]) * rng.normal(1, 0.03, (4, 100, 3))}
-    low, middle, high = np.sort(align(poisson(), two, data).stability)
-    assert low < 0.5 < middle < 0.8 < high  # two that are one, and one by itself
     empty = {"weights": np.tile([1.0, 0.0], (4, 100, 1)), "rates": np.full((4, 100, 2), 5.0)}
     with np.errstate(divide="ignore"):  # the logarithm of a weight of 0
         assert np.isnan(align(poisson(2), empty, data).stability[1])

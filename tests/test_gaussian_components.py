@@ -64,18 +64,6 @@ def check_evidence(kind):
     assert np.allclose(it.log_evidence(many, z)[:2], expected, rtol=1e-11)
 
 
-def check_update(kind):
-    it, z = components(kind), np.random.default_rng(6).integers(0, K, len(Y))
-    chain = Chain(kind, M, KAPPA, NU, PSI)
-    chain.log_evidence(Y, z)
-    hyper = it.updated(it.moments(np.eye(K)[z], Y))
-    assert np.allclose(hyper.m, chain.m)
-    assert np.allclose(hyper.kappa, chain.kappa)
-    one = 0 if kind == "tied" else slice(None)
-    assert np.allclose(hyper.nu, np.array(chain.nu)[one])
-    assert np.allclose(hyper.psi, np.array(chain.psi)[one])
-
-
 def check_mode(kind):
     """No step in any direction, of means or of covariances within the cone, gains to first order."""
     it = components(kind)
@@ -165,9 +153,8 @@ def without_kappa(it, found, hyper, rows):
 
 BUGS = {
     "the sample divisor n - 1": ("moments", sample_divisor, check_moments),
-    "no shrinkage of the scatter": ("growth", without_shrinkage, check_update),
-    "kappa of the rows alone": ("updated", lambda it, found, stats: replace(found, kappa=stats.n), check_update),
-    "no shrinkage in the evidence": ("growth", without_shrinkage, check_evidence),
+    "kappa of the rows alone": ("updated", lambda it, found, stats: replace(found, kappa=stats.n), check_bound),
+    "no shrinkage of the scatter": ("growth", without_shrinkage, check_evidence),
     "nu + D + 1 for nu + D + 2": ("mode", power_of_one_less, check_mode),
     "a constant dropped from the divergence": ("divergence", constant_dropped, check_bound),
     "D / kappa left out": ("expected_log_density", without_kappa, check_bound),
@@ -228,18 +215,6 @@ def test_rows_near_a_billion_lose_nothing(kind):
     assert np.allclose(other.m - 2.0**30, one.m, atol=1e-6)
     assert np.allclose(other.psi, one.psi, rtol=1e-6)
     assert np.allclose(far.moments(RESP, rows + 2.0**30).scatter, near.moments(RESP, rows).scatter, rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_moments_of_parts_add_up(kind):
-    it = components(kind)
-    whole, parts = it.moments(RESP, Y), it.moments(RESP[:10], Y[:10]) + it.moments(RESP[10:], Y[10:])
-    nothing = it.moments(RESP[:0], Y[:0])
-    for found in (parts, parts + nothing, nothing + parts):
-        assert np.allclose(found.n, whole.n)
-        assert np.allclose(found.mean, whole.mean)
-        assert np.allclose(found.scatter, whole.scatter)
-    assert np.allclose(it.updated(nothing).psi, it.prior.psi)
 
 
 def refused(is_refused, message, error=NumericalError):

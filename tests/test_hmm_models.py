@@ -75,17 +75,14 @@ def peer(model, params, data, **options):
     return made, data["y"][:, None], np.bincount(data["sequence"])
 
 
-def start_of(name, seed=0):
-    data = example(bz.find(name))
-    model = bz.find(name).weak(data)
-    arrays = {**data, "sequence": np.repeat([0, 1, 2], [40, 1, data.rows - 41])}
-    return model, arrays, model.start(arrays, np.random.default_rng(seed))
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_em_is_hmmlearns_at_every_step(name):
-    model, data, params = start_of(name)
+def test_em_and_smoothed_states_are_hmmlearns_at_every_step(name):
+    data = example(bz.find(name))
+    model, data = bz.find(name).weak(data), {**data, "sequence": np.repeat([0, 1, 2], [40, 1, data.rows - 41])}
+    params = model.start(data, np.random.default_rng(0))
     other, X, lengths = peer(model, params, data, n_iter=20, tol=-np.inf)
+    assert np.allclose(model.assign(params, data), other.predict_proba(X, lengths), atol=1e-10)
+    assert model.row_terms(params, data).sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
     other.fit(X, lengths)
     heights = []
     for _ in range(20):
@@ -95,15 +92,6 @@ def test_em_is_hmmlearns_at_every_step(name):
     assert np.allclose(heights, other.monitor_.history, rtol=1e-10)
     assert np.allclose(params["transition"], other.transmat_, atol=1e-8)
     assert np.allclose(params["initial"], other.startprob_, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_smoothed_states_are_hmmlearns(name):
-    model, data, params = start_of(name, 3)
-    other, X, lengths = peer(model, params, data)
-    assert np.allclose(model.assign(params, data), other.predict_proba(X, lengths), atol=1e-10)
-    assert model.e_step(params, data).value == pytest.approx(other.score(X, lengths), rel=1e-12)
-    assert model.row_terms(params, data).sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
 
 
 def test_the_likelihood_of_the_earthquakes_is_the_books():

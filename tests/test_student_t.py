@@ -140,18 +140,6 @@ def test_no_rows_give_the_prior():
         climb(replace(SMALL, a0=0.5), data)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e9])
-def test_statistics_add_up(offset):
-    y, params = NEWCOMB["y"] + offset, {"mu": 20.0 + offset, "lam": 0.1}
-    whole, *parts = (WEAK.e_step(params, {"y": rows}) for rows in (y, y[:17], y[17:40], y[40:]))
-    pooled = parts[0].stats + parts[1].stats + parts[2].stats
-    assert math.isclose(sum(part.value for part in parts), whole.value, rel_tol=1e-13)
-    assert (pooled.rows, pooled.squares) == (66.0, pytest.approx(whole.stats.squares, rel=1e-12))
-    for name in ("n", "mean", "scatter"):
-        found, expected = (getattr(stats.moments, name) for stats in (pooled, whole.stats))
-        assert math.isclose(found, expected, rel_tol=1e-8 if offset else 1e-13)
-
-
 def offset_gap(model, data):
     """What is changed by an offset of 1e9: lam and the ELBO relatively, mu in units of its scale."""
     far, moved = {"y": data["y"] + 1e9}, replace(model, m0=model.m0 + 1e9)

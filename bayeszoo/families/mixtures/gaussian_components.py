@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -32,7 +32,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class ComponentMoments:
-    """Expected counts (K,), means (K, D) and scatters of K components; ``+`` pools those of other rows as `Moments` do.
+    """Expected counts (K,), means (K, D) and scatters of K components.
 
     The mean of an empty component is any point. A weighted scatter about the mean is written as the structure says: a
     matrix (K, D, D), its diagonal (K, D) or the trace (K,).
@@ -42,13 +42,6 @@ class ComponentMoments:
     mean: np.ndarray
     scatter: np.ndarray
     structure: Structure
-
-    def __add__(self, other: Self) -> Self:
-        n, shift = self.n + other.n, other.mean - self.mean
-        share = other.n / np.where(n > 0, n, 1.0)
-        between = along(self.n * share, self.scatter) * self.structure.outer(shift)
-        mean = self.mean + share[:, None] * shift
-        return type(self)(n, mean, self.scatter + other.scatter + between, self.structure)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ _COLLAPSED = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Expected statistics of so many rows that have precisions of their own; ``+`` pools those of one E-step.
+    """Expected statistics of so many rows that have precisions of their own.
 
     ``squares`` is the sum of the squared distances from the centre of the E-step, without weights. In ``moments`` each
     row counts E[theta_n] times.
@@ -48,9 +48,6 @@ class Weighted:
         mean = mean + np.sum(weights * (y - mean)) / total  # what the rounding of a far centre took
         scatter = float(np.sum(weights * np.square(y - mean)))
         return cls(float(len(y)), float(np.sum(np.square(offsets))), Moments(total, float(mean), scatter))
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(self.rows + other.rows, self.squares + other.squares, self.moments + other.moments)
 
     def maximum(self) -> dict[str, float]:
         """Return mu and lam that maximize the expected log density of the rows.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.inference.labels.align import inverse, permute
+from bayeszoo.inference.labels.align import permute
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Symmetric
 
@@ -72,12 +72,6 @@ def turned(model: Symmetric, params: Values, permutations: np.ndarray, signs: np
     """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
     return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}
-
-
-def undone(model: Symmetric, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
-    """Undo `turned`: the same numbers, bit for bit."""
-    upright = {**params, **{name: params[name] * signs[..., None, :] for name in model.signed}}
-    return permute(model, upright, inverse(permutations))
 
 
 def _climb(W: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, float]:
