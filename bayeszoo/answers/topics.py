@@ -186,13 +186,17 @@ def document_scores(
     topics = _some_draws(tree, SCORED_DRAWS[how])[TOPICS]
     rng = stream_of_fit(tree.attrs, seed, how, data.digest)
     scores = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
+    if not (size := float(scores.words.sum())):
+        raise InputError("the documents have no words to be scored", hint="give longer ones")
     columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse}
     frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
-    whole = {"log_score": scores.mean, "mcse": scores.mcse_mean, "perplexity": scores.perplexity}
-    frame.attrs |= {**whole, "mcse_perplexity": scores.mcse_perplexity, "notes": list(data.notes)}
+    of_a_word, mcse = float(scores.log_p.sum()) / size, scores.mcse_total / size
+    perplexity = float(np.exp(-of_a_word))
+    frame.attrs |= {"log_score": of_a_word, "mcse": mcse, "perplexity": perplexity}
+    frame.attrs |= {"mcse_perplexity": perplexity * mcse, "notes": list(data.notes)}
     if scores.bound is not None:
         frame["bound"] = scores.bound
-        frame.attrs["perplexity_bound"] = scores.perplexity_bound
+        frame.attrs["perplexity_bound"] = float(np.exp(-scores.bound.sum() / size))
     return frame
 
 

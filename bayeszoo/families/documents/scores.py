@@ -9,14 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
@@ -33,24 +31,22 @@ MOST_ERROR = 0.5
 LEAST_TAIL = 25
 """Draws from which on there is a tail to look at."""
 
-MEASURES = ("npmi", "umass")
 CELLS = ("counts", "doc", "term")
 """Arrays of a corpus that have an entry for each document and word."""
 
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class DocumentScores:
+class DocumentScores(NamedTuple):
     """How probable documents are that topics were not fitted to.
 
     Of each document, (documents,): the log probability of the words that are scored, in nats, 0 where there are none
     and NaN where it is withheld, as too few of the draws carry the average; its Monte Carlo standard error; how many
     words are scored. ``mcse_total`` is of the sum over all documents, which share the draws of the topics.
 
-    From left to right also ``bound`` (documents,), the mean over draws of the log of the estimate, and ``mcse_bound``
-    of its sum. In expectation it is at most the log of the mean, so that it can be said also where that is withheld, as
-    it mostly is of long documents and several draws: their probabilities differ by many powers of e.
+    From left to right also ``bound`` (documents,), the mean over draws of the log of the estimate. In expectation it is
+    at most the log of the mean, so that it can be said also where that is withheld, as it mostly is of long documents
+    and several draws: their probabilities differ by many powers of e.
     """
 
     log_p: np.ndarray
@@ -58,37 +54,16 @@ class DocumentScores:
     words: np.ndarray
     mcse_total: float
     bound: np.ndarray | None = None
-    mcse_bound: float = math.nan
-
-    @property
-    def mean(self) -> float:
-        """Log probability of a word, in nats; NaN where that of any document is withheld."""
-        return float(np.sum(self.log_p)) / float(self.words.sum())
-
-    @property
-    def mcse_mean(self) -> float:
-        """Monte Carlo standard error of `mean`."""
-        return self.mcse_total / float(self.words.sum())
-
-    @property
-    def perplexity(self) -> float:
-        """exp(-mean): among how many words that are equally probable one has to choose, to do as well."""
-        with np.errstate(over="ignore"):
-            return float(np.exp(-self.mean))
-
-    @property
-    def perplexity_bound(self) -> float:
-        """Exp of minus the mean of `bound`: perplexity is at most this, up to Monte Carlo error; NaN without it."""
-        return math.nan if self.bound is None else float(np.exp(-np.sum(self.bound) / self.words.sum()))
-
-    @property
-    def mcse_perplexity(self) -> float:
-        """Monte Carlo standard error of `perplexity`."""
-        return self.perplexity * self.mcse_mean
 
 
 def left_to_right(
-    data: Arrays, topics: Any, alpha: Any, rng: np.random.Generator, *, particles: int = PARTICLES, runs: int = RUNS
+    data: Arrays,
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    particles: int = PARTICLES,
+    runs: int = RUNS,
 ) -> DocumentScores:
     """Estimate log p(document | topics, alpha) word by word, proportions and topics of the words summed out.
 
@@ -105,19 +80,17 @@ def left_to_right(
     larger variance. Words come in random order. Before each of them the topics of at most `loops.MOVES` of those before
     are drawn anew, in turn: cost is linear in the length of a document.
     """
-    draws, alpha = checked_topics(data, topics, alpha)
-    _refuse_less_than(1, particles=particles)
-    bounds, term = _words(data, data["counts"])
-    used, term = np.unique(term, return_inverse=True)
-    tables = [np.ascontiguousarray(one[:, used].T) for one in draws.reshape(-1, *draws.shape[2:])]
+    bounds, term = _words(data)
+    tables = topics.reshape(-1, *topics.shape[-2:]).mT
     if len(tables) > 1:
-        each = [loops.left_to_right(bounds, term, table, alpha, 1, particles, rng) for table in tables]
-        return _log_means(np.reshape(each, (*draws.shape[:2], len(bounds) - 1)), np.diff(bounds), independent=False)
-    _refuse_less_than(2, runs=runs)
+        by_draw = (np.ascontiguousarray(table) for table in tables)
+        each = [loops.left_to_right(bounds, term, table, alpha, 1, particles, rng) for table in by_draw]
+        return _log_means(np.reshape(each, (*topics.shape[:-2], -1)), np.diff(bounds), independent=False)
+    table = np.ascontiguousarray(tables[0])
 
     def estimates(d: int, size: int) -> np.ndarray:
-        found: np.ndarray = loops.left_to_right(bounds[d : d + 2], term, tables[0], alpha, runs, size, rng)
-        return found[:, 0]
+        drawn: np.ndarray = loops.left_to_right(bounds[d : d + 2], term, table, alpha, runs, size, rng)
+        return drawn[:, 0]
 
     return _of_one_draw(np.diff(bounds), estimates, particles)
 
@@ -136,7 +109,13 @@ def _of_one_draw(words: np.ndarray, estimates: Callable[[int, int], np.ndarray],
 
 
 def document_completion(
-    data: Arrays, topics: Any, alpha: Any, rng: np.random.Generator, *, tune: int = TUNE, sweeps: int = SWEEPS
+    data: Arrays,
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    tune: int = TUNE,
+    sweeps: int = SWEEPS,
 ) -> DocumentScores:
     """Score one half of each document's words, chosen at random, given the other half.
 
@@ -149,74 +128,50 @@ def document_completion(
     proportions integrated out, and p(word | topics of the others) = sum_k phi_kw (n_k + alpha_k) / (n + sum alpha) is
     averaged, which is exact in the limit of many sweeps.
     """
-    draws, alpha = checked_topics(data, topics, alpha)
-    _refuse_less_than(0, tune=tune)
-    _refuse_less_than(4, sweeps=sweeps)
     seen, held = split_words(data, 0.5, rng)
-    bounds, term = _words(seen, seen["counts"])
+    bounds, term = _words(seen)
     limits = np.searchsorted(held["doc"], np.arange(len(bounds)))
-    tables = draws.reshape(-1, *draws.shape[2:])
+    tables = topics.reshape(-1, *topics.shape[-2:]).mT
     chains = CHAINS if len(tables) == 1 else 1
     length = sweeps if chains > 1 else max(1, -(-CHAINS * sweeps // len(tables)))
+    by_chain = [table for table in tables for _ in range(chains)]
 
     def probabilities(d: int) -> np.ndarray:
         """Return the probability of each word of a document that is held out, of shape (chain, draw, cells)."""
-        first, cells = term[bounds[d] : bounds[d + 1]], held["term"][limits[d] : limits[d + 1]]
-        used, codes = np.unique(np.concatenate([first, cells]), return_inverse=True)
-        parts = np.split(codes, [len(first)])
-        by_word = [np.ascontiguousarray(table[:, used].T) for table in tables for _ in range(chains)]
-        each = [loops.completion(*parts, table, alpha, tune, length, rng) for table in by_word]
-        return np.array(each) if chains > 1 else np.mean(each, axis=1).reshape(*draws.shape[:2], -1)
+        first, second, each = term[bounds[d] : bounds[d + 1]], held["term"][limits[d] : limits[d + 1]], []
+        for table in by_chain:
+            counts = loops.topic_counts(np.ascontiguousarray(table[first]), alpha, tune, length, rng)
+            each.append((counts + alpha) @ table[second].T / (len(first) + alpha.sum()))
+        return np.array(each) if chains > 1 else np.mean(each, axis=1).reshape(*topics.shape[:-2], -1)
 
     words = np.bincount(held["doc"], held["counts"], minlength=len(bounds) - 1).astype(np.int64)
     return _log_of_each(probabilities, held["counts"], limits, words)
 
 
-def fold_in(topics: Any, alpha: Any, data: Arrays, rng: np.random.Generator, sweeps: int = TUNE) -> np.ndarray:
+def fold_in(
+    topics: np.ndarray, alpha: np.ndarray, data: Arrays, rng: np.random.Generator, sweeps: int = TUNE
+) -> np.ndarray:
     """Draw the proportions of documents, (..., documents, K), that topics (..., K, V) were not fitted to.
 
     Leading axes are draws of the topics, each of which gives one, after ``sweeps`` of Gibbs sampling over the topics of
     the words; of a document without words it is a draw from the prior.
     """
-    shape = np.shape(topics)[:-2]
-    draws, alpha = checked_topics(data, np.reshape(topics, (1, -1, *np.shape(topics)[-2:])), alpha)
-    bounds, term = _words(data, data["counts"])
-    used, term = np.unique(term, return_inverse=True)
-    tables = (np.ascontiguousarray(by_topic[:, used].T) for by_topic in draws[0])
-    counts = [loops.folded(bounds, term, table, alpha, sweeps, rng) for table in tables]
+    bounds, term = _words(data)
+    counts = [
+        [
+            loops.topic_counts(np.ascontiguousarray(table[words]), alpha, sweeps - 1, 1, rng)[0]
+            for words in np.split(term, bounds[1:-1])
+        ]
+        for table in topics.reshape(-1, *topics.shape[-2:]).mT
+    ]
     drawn = Dirichlet(alpha + np.array(counts)).rvs((), rng)
-    return np.asarray(drawn).reshape(*shape, *drawn.shape[1:])
+    return np.asarray(drawn).reshape(*topics.shape[:-2], *drawn.shape[1:])
 
 
-# Words and topics
-
-
-def _words(data: Arrays, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _words(data: Arrays) -> tuple[np.ndarray, np.ndarray]:
     """Return where the words of each document begin, shape (documents + 1,), and their codes, shape (words,)."""
-    lengths = np.bincount(data["doc"], counts, minlength=len(data["document"])).astype(np.int64)
-    return np.append(0, np.cumsum(lengths)), np.repeat(data["term"], counts)
-
-
-def checked_topics(data: Arrays, topics: Any, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return topics of shape (chains, draws, K, V) and alpha of shape (K,)."""
-    draws = np.asarray(topics, dtype=np.float64)
-    draws = draws[None, None] if draws.ndim == 2 else draws
-    if draws.ndim != 4 or 0 in draws.shape or draws.shape[-1] != len(data["word"]):
-        expected = f"(K, {len(data['word'])}) or (chains, draws, K, {len(data['word'])}) expected"
-        raise InputError(f"topics have shape {np.shape(topics)}, {expected}: one column for each word of the data")
-    if not (np.all(draws >= 0) and np.all(np.abs(draws.sum(axis=-1) - 1) < 1e-6)):
-        raise InputError("each topic must be probabilities of the words, which add up to 1")
-    K = draws.shape[2]
-    concentration = np.asarray(alpha, dtype=np.float64)
-    if concentration.shape not in ((), (K,)) or not np.all((concentration > 0) & np.isfinite(concentration)):
-        raise InputError(f"alpha must be > 0, one number or one for each of {K} topics")
-    return draws, np.array(np.broadcast_to(concentration, K))
-
-
-def _refuse_less_than(least: int, **given: int) -> None:
-    for name, value in given.items():
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, got {value!r}")
+    lengths = np.bincount(data["doc"], data["counts"], minlength=len(data["document"])).astype(np.int64)
+    return np.append(0, np.cumsum(lengths)), np.repeat(data["term"], data["counts"])
 
 
 # Averages
@@ -233,9 +188,7 @@ def _log_means(log_p: np.ndarray, words: np.ndarray, independent: bool) -> Docum
     kept = np.array([_carried(log_p[..., d], mcse[d]) for d in range(len(mean))], dtype=bool)
     total = float(_mcse(ratio.sum(axis=-1, keepdims=True), independent)[0]) if kept.all() else math.nan
     mean, mcse = (np.where(kept, values, np.nan) for values in (mean, mcse))
-    bound = log_p.mean(axis=(0, 1))
-    finite = np.where(np.isneginf(bound), 0.0, log_p).sum(axis=-1, keepdims=True)
-    return DocumentScores(mean, mcse, words, total, bound, float(_mcse(finite, independent)[0]))
+    return DocumentScores(mean, mcse, words, total, log_p.mean(axis=(0, 1)))
 
 
 def _carried(log_p: np.ndarray, mcse: float) -> bool:
@@ -302,46 +255,26 @@ def _with_counts(data: Arrays, counts: np.ndarray) -> dict[str, np.ndarray]:
     return {**cells, **{name: data[name] for name in data if name not in CELLS}}
 
 
-def coherence(topics: Any, data: Arrays, top: int = 10, measure: str = "npmi") -> np.ndarray:
-    """Say how far the most probable words of each topic occur in the same documents of a reference corpus, (K,).
+def coherence(topics: np.ndarray, data: Arrays, top: int) -> np.ndarray:
+    """Say how far the most probable words of each topic (K, V) occur in the same documents of a corpus, (K,).
 
-    Larger is better; NPMI is NaN where two of the words are in all documents, as there is nothing to tell. Topics are
-    (K, V), such as posterior means; the corpus is that of the fit, or another one, which is the harder test.
+    The mean over pairs of normalized pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), where p is
+    a share of the documents: between -1 (never together, also where it is a limit) and 1 (only together). NaN where two
+    of the words are in all documents, as there is nothing to tell, or one is in none.
 
-    With D(v) documents that hold a word, and D(v, w) that hold both: ``"npmi"`` is the mean over pairs of normalized
-    pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), between -1 (never together, also where it is
-    a limit) and 1 (only together); ``"umass"`` the sum over pairs of log((D(v, w) + 1) / D(w)), w the more probable.
-    UMass: Mimno, Wallach, Talley, Leenders and McCallum (2011), Optimizing semantic coherence in topic models, EMNLP.
-    NPMI: Bouma (2009); for topics Lau, Newman and Baldwin (2014), whose counts are of windows of words, here documents.
+    Bouma (2009); for topics Lau, Newman and Baldwin (2014), whose counts are of windows of words, here documents.
     """
-    draws, _ = checked_topics(data, topics, 1.0)
-    topics = draws[0, 0]
-    if draws.shape[:2] != (1, 1):
-        raise InputError("coherence is of one table of topics", hint="give the mean of the draws")
-    if measure not in MEASURES:
-        raise InputError(f"measure must be {' or '.join(map(repr, MEASURES))}, got {measure!r}")
-    if not 2 <= top <= topics.shape[1]:
-        raise InputError(f"top must be 2 to {topics.shape[1]}, the number of words, got {top!r}")
     shape = len(data["document"]), len(data["word"])
     occurs = scipy.sparse.csc_array((np.ones(len(data["doc"])), (data["doc"], data["term"])), shape=shape)
     best = np.argsort(-topics, axis=1, kind="stable")[:, :top]
-    lacking = np.setdiff1d(best, data["term"])
-    if len(lacking):
-        raise InputError(f"no document of the reference corpus holds {shown(data['word'][lacking[0]])}")
-    together = ((occurs[:, words].T @ occurs[:, words]).toarray() for words in best)
-    return np.array([_npmi(both, shape[0]) if measure == "npmi" else _umass(both) for both in together])
+    return np.array([_npmi((occurs[:, words].T @ occurs[:, words]).toarray() / shape[0]) for words in best])
 
 
-def _umass(together: np.ndarray) -> float:
-    """Return the sum over pairs, from the numbers of documents that hold both words, the most probable word first."""
-    rare, common = np.tril_indices(len(together), -1)
-    return float(np.sum(np.log((together[rare, common] + 1) / np.diag(together)[common])))
-
-
-def _npmi(together: np.ndarray, documents: int) -> float:
-    first, second = np.tril_indices(len(together), -1)
-    p, both = np.diag(together) / documents, together[first, second] / documents
-    if np.any(both == 1):
+def _npmi(shares: np.ndarray) -> float:
+    """Return the mean over pairs, from the shares of documents that hold both words."""
+    first, second = np.tril_indices(len(shares), -1)
+    p, both = np.diag(shares), shares[first, second]
+    if np.any(both == 1) or np.any(p == 0):
         return math.nan
     log_both = np.log(np.where(both > 0, both, 0.5))
     npmi = (log_both - np.log(p[first]) - np.log(p[second])) / -log_both

@@ -115,40 +115,19 @@ def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, pa
 
 
 @_loops
-def completion(term: Any, held: Any, topics: Any, alpha: Any, tune: int, sweeps: int, rng: Any) -> Any:
-    """Return the probability of each of the words `held` given the topics of the words `term`, (sweeps, cells).
+def topic_counts(topics: Any, alpha: Any, tune: int, sweeps: int, rng: Any) -> Any:
+    """Return how many of N words are of each topic, (sweeps, K): draws given each word's probability in it, (N, K).
 
-    Both are codes of words. Proportions are integrated out; all topics are drawn anew ``tune`` times before the first
-    of the sweeps that count.
+    Proportions are integrated out; given the counts they are Dirichlet(alpha + counts). All topics are drawn anew
+    ``tune`` times before the first of the sweeps that count.
     """
-    counts, joint, topic = np.zeros(len(alpha)), np.empty(len(alpha)), np.empty(len(term), dtype=np.int64)
-    estimates, total = np.empty((sweeps, len(held))), len(term) + alpha.sum()
-    for i in range(len(term)):  # the first topics, each given those before it
-        topic[i] = _pick(joint, _joint(counts, alpha, topics[term[i]], joint), rng)
+    (N, K), every = topics.shape, np.arange(len(topics))
+    counts, joint, topic, drawn = np.zeros(K), np.empty(K), np.empty(N, dtype=np.int64), np.empty((sweeps, K))
+    for i in every:  # the first topics, each given those before it
+        topic[i] = _pick(joint, _joint(counts, alpha, topics[i], joint), rng)
         counts[topic[i]] += 1.0
-    every = np.arange(len(term))
     for s in range(-tune, sweeps):
-        _redraw(topic, term, every, counts, topics, alpha, joint, rng)
+        _redraw(topic, every, every, counts, topics, alpha, joint, rng)
         if s >= 0:
-            for i in range(len(held)):
-                estimates[s, i] = _joint(counts, alpha, topics[held[i]], joint) / total
-    return estimates
-
-
-@_loops
-def folded(starts: Any, term: Any, topics: Any, alpha: Any, sweeps: int, rng: Any) -> Any:
-    """Return how many words of each document are of each topic, (D, K), drawn given the topics after some sweeps.
-
-    Proportions are integrated out; given the counts they are Dirichlet(alpha + counts).
-    """
-    K, D = len(alpha), len(starts) - 1
-    counts, joint = np.zeros((D, K)), np.empty(K)
-    for d in range(D):
-        words = term[starts[d] : starts[d + 1]]
-        topic, every = np.empty(len(words), dtype=np.int64), np.arange(len(words))
-        for i in range(len(words)):  # the first topics, each given those before it
-            topic[i] = _pick(joint, _joint(counts[d], alpha, topics[words[i]], joint), rng)
-            counts[d, topic[i]] += 1.0
-        for _ in range(sweeps):
-            _redraw(topic, words, every, counts[d], topics, alpha, joint, rng)
-    return counts
+            drawn[s] = counts
+    return drawn
