@@ -22,7 +22,7 @@ from bayeszoo.likelihoods.loops.topics import (
     variational_pass,
 )
 from bayeszoo.likelihoods.ops import factors as ppca
-from bayeszoo.likelihoods.ops.topics import LatentDirichletLikelihood, lda_log_likelihood
+from bayeszoo.likelihoods.ops.topics import lda_log_likelihood
 
 D, K, V = 6, 3, 7
 
@@ -94,8 +94,7 @@ def test_a_corpus_whose_dense_table_would_not_fit_takes_little():
     value, of_theta, of_words = cell_sums(theta, words, np.ones(1000), doc, term)
     assert value == pytest.approx(-1000 * math.log(size), rel=1e-12)
     assert (theta * of_theta).sum() == pytest.approx(1000)
-    by_numpy = LatentDirichletLikelihood.by_numpy(theta, words.T, np.ones(1000), doc, term)
-    assert by_numpy[2] == pytest.approx(of_words.T, rel=1e-12)
+    assert (words * of_words).sum() == pytest.approx(1000)
 
 
 @pytest.mark.parametrize(("doc", "term"), [(6, 0), (-1, 0), (0, 7), (0, -1)])

@@ -298,7 +298,7 @@ GAUSSIAN_BUGS = [
 DOCUMENT_BUGS = [
     ("documents[k] += joint[k]", "documents[k] += 1.0"),
     ("_add(words[columns[cell]], counts[cell], joint)", "_add(words[columns[cell]], counts[cell], joint**0)"),
-    ("words.T / topics", "words.T"),
+    ("words.T / np.where(topics", "words.T + 0 * np.where(topics"),
     ("return largest + math.log(total)", "return largest"),
     ("_add(joint, count, log_topics[word])", "_add(joint, 1.0, log_topics[word])"),
 ]

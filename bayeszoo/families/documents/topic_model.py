@@ -5,6 +5,7 @@ Parameters are ``proportions`` (D, K) and ``topics`` (K, V); leading axes are dr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import lazy_loader
 import numpy as np
 import scipy
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, polygamma
 
 from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet, draw_dirichlet
@@ -35,7 +36,6 @@ MOST_PASSES, CONVERGED = 100, 1e-4
 """The same, where the topics will not be changed by what the documents give."""
 SMALLEST, LARGEST = 1e-6, 1e6
 """Between which a concentration is looked for; at either the bound has no maximum that could be told."""
-MOST_STEPS = 200
 MOST_ORDERS = 8
 """Topics up to which a density is averaged over the orders of their labels."""
 SWEEPS = 100
@@ -305,63 +305,37 @@ def modes(stats: TopicCounts, alpha: Any, eta: Any) -> dict[str, np.ndarray]:
 # The prior of rows of probabilities that are known by Dirichlet distributions: its concentration of largest bound
 
 
-def best_concentration(rows: np.ndarray, start: Any) -> Any:
+def best_concentration(rows: np.ndarray, before: Any) -> Any:
     """Return the concentration, 1e-6 to 1e6, of a prior of all rows that makes their expected log density largest.
 
-    The rows (rows, K) are known by Dirichlet distributions of these concentrations. ``start`` is where to begin; one
-    number stands for all entries and stays one number. The sum over rows of E[log Dirichlet(p; alpha)] is concave in
-    alpha, and Newton's step costs no more than the gradient: Minka 2000 (revised 2012), "Estimating a Dirichlet
-    distribution", sections 1 and 3.
+    The rows (rows, K) are known by Dirichlet distributions of these concentrations. The prior has one number for all
+    entries where that ``before`` was one number, else one each. The sum over rows of E[log Dirichlet(p; alpha)] is
+    concave, and its slope is 0 where digamma(alpha_k) = digamma(sum of alpha) + mean of E[log p_k]: Minka 2000 (revised
+    2012), "Estimating a Dirichlet distribution", section 1.
     """
-    expected = dirichlet.expected_log(rows)
-    if np.ndim(start) == 0:
-        return np.float64(_best_number(float(expected.sum()), *expected.shape))
-    return plain(_best_vector(expected.sum(axis=0), len(rows), np.asarray(start, dtype=np.float64)))
+    means = dirichlet.expected_log(rows).mean(axis=0)
+    if (K := len(means)) == 1:
+        return before  # any will do
+    if np.ndim(before) == 0:
+        return np.float64(_root(lambda a: K * (digamma(K * a) - digamma(a)) + means.sum(), SMALLEST, LARGEST))
+
+    def entries(total: float) -> np.ndarray:
+        return np.clip(_inverse_digamma(digamma(total) + means), SMALLEST, LARGEST)
+
+    return plain(entries(_root(lambda total: np.log(entries(total).sum() / total), K * SMALLEST, K * LARGEST)))
 
 
-def _best_number(total: float, rows: int, K: int) -> float:
-    """Return the root of the slope in the one number; of one category any number does."""
-    if K == 1:
-        return 1.0
-
-    def slope(log_a: float) -> float:
-        a = np.exp(log_a)
-        return float(rows * K * (digamma(K * a) - digamma(a)) + total)
-
-    low, high = np.log(SMALLEST), np.log(LARGEST)
+def _root(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a slope that falls goes through 0, or the end where it does not between these."""
     if slope(high) >= 0 or slope(low) <= 0:
-        return LARGEST if slope(high) >= 0 else SMALLEST
-    return float(np.exp(scipy.optimize.brentq(slope, low, high, xtol=1e-14, rtol=1e-14)))
+        return high if slope(high) >= 0 else low
+    options = {"xtol": 1e-14, "rtol": 1e-14}
+    return float(np.exp(scipy.optimize.brentq(lambda x: slope(np.exp(x)), np.log(low), np.log(high), **options)))
 
 
-def _best_vector(totals: np.ndarray, rows: int, alpha: np.ndarray) -> np.ndarray:
-    """Return the maximum by Newton's steps, each shortened until it is inside and climbs."""
-    height = _height(alpha, totals, rows)
-    for _ in range(MOST_STEPS):
-        step, decrement = _newton(alpha, totals, rows)
-        if decrement <= 1e-20 * max(1.0, abs(height)):
-            break
-        size, moved = 1.0, alpha
-        while size > 1e-12:
-            moved = np.clip(alpha + size * step, alpha / 10, LARGEST)
-            moved = np.maximum(moved, SMALLEST)
-            if (higher := _height(moved, totals, rows)) > height:
-                break
-            size /= 2
-        else:
-            break  # nothing but rounding is left to gain
-        alpha, height = moved, higher
-    return alpha
-
-
-def _height(alpha: np.ndarray, totals: np.ndarray, rows: int) -> float:
-    return float(rows * (gammaln(alpha.sum()) - gammaln(alpha).sum()) + totals @ (alpha - 1))
-
-
-def _newton(alpha: np.ndarray, totals: np.ndarray, rows: int) -> tuple[np.ndarray, float]:
-    """Return Newton's step and twice the gain that it promises; the Hessian is diagonal but for one direction."""
-    slope = rows * (digamma(alpha.sum()) - digamma(alpha)) + totals
-    diagonal, all_alike = -rows * polygamma(1, alpha), rows * polygamma(1, alpha.sum())
-    common = np.sum(slope / diagonal) / (1 / all_alike + np.sum(1 / diagonal))
-    step = -(slope - common) / diagonal
-    return step, float(slope @ step)
+def _inverse_digamma(y: np.ndarray) -> np.ndarray:
+    """Return x > 0 where digamma(x) = y: Newton's steps, which double the digits (Minka, appendix C)."""
+    x = np.where(y >= -2.22, np.exp(y) + 0.5, -1 / (np.minimum(y, -2.22) - digamma(1.0)))
+    for _ in range(5):
+        x = x - (digamma(x) - y) / polygamma(1, x)
+    return np.asarray(x)

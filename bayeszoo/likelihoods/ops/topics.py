@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.likelihoods.loops import topics as count_loops
 from bayeszoo.likelihoods.loops.topics import cell_sums, document_statistics
@@ -21,23 +20,13 @@ def _by_loops(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -
     return np.asarray(value), of_documents, of_words.T.copy()
 
 
-def _by_sparse_products(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -> list[np.ndarray]:
-    """Return value and gradients from the sparse table of count / probability."""
-    p = np.sum(proportions[doc] * topics.T[term], axis=1)
-    shares = np.divide(counts, p, out=np.zeros_like(p), where=p != 0)
-    table = scipy.sparse.csr_array((shares, (doc, term)), shape=(len(proportions), topics.shape[1]))
-    with np.errstate(divide="ignore"):
-        value = np.sum(scipy.special.xlogy(counts, p))
-    return [np.asarray(value), table @ topics.T, (table.T @ proportions).T]
-
-
 class LatentDirichletLikelihood(LogDensity):
     """Proportions (D, K), topics (K, V) and the cells of a corpus to log likelihood, and its two gradients."""
 
     parameters = (2, 2)
     data = ((1, "float64"), (1, "int64"), (1, "int64"))
     sources = (count_loops,)
-    loops, by_numpy = staticmethod(_by_loops), staticmethod(_by_sparse_products)
+    loops = staticmethod(_by_loops)
 
 
 def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
@@ -57,22 +46,8 @@ def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
 def _one_topic_by_loops(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
     """Return value and gradients from the expected counts, which are divided by the probabilities; 0 / 0 is 0."""
     value, documents, words = document_statistics(weights, topics, counts, columns, starts)
-    of_weights = np.where(weights != 0.0, documents / weights, 0.0)
-    return np.asarray(value), of_weights, np.where(topics != 0.0, words.T / topics, 0.0)
-
-
-def _one_topic_by_responsibilities(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
-    """Return value and gradients from the matrix of responsibilities, (N, K)."""
-    table = scipy.sparse.csr_array((counts, columns, starts), shape=(len(starts) - 1, topics.shape[1]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(topics == 0, 0.0, np.log(topics))
-        impossible = (table != 0).astype(np.float64) @ (topics.T == 0) > 0
-        joint = np.where(impossible, -np.inf, np.log(weights) + table @ logs.T)
-        rows = scipy.special.logsumexp(joint, axis=1)
-        r = np.exp(joint - np.where(np.isneginf(rows), 0.0, rows)[:, None])
-        of_weights = np.where(weights == 0, 0.0, r.sum(axis=0) / weights)
-        of_topics = np.where(topics == 0, 0.0, (table.T @ r).T / topics)
-    return [np.asarray(rows.sum()), of_weights, of_topics]
+    of_weights = documents / np.where(weights != 0.0, weights, 1.0)
+    return np.asarray(value), of_weights, words.T / np.where(topics != 0.0, topics, 1.0)
 
 
 class MultinomialMixtureLikelihood(LogDensity):
@@ -81,7 +56,7 @@ class MultinomialMixtureLikelihood(LogDensity):
     parameters = (1, 2)
     data = ((1, "float64"), (1, "int64"), (1, "int64"))
     sources = (count_loops,)
-    loops, by_numpy = staticmethod(_one_topic_by_loops), staticmethod(_one_topic_by_responsibilities)
+    loops = staticmethod(_one_topic_by_loops)
 
 
 def multinomial_mixture_log_likelihood(weights: Any, topics: Any, cells: Any) -> Any:
