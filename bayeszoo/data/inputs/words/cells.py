@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
+import scipy
 
 from bayeszoo.data.inputs.base import columns_of
 from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
@@ -40,20 +40,22 @@ class Cells:
         counts = np.asarray(counts)
         if float(counts.sum()) >= LARGEST_COUNT and sum(map(int, counts)) > LARGEST_COUNT:
             raise InputError("the counts have a sum of 2**53 or more")
-        flat = np.asarray(doc, dtype=np.int64) * len(word) + np.asarray(term, dtype=np.int64)
-        flat, counts = flat[counts > 0], counts[counts > 0].astype(np.int64)
-        if np.any(flat[1:] <= flat[:-1]):
-            order = np.argsort(flat, kind="stable")
-            flat, counts = flat[order], counts[order]
-            starts = np.flatnonzero(np.append(True, flat[1:] > flat[:-1]))
-            flat, counts = flat[starts], np.add.reduceat(counts, starts)
-        doc, term = np.divmod(flat, max(len(word), 1))
-        return cls(list(document), list(word), doc, term, counts)
+        shape = len(document), len(word)
+        table = scipy.sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # which adds up, and sorts
+        table.eliminate_zeros()
+        cells = table.tocoo()
+        return cls(list(document), list(word), *(a.astype(np.int64) for a in (cells.row, cells.col, cells.data)))
 
     @property
     def words(self) -> int:
         """How many words the documents hold, each as often as it occurs."""
         return int(self.counts.sum())
+
+    def added(self, counts: np.ndarray) -> tuple[str, ...]:
+        """Say how many of the counts that the cells were made of repeat a document and word."""
+        again = int(np.sum(counts > 0)) - len(self.counts)
+        cases = "rows repeat their documents and words" if again > 1 else "row repeats its document and word"
+        return (f"{again} {cases}: the counts are added",) if again else ()
 
     def among(self, words: Sequence[str]) -> Self:
         """Return the cells of these words, in the codes that they have there; the documents stay."""
@@ -99,9 +101,7 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     words = Coded(codes["word"].labels, term).trimmed()
     counts = rest[0] if rest else np.ones(len(doc))
     cells = Cells.of(documents.labels, words.labels, documents.codes, words.codes, counts)
-    again = int(np.sum(counts > 0)) - len(cells.counts) if rest else 0
-    cases = "rows repeat their documents and words" if again > 1 else "row repeats its document and word"
-    notes = (f"{again} {cases}: the counts are added",) if again else ()
+    notes = cells.added(counts) if rest else ()
     return ReadCells(cells, {role: column.name for role, column in columns.items()}, (*dropped, *notes))
 
 
@@ -113,12 +113,11 @@ def from_text(text: Column, names: Column | None, missing: str) -> ReadCells:
     texts = texts_of(text)
     (_, rows), dropped = complete([text, names or text], [_present(texts), _named_rows(names, text)], missing)
     document = _labels(names, rows, text)
-    each = [Counter(words_of(texts[int(row)])) for row in rows]
-    word = in_order({label for words in each for label in words})
+    each = [words_of(texts[int(row)]) for row in rows]
+    word = in_order(set().union(*each))
     place = {label: i for i, label in enumerate(word)}
     term = np.array([place[label] for words in each for label in words], dtype=np.int64)
-    doc = np.repeat(np.arange(len(each)), [len(words) for words in each])
-    cells = Cells.of(document, word, doc, term, [times for words in each for times in words.values()])
+    cells = Cells.of(document, word, np.repeat(np.arange(len(each)), list(map(len, each))), term, np.ones(len(term)))
     said = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
     return ReadCells(cells, {"text": text.name} | _role(names), (*dropped, said))
 

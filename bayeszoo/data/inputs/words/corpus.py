@@ -122,9 +122,9 @@ class Corpus(Bags):
         columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
         values, dropped = complete(list(columns.values()), [array for _, array in checked.values()], missing)
         counts, doc, term = (array.astype(np.int64) for array in values)
-        _refuse_disorder(columns, counts, doc, term)
         cells = Cells.of(labels[DOCUMENT].tolist(), labels[WORD].tolist(), doc, term, counts)
-        return Parsed(arrays_of(cells), {}, (*dropped, *_never(cells), *_empty(cells)))
+        notes = (*cells.added(counts), *_never(cells), *_empty(cells))
+        return Parsed(arrays_of(cells), {}, (*dropped, *notes))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return triplets, with a count of 0 where a document has no words, or a word is in no document."""
@@ -256,15 +256,6 @@ def arrays_of(cells: Cells) -> dict[str, np.ndarray]:
     return {COUNTS: cells.counts, **codes, DOCUMENT: label_array(cells.document), WORD: label_array(cells.word)}
 
 
-def _refuse_disorder(columns: Mapping[str, Column], counts: np.ndarray, doc: np.ndarray, term: np.ndarray) -> None:
-    """Refuse counts of 0, and cells that are not sorted by document and then by word, each once."""
-    columns[COUNTS].refuse(counts == 0, "is not >= 1; cells without words are left out")
-    back, again = np.diff(doc) < 0, (np.diff(doc) == 0) & (np.diff(term) <= 0)
-    columns[DOC].refuse(np.append(False, back), "is below the document before; cells are sorted by document")
-    problem = "does not exceed the word before; those of a document are sorted, each once"
-    columns[TERM].refuse(np.append(False, again), problem)
-
-
 # The vocabulary: the words of a fit, those that are named, or those that occur in enough documents
 
 
@@ -290,7 +281,10 @@ def _chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | 
 
 def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str, Collection[str]]:
     """Return the words to be left out, for each of the reasons that the options give."""
-    reasons = {"stop words": _stop_words(options.get("stop_words"))}
+    if (language := options.get("stop_words")) not in (None, *STOP_WORDS):
+        known_lists = " or ".join(map(shown, STOP_WORDS))
+        raise InputError(f"there are no stop words called {shown(language)}", hint=f"use {known_lists}, or none at all")
+    reasons: dict[str, Collection[str]] = {"stop words": STOP_WORDS[language] if language else ()}
     if known:
         return reasons
     least, most = (number(options.get(name, "1")) for name in ("min_documents", "max_share"))
@@ -303,16 +297,6 @@ def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str,
     reasons[f"words in fewer than {int(least)} documents"] = frozenset(words[few])
     reasons[f"words in more than {100 * most:g}% of the documents"] = frozenset(words[many])
     return reasons
-
-
-def _stop_words(name: str | None) -> Collection[str]:
-    """Return the stop words of a language; none at all for None."""
-    if name is None:
-        return frozenset()
-    if name not in STOP_WORDS:
-        known = " or ".join(map(shown, STOP_WORDS))
-        raise InputError(f"there are no stop words called {shown(name)}", hint=f"use {known}, or none at all")
-    return STOP_WORDS[name]
 
 
 def _left_out(why: str, before: Cells, after: Cells) -> tuple[str, ...]:
