@@ -174,7 +174,7 @@ def triplets(*counts, documents="xyz", words="abc"):
 
 REFUSED = {
     "large": (triplets(2**53 - 1, 1), {}, "the counts have a sum of 2**53 or more"),
-    "one word": (triplets(1, 2, words="aa"), {}, "only the word 'a', at least two are needed; keep more of them"),
+    "one word": (triplets(1, 2, words="aa"), {}, "only the word 'a', at least two are needed; give or keep more"),
     "one role": (triplets(1, 2), {"word": "document"}, "one column cannot be both document and word and count"),
     "together": (triplets(1, 2), {"text": "word", "word": "word"}, "text and word do not go together; leave one out"),
     "no name": ({"text": ["aa", "bb"], "document": ["x", ""]}, {}, "column 'document': 1 missing value (row 2)" + DROP),

@@ -27,7 +27,6 @@ from bayeszoo.data.inputs.base import Measured
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.model.chunks import read_chunks
 from tests.reading import by_name, model_of, plain, refusal, refuses
 
 A_ROW_EACH = "; give it a row for each outcome"
@@ -394,9 +393,9 @@ def test_titles_and_authors_are_left_out_by_naming_the_words(written):
 def test_empty_documents_and_words_that_never_occur_are_noted():
     data = read(Topics, {"a": [0, 1, 0], "b": [0, 0, 0], "c": [0, 2, 0]}, columns="a,b,c")
     assert data["counts"].tolist() == [[0, 0, 0], [1, 0, 2], [0, 0, 0]]
-    assert data.notes == ("2 empty documents: 1, 3", "word b never occurs")
+    assert data.notes == ("word b never occurs", "2 empty documents: 1, 3")
     arrays = {"counts": [[0, 0, 0], [0, 0, 1]], "word": WORDS}
-    assert read(Topics, arrays).notes == ("1 empty document: 1", "words b, a never occur")
+    assert read(Topics, arrays).notes == ("words b, a never occur", "1 empty document: 1")
 
 
 def test_rows_are_numbered_as_in_the_table_though_others_were_dropped():
@@ -407,7 +406,7 @@ def test_rows_are_numbered_as_in_the_table_though_others_were_dropped():
 
 
 TEXT = "; of raw text, --text b"
-ALL = "; give a column a word"
+ALL = "; give or keep more"
 REFUSED_DOCUMENTS = {
     "text": ({"a": [1, 2], "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + TEXT),
     "long sum": ({"a": [2**52] * 2000, "b": [0] * 2000}, {}, "the counts have a sum of 2**53 or more"),
@@ -429,10 +428,3 @@ def test_new_documents_have_the_words_of_the_fit_in_its_order():
     data = read(Topics, {"z": [9, 9], "a": [4, 0], "b": [0, 0], "c": [1, 0]}, new=True, like=ARRAYS, columns="a,b,c")
     assert plain(data) == {"counts": [[0, 4, 1], [0, 0, 0]], "word": ["b", "a", "c"]}
     assert data.notes == ("1 empty document: 2",)
-
-
-def test_the_words_of_chunks_may_all_be_in_one_of_them(written):
-    path = written("a,b,c\n0,0,0\n0,0,0\n1,0,2\n", "counts.csv")
-    first, second = read_chunks(Topics, path, rows=2, columns="a,b,c")
-    assert (first["counts"].tolist(), second["counts"].tolist()) == ([[0, 0, 0], [0, 0, 0]], [[1, 0, 2]])
-    assert (first.notes, second.notes) == (("2 empty documents: 1, 2",), ())

@@ -155,7 +155,7 @@ def _named_rows(names: Column | None, like: Column) -> np.ndarray:
 def _labels(names: Column | None, rows: np.ndarray, like: Column) -> list[str]:
     """Return the names of these rows, or else their numbers in the user's table."""
     if names is None:
-        return [str((like.before or 0) + int(row) + 1) for row in rows]
+        return [str(int(row) + 1) for row in rows]
     texts = texts_of(names)
     labels = [texts[int(row)] for row in rows]
     twice = repeated(labels)

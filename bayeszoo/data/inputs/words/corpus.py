@@ -16,7 +16,6 @@ from bayeszoo.data.inputs.words.cells import (
     Cells,
     ReadCells,
     dense_columns,
-    from_columns,
     is_dense,
     matrix_table,
     read_cells,
@@ -201,23 +200,15 @@ class Documents(Bags):
         return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        same = like is not None and not options and table.columns.keys() == set(like[self.axis].tolist())
-        if not (same or is_dense(table, options)):
-            return self._as_corpus(table, missing, options, like)
-        names: list[str] = options.get("columns") or [column.name for column in dense_columns(table, options)]
-        notes = (f"every column is a word: {joined(names)}",) * ("columns" not in options and like is None)
-        if like is not None:
-            names = in_order_of(like[self.axis].tolist(), names)
-        if len(names) < 2:
-            raise InputError(f"only the word {shown(names[0])}, at least two are needed", hint="give a column a word")
-        parsed = self._dense([table[name] for name in names], missing, like is None)
-        return replace(parsed, notes=notes + parsed.notes)
-
-    def _as_corpus(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Read what a `Corpus` may be, and fill in the zeros."""
+        dense, words = is_dense(table, options), None if like is None else like[self.axis].tolist()
+        if words is not None and not options and table.columns.keys() == set(words):
+            options = {"columns": words}  # also where they might be taken for columns of triplets
+        elif words is not None and dense:
+            names = options.get("columns") or [column.name for column in dense_columns(table, options)]
+            options = {"columns": in_order_of(words, names)}
         cells, columns, notes = self._read(table, missing, options, like)
         size = len(cells.document) * len(cells.word)
-        if size > MOST_CELLS:
+        if size > MOST_CELLS and not dense:
             shape = f"{len(cells.document)} documents x {len(cells.word)} words"
             hint = "leave words out, as with --min-documents"
             raise InputError(f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", hint=hint)
@@ -228,17 +219,8 @@ class Documents(Bags):
             return self.parse(cast(Table, self.own_table(arrays, ".")), missing)
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
         columns = columns_of(self.name, arrays[self.name], self.axis, labels)
-        return replace(self._dense(columns, missing, True), columns={})
-
-    def _dense(self, columns: list[Column], missing: str, fitted: bool) -> Parsed:
-        """Read a column of counts for each word; documents of a fit, but for a part of a table, must hold a word."""
-        cells, used, notes = from_columns(columns, None, missing, self.name)
-        whole = fitted and columns[0].before is None
-        if whole and not cells.words:
-            raise InputError("the counts add up to 0: there are no words in the documents")
-        never = _never(cells) if whole else ()
-        arrays = {self.name: cells.dense(), self.axis: label_array(cells.word)}
-        return Parsed(arrays, used, (*notes, *_empty(cells), *never))
+        table = Table("", {column.name: column for column in columns})
+        return replace(self._parse(table, missing, {"columns": labels.tolist()}, None), columns={})
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return a column of counts for each word."""
@@ -321,7 +303,7 @@ def _refuse_few(cells: Cells) -> None:
     if not cells.words:
         raise InputError("the counts add up to 0: there are no words in the documents")
     if len(cells.word) < 2:
-        raise InputError(f"only the word {shown(cells.word[0])}, at least two are needed", hint="keep more of them")
+        raise InputError(f"only the word {shown(cells.word[0])}, at least two are needed", hint="give or keep more")
 
 
 def _never(cells: Cells) -> tuple[str, ...]:
