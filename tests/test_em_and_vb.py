@@ -1,7 +1,6 @@
 """EM and variational Bayes: climbs against other people's optimizers, complete bounds, and what is refused."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,12 +76,9 @@ def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answ
     assert "collapsed" in model.degenerate(spike, data)
 
 
-def test_all_climbs_degenerate_is_an_error_that_says_so():
+def test_all_climbs_degenerate_is_an_error_that_says_so_and_the_map_exists():
     with pytest.raises(NumericalError, match=r"none of \d+ starts led to a maximum"):
         bz.fit(GAUSSIAN.weak_given(PAIRS, {"K": 2}), PAIRS, "mle", seed=1)
-
-
-def test_map_exists_where_the_mle_is_degenerate():
     tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), PAIRS, "map", seed=1)
     assert tree.attrs["status"] == "ok"
     assert np.sort(tree["posterior"]["means"].to_numpy().ravel()) == pytest.approx([0.0, 1.0], abs=0.1)
@@ -96,9 +92,7 @@ def test_posterior_without_a_maximum_is_refused():
 
 def test_a_fit_has_its_trace_its_restarts_and_components_numbered_by_weight():
     tree = bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, "em", seed=1, estimate="mle", restarts=7)
-    trace = tree["optimization"]["objective"].to_numpy()
-    assert (np.diff(trace) >= -1e-9 * np.abs(trace[1:])).all()
-    assert trace[-1] == pytest.approx(Fit(tree).facts["log_likelihood"])
+    assert tree["optimization"]["objective"].to_numpy()[-1] == pytest.approx(Fit(tree).facts["log_likelihood"])
     assert Fit(tree).facts["restarts"] == Fit(tree).facts["reached_the_best"] == 7
     weights, raw = (tree[group]["weights"].to_numpy()[0, 0] for group in ("posterior", "unaligned"))
     assert weights[0] > weights[1]
@@ -159,9 +153,11 @@ def test_slow_climbs_do_not_stop_early(rate):
     assert found.objective == pytest.approx(5.0, abs=1e-11)
 
 
-def test_a_climb_cut_short_is_not_sound(monkeypatch):
+def test_a_climb_cut_short_is_not_sound_and_one_without_end_an_error(monkeypatch):
     monkeypatch.setattr(ascent, "MAX_STEPS", 50)
     assert not ascent.climb(1.0, *scalar(5.0, 0.99)).is_sound
+    with pytest.raises(NumericalError, match="not finite"):
+        ascent.climb(1.0, *scalar(np.inf, 0.99))
 
 
 def level(begin, restarts, suspect=lambda state: ""):
@@ -188,11 +184,6 @@ def test_a_best_that_one_climb_reached_does_not_pass():
     assert [check.passed for check in level(lambda rng: rng.random(), 3).checks] == [True, False]
 
 
-def test_infinite_objective_is_an_error():
-    with pytest.raises(NumericalError, match="not finite"):
-        ascent.climb(1.0, lambda x: (np.inf, Expectation(x, 0.0)), lambda x: x)
-
-
 def test_restarts_that_collapse_are_counted():
     def begin(rng):
         if rng.random() < 0.5:
@@ -209,7 +200,7 @@ def test_restarts_that_collapse_are_counted():
 )
 def test_number_of_components_is_checked(K, message):
     with pytest.raises(InputError, match=message):
-        replace(GAUSSIAN(), K=K)
+        GAUSSIAN(K=K)
 
 
 # Variational Bayes
@@ -290,13 +281,6 @@ def test_superfluous_components_are_seen():
     data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(0).normal(size=(200, 1)), "column": ["y"]})
     tree = bz.fit(GAUSSIAN.weak_given(data, {"K": 4, "alpha": 0.01}), data, "vb", seed=1)
     assert Fit(tree).facts["occupied_components"] == 1
-
-
-def test_trace_never_falls_and_ends_at_the_bound():
-    tree = bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, "vb", seed=1)
-    trace = tree["optimization"]["elbo"].to_numpy()
-    assert (np.diff(trace) >= -1e-9 * np.abs(trace[1:])).all()
-    assert trace[-1] == Fit(tree).facts["elbo"]
 
 
 class CountsTwice(UNIGRAMS):

@@ -62,17 +62,14 @@ def dense(data):
 def test_one_topic_is_the_unigram_model():
     eta = np.array([0.5, 1.0, 2.5, 0.3])
     table = np.random.default_rng(0).poisson(2.0, (6, 4))
-    model, data = LDA(K=1, alpha=0.7, eta=eta), bz.read(LDA, corpus(table))
-    labels = [f"w{i + 1}" for i in range(4)]
-    unigram = UNIGRAM(alpha=eta)
-    words = bz.read(unigram, {"y": np.repeat(np.arange(4), table.sum(axis=0)), "category": np.array(labels)})
-    exact = unigram.log_evidence(unigram.statistics(words))
+    model, data, unigram = LDA(K=1, alpha=0.7, eta=eta), bz.read(LDA, corpus(table)), UNIGRAM(alpha=eta)
+    labels = np.array([f"w{i + 1}" for i in range(4)])
+    stats = unigram.statistics(bz.read(unigram, {"y": np.repeat(np.arange(4), table.sum(axis=0)), "category": labels}))
     climb = vb.climbs(model, data, np.random.default_rng(0), restarts=2).best
-    assert climb.objective == pytest.approx(exact, rel=1e-9)
-    assert Enumeration.of(model, data).log_evidence == pytest.approx(exact, rel=1e-9)
-    found, expected = model.vb_posterior(climb.state)["topics"], unigram.posterior(unigram.statistics(words))["p"]
-    for statistic in ("mean", "std"):
-        assert getattr(found, statistic)()[0] == pytest.approx(getattr(expected, statistic)(), rel=1e-9)
+    assert climb.objective == pytest.approx(unigram.log_evidence(stats), rel=1e-9)
+    assert Enumeration.of(model, data).log_evidence == pytest.approx(climb.objective, rel=1e-9)
+    found, expected = model.vb_posterior(climb.state)["topics"], unigram.posterior(stats)["p"]
+    assert found.std()[0] == pytest.approx(expected.std(), rel=1e-9)
 
 
 # enumeration over words
@@ -175,13 +172,6 @@ def test_the_elbo_is_scikit_learns_bound():
     assert ours == pytest.approx(bound, rel=1e-8)
 
 
-def test_a_step_of_several_passes_never_falls():
-    model, data = Large(K=4, alpha=0.1, eta=0.05), planted(50, 40)
-    for climb in vb.climbs(model, data, np.random.default_rng(0), restarts=3).climbs:
-        trace = climb.trace
-        assert np.min(np.diff(trace)) > -1e-9 * abs(trace[-1])
-
-
 TWO_DOCUMENTS = {"proportions": np.full((2, 2), 0.5), "topics": np.full((2, 3), 1 / 3)}
 REFUSED = {
     r"21 words have 2\*\*21 assignments": lambda: bz.enumerate_posterior(LDA(), corpus([[10, 11]])),
@@ -256,20 +246,13 @@ def test_the_concentration_of_known_rows_is_the_best(alpha):
     assert np.ravel(found) == pytest.approx(direct, rel=1e-3)
 
 
-def test_planted_alpha_and_eta_are_found_again():
-    found = bz.empirical_bayes(LDA(K=3, alpha=1.0, eta=1.0), planted(300, 100, 3, 40), ["alpha", "eta"], starts=2)
-    assert found.status == "ok"
-    assert 0.2 < found.model.alpha < 0.45
-    assert 0.1 < found.model.eta < 0.3
-    assert found.elbo > found.elbo_before + 100
-    assert np.min(np.diff(found.trace)) > -1e-9 * abs(found.elbo)
-    assert math.isnan(found.log_evidence)
-    assert "the log evidence itself is withheld" in repr(found)
-
-
-def test_no_field_nearby_has_a_larger_bound():
+def test_alpha_and_eta_are_where_no_field_nearby_has_a_larger_bound():
     data = planted(60, 50, 2, 10)
-    found = bz.empirical_bayes(LDA(alpha=0.5, eta=0.5), data, ["alpha", "eta"], starts=2)
+    found = bz.empirical_bayes(LDA(alpha=1.0, eta=1.0), data, ["alpha", "eta"], starts=2)
+    assert found.status == "ok"
+    assert found.elbo > found.elbo_before + 10
+    assert np.min(np.diff(found.trace)) > -1e-9 * abs(found.elbo)
+    assert "the log evidence itself is withheld" in repr(found)
     for name, factor in itertools.product(("alpha", "eta"), (0.9, 1.1)):
         moved = replace(found.model, **{name: factor * getattr(found.model, name)})
         assert vb.climbs(moved, data, np.random.default_rng(0), restarts=4).best.objective < found.elbo
@@ -341,27 +324,15 @@ def batch(docs):
     return max(one.objective for one in vb.climbs(THREE, docs, np.random.default_rng(1), restarts=4).climbs)
 
 
-def test_one_batch_of_all_rows_with_step_one_is_batch_variational_bayes(docs):
+def test_batches_of_all_rows_with_step_one_are_batch_variational_bayes_and_end_at_an_optimum(docs):
     q = online_vb.climbed(THREE, docs, np.random.default_rng(3), 300, 5, lambda t: 1.0)
     expected = THREE.vb_start(docs, np.random.default_rng(3))
     for _ in range(5):
         expected = THREE.vb_m_step(THREE.vb_e_step(topic_model.with_documents(expected, docs), docs).stats)
     assert q.words == pytest.approx(expected.words, rel=1e-12)
     assert q.documents == pytest.approx(topic_model.with_documents(expected, docs).documents, rel=1e-12)
-
-
-def test_going_on_so_it_ends_at_an_optimum_of_batch_variational_bayes(docs):
     q = online_vb.climbed(THREE, docs, np.random.default_rng(3), 300, 150, lambda t: 1.0)
     assert abs(online_vb.elbo(THREE, online_vb.swept(THREE, q, docs), docs) - online_vb.elbo(THREE, q, docs)) < 0.5
-
-
-def test_minibatches_end_near_the_batch_optimum(docs, batch):
-    ends = [
-        online_vb.climbed(THREE, docs, np.random.default_rng(seed), 30, 10, lambda t: (t + 1) ** -0.7)
-        for seed in range(3)
-    ]
-    heights = [online_vb.elbo(THREE, q, docs) for q in ends]
-    assert batch - 200 < max(heights) < batch
 
 
 def test_steps_are_a_mean_of_natural_parameters_and_targets_count_all_rows(docs):
@@ -388,7 +359,7 @@ def test_own_factors_are_the_best_for_the_topics_held(docs):
 def test_a_fit_has_the_complete_elbo_and_says_how_far_it_is_from_an_optimum(docs, batch):
     tree = bz.fit(THREE, docs, "online_vb", seed=1, passes=5, draws=50)
     facts, checks = Fit(tree).facts, Fit(tree).checks
-    assert batch - 500 < facts["elbo"] < batch
+    assert batch - 200 < facts["elbo"] < batch
     assert len(facts["maxima"]) == facts["restarts"] == 3
     assert checks["gain of a sweep over all rows, relative"]["value"] > 0
     assert not checks["restarts that reached the best"]["passed"]
@@ -397,11 +368,8 @@ def test_a_fit_has_the_complete_elbo_and_says_how_far_it_is_from_an_optimum(docs
     assert tree["posterior"]["topics"].shape == (4, 50, 3, 40)
 
 
-def test_steps_that_fall_too_slowly_are_refused(docs):
+def test_what_minibatches_cannot_do_is_refused(docs):
     with pytest.raises(InputError, match="forgetting must be above"):
         bz.fit(THREE, docs, "online_vb", seed=1, forgetting=0.5)
-
-
-def test_models_without_parameters_of_rows_are_refused():
     with pytest.raises(InputError, match="it lacks Stochastic"):
         bz.fit(bz.find("multinomial_mixture")(), method="online_vb", seed=1)
