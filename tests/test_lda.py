@@ -136,25 +136,15 @@ def test_an_empty_document_has_the_mode_of_its_prior():
 # variational Bayes
 
 
-@pytest.fixture(scope="module")
-def climbed():
-    """A model of TINY, its best q, its log evidence, and a function that gives log joint density and draws of a q."""
-    model = LDA(K=2, alpha=0.6, eta=0.8)
-
-    def drawn(q):
-        draws = model.vb_posterior(q).rvs(100_000, np.random.default_rng(1))
-        return topic_model.log_documents(draws, TINY).sum(axis=1) + model.log_prior(draws, TINY), draws
-
-    return model, vb.climbs(model, TINY, np.random.default_rng(0)).best, Enumeration.of(model, TINY).log_evidence, drawn
-
-
-def test_importance_weights_of_a_wider_q_average_to_the_evidence(climbed):
+def test_importance_weights_of_a_wider_q_average_to_the_evidence():
     """Averaged over both orders of the labels; of q itself they have too heavy a tail."""
-    model, climb, exact, drawn = climbed
-    q = climb.state
+    model = LDA(K=2, alpha=0.6, eta=0.8)
+    q = vb.climbs(model, TINY, np.random.default_rng(0)).best.state
     wide = replace(q, documents=0.6 + (q.documents - 0.6) / 4, words=0.8 + (q.words - 0.8) / 4)
-    log_joint, draws = drawn(wide)
+    draws = model.vb_posterior(wide).rvs(100_000, np.random.default_rng(1))
+    log_joint = topic_model.log_documents(draws, TINY).sum(axis=1) + model.log_prior(draws, TINY)
     weights = log_joint - model.vb_log_density(wide, draws)
+    exact = Enumeration.of(model, TINY).log_evidence
     assert scipy.special.logsumexp(weights) - math.log(len(weights)) == pytest.approx(exact, abs=0.03)
 
 
