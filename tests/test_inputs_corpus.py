@@ -15,8 +15,6 @@ import scipy
 from sklearn.feature_extraction.text import CountVectorizer
 
 from bayeszoo.data.inputs import Corpus, Documents
-from bayeszoo.data.inputs.words.cells import words_of
-from bayeszoo.data.inputs.words.corpus import STOP_WORDS
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
@@ -118,13 +116,6 @@ def test_what_is_left_out_is_said():
     assert rare == "words in fewer than 2 documents: 1 of 3 distinct words left out, 1 of 6 words (16.7%); 2 are left"
     common = read(Topics, ["aa bb cc", "aa bb", "aa cc"], max_share=0.7).notes[1]
     assert common.startswith("words in more than 70% of the documents: 1 of 3 distinct words left out, 3 of 7 words")
-
-
-def test_stop_words_are_words_of_the_tokenizer_and_carry_no_topic():
-    words = STOP_WORDS["english"]
-    assert all(words_of(word) == [word] or len(word) == 1 for word in words)
-    assert {"the", "upon", "themselves", "shall", "whereas", "don", "ve"} <= words
-    assert not {"state", "people", "system", "power", "good", "make", "time"} & words
 
 
 def test_documents_of_raw_text_have_names():

@@ -329,28 +329,15 @@ def test_numbers_are_those_of_the_draws(tree):
     assert np.all(np.diff(topics.loc[1, "mean"]) <= 0)
 
 
-def test_a_document_seen_again_as_new_gets_the_proportions_that_it_has(tree, table):
-    own, new = bz.proportions(tree), bz.proportions(tree, {"counts": table[:8], "word": WORDS}, seed=3)
-    gap = (new["mean"].to_numpy() - own["mean"].to_numpy()[:16]).reshape(8, 2)[:, 0]
-    assert np.max(np.abs(gap) / own["sd"].to_numpy()[:16].reshape(8, 2)[:, 0]) < 0.5
-    ratio = new["sd"].to_numpy() / own["sd"].to_numpy()[:16]
-    assert np.all((ratio > 0.6) & (ratio < 1.6))
-
-
-def test_new_documents_that_are_all_of_one_topic_or_empty(tree):
-    new = {"counts": [[50, 30, 20, 0, 0, 0], [0, 0, 0, 0, 0, 0]], "word": WORDS}
+def test_new_documents_that_are_all_of_one_topic_or_empty_and_words_that_the_fit_does_not_know(tree):
+    new = {"counts": [[50, 30, 20, 0, 0, 0, 7], [0] * 7], "word": [*WORDS, "unheard"]}
     frame = bz.proportions(tree, new, seed=1)
     ant_topic = 1 if bz.topics(tree, 1).loc[(1, 1), "word"] in WORDS[:3] else 2
     # Dirichlet(0.5 + 100, 0.5), as topics share no word; and the prior
     assert frame.loc[("1", ant_topic), "mean"] == pytest.approx(100.5 / 101, abs=0.01)
     assert frame.loc[("2", ant_topic), "mean"] == pytest.approx(0.5, abs=0.1)
     assert frame.loc[("2", ant_topic), "sd"] == pytest.approx(np.sqrt(0.25 / 2), abs=0.05)
-
-
-def test_words_that_the_fit_does_not_know_are_counted(tree):
-    new = {"document": ["x", "x", "x"], "word": ["ant", "unheard", "bee"], "count": [5, 2, 1]}
-    frame = bz.proportions(tree, new, document="document", word="word", count="count")
-    assert any("2 of 8 words" in note for note in frame.attrs["notes"])
+    assert any("7 of 107 words" in note for note in frame.attrs["notes"])
 
 
 def test_a_fit_that_did_not_pass_shows_its_topics_only_when_told_to(table):
@@ -385,7 +372,7 @@ def test_refuses_in_one_line(tree, table):
             call()
 
 
-def test_command_prints_saves_and_draws(file, tmp_path, capsys):
+def test_command_prints_saves_draws_and_scores(file, tmp_path, capsys):
     topics_command(file, top=2, output=tmp_path / "t.csv", plot=tmp_path / "t.png")
     out = capsys.readouterr().out
     assert "stability" in out
@@ -396,6 +383,12 @@ def test_command_prints_saves_and_draws(file, tmp_path, capsys):
     assert "+-" in capsys.readouterr().out
     topics_command(file, top=2, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
+    new = tmp_path / "new.csv"
+    new.write_text("document,word,count\nx,ant,6\nx,bee,4\ny,day,5\ny,fog,5\n")
+    topics_command(file, str(new), score="completion")
+    assert "Log score of a word" in capsys.readouterr().out
+    with pytest.raises(InputError, match="--score needs other documents"):
+        topics_command(file, score="completion")
 
 
 def test_documents_are_scored_as_by_their_topics(tree):
@@ -411,12 +404,3 @@ def test_documents_are_scored_as_by_their_topics(tree):
     assert whole.attrs["perplexity_bound"] == pytest.approx(np.exp(-whole["bound"].sum() / 100))
     assert np.all(whole["bound"] <= whole["log_score"] + 3 * whole["mcse"])
     assert whole.attrs["perplexity_bound"] >= whole.attrs["perplexity"] - 3 * whole.attrs["mcse_perplexity"]
-
-
-def test_command_scores_new_documents(file, tmp_path, capsys):
-    path = tmp_path / "new.csv"
-    path.write_text("document,word,count\nx,ant,6\nx,bee,4\ny,day,5\ny,fog,5\n")
-    topics_command(file, str(path), score="completion")
-    assert "Log score of a word" in capsys.readouterr().out
-    with pytest.raises(InputError, match="--score needs other documents"):
-        topics_command(file, score="completion")
