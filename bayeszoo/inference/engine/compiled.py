@@ -22,14 +22,14 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import TensorType
 
-from bayeszoo.likelihoods.ops.operation import Operation
+from bayeszoo.likelihoods.ops.operation import LogDensity
 
 MOST_KEPT = 64
 _KEPT: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 """Compiled functions by the structure of their graphs, the last used ones."""
 _PLAIN = {-np.inf, np.inf, *(k / 2 for k in range(-8, 9))}
 """Numbers that stay constants, as PyTensor simplifies graphs by them: x ** 2, 1 - x."""
-_TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, Operation)
+_TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, LogDensity)
 """Operations whose integers are data; those of others may be shapes and axes, and stay constants."""
 
 

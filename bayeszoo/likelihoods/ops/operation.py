@@ -15,39 +15,32 @@ from pytensor.link.numba.dispatch import basic as numba_basic
 from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
 
 
-class Operation(Op):
-    """An operation whose ``loops``, from inputs to outputs, numba compiles.
+class LogDensity(Op):
+    """A log density and its gradient in the first of its inputs, computed together by ``loops``.
 
-    Other linkers call ``loops`` as they are or, where there is one, another route to the same numbers, ``by_numpy``.
-    With ``sources``, other code that is compiled into ``loops``, a change is seen by PyTensor's cache on disk.
-    """
-
-    sources: ClassVar[tuple[Any, ...]] = ()
-    loops: Callable[..., Any]
-    by_numpy: Callable[..., Any] | None = None
-
-    def interpreted(self, *inputs: Any) -> Any:
-        """Return the outputs, for other linkers than numba's."""
-        return (type(self).by_numpy or type(self).loops)(*inputs)
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute it in Python."""
-        for storage, result in zip(output_storage, self.interpreted(*inputs), strict=True):
-            storage[0] = result
-
-
-class LogDensity(Operation):
-    """A log density and its gradient in the first of its inputs, computed together.
+    Numba compiles the loops into its graphs; under other linkers they run as they are, and what is compiled in them
+    already. With ``sources``, other code that is compiled into them, a change is seen by PyTensor's cache on disk.
 
     ``parameters`` are the numbers of axes of the inputs that have a gradient, of float64, and ``data`` those of the
     inputs that have none, which come last, with their types. ``value_ndim`` is 0, or 1 where each entry along the first
     axis of the parameters has a density of its own.
     """
 
+    sources: ClassVar[tuple[Any, ...]] = ()
+    loops: Callable[..., Any]
     __props__ = ()
     parameters: ClassVar[tuple[int, ...]]
     data: ClassVar[tuple[tuple[int, str], ...]]
     value_ndim: ClassVar[int] = 0
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute it under other linkers than numba's."""
+        for storage, result in zip(output_storage, self.interpreted(*inputs), strict=True):
+            storage[0] = result
+
+    def interpreted(self, *inputs: Any) -> Any:
+        """Return the outputs, for other linkers than numba's."""
+        return type(self).loops(*inputs)
 
     def make_node(self, *inputs: Any) -> Apply:
         """Take what can be read as arrays of these numbers of axes."""
@@ -74,8 +67,8 @@ class LogDensity(Operation):
         return [*gradients, *(disconnected_type() for _ in self.data)]
 
 
-@register_funcify_default_op_cache_key(Operation)
-def _funcify(op: Operation, node: Apply, **kwargs: Any) -> Any:
+@register_funcify_default_op_cache_key(LogDensity)
+def _funcify(op: LogDensity, node: Apply, **kwargs: Any) -> Any:
     loops = type(op).loops
     return numba_basic.numba_njit(loops), source_version(loops, *op.sources)
 

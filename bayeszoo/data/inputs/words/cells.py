@@ -38,7 +38,7 @@ class Cells:
     def of(cls, document: Sequence[str], word: Sequence[str], doc: Any, term: Any, counts: Any) -> Self:
         """Sort cells given in any order, add those of one document and word, and leave zeros out."""
         counts = np.asarray(counts)
-        if float(counts.sum()) >= LARGEST_COUNT and sum(map(int, counts)) > LARGEST_COUNT:
+        if float(counts.sum(dtype=np.float64)) > LARGEST_COUNT:
             raise InputError("the counts have a sum of 2**53 or more")
         shape = len(document), len(word)
         table = scipy.sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # which adds up, and sorts
