@@ -72,16 +72,6 @@ def test_a_word_that_no_topic_can_give_makes_the_value_minus_infinity(by, mode):
     assert not gradients[1][:, word].any()
 
 
-def test_a_probability_of_zero_of_a_word_that_does_not_occur_changes_nothing(by):
-    theta, phi, table, _cells = problem()
-    table[:, 0] = 0
-    doc, term = np.nonzero(table)
-    phi[:, 0] = 0.0
-    value, *gradients = by["NUMBA"](theta, phi, table[doc, term].astype(float), doc, term)
-    assert np.isfinite([value, *(gradient.sum() for gradient in gradients)]).all()
-    assert value == pytest.approx(np.sum(scipy.special.xlogy(table, theta @ phi)), rel=1e-12)
-
-
 def test_a_corpus_whose_dense_table_would_not_fit_takes_little():
     size, rng = 200_000, np.random.default_rng(0)  # 320 GB
     doc, term = np.sort(rng.integers(0, size, 1000)), rng.integers(0, size, 1000)

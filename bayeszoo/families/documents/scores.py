@@ -31,9 +31,6 @@ MOST_ERROR = 0.5
 LEAST_TAIL = 25
 """Draws from which on there is a tail to look at."""
 
-CELLS = ("counts", "doc", "term")
-"""Arrays of a corpus that have an entry for each document and word."""
-
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -247,12 +244,11 @@ def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[A
         if (total := int(counts.sum())) > 1:
             some = min(max(round(share * total), 1), total - 1)
             out[first:last] = rng.multivariate_hypergeometric(counts, some, method="marginals")
-    return tuple(_with_counts(data, counts) for counts in (data["counts"] - out, out))  # type: ignore[return-value]
-
-
-def _with_counts(data: Arrays, counts: np.ndarray) -> dict[str, np.ndarray]:
-    cells = {name: values[counts > 0] for name, values in {**data, "counts": counts}.items() if name in CELLS}
-    return {**cells, **{name: data[name] for name in data if name not in CELLS}}
+    kept, held = (
+        {**data, "counts": counts[counts > 0], **{name: data[name][counts > 0] for name in ("doc", "term")}}
+        for counts in (data["counts"] - out, out)
+    )
+    return kept, held
 
 
 def coherence(topics: np.ndarray, data: Arrays, top: int) -> np.ndarray:

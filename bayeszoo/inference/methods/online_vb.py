@@ -53,7 +53,8 @@ def run(
         climbs = [climbed(model, data, rng, batch, passes, step, problem.reporter) for _ in range(restarts)]
         heights = [elbo(model, q, data) for q in climbs]
         q, best = climbs[int(np.argmax(heights))], max(heights)
-        gain = (elbo(model, swept(model, q, data), data) - best) / max(1.0, abs(best))
+        swept = model.vb_m_step(model.vb_e_step(q, data).stats)
+        gain = (elbo(model, swept, data) - best) / max(1.0, abs(best))
         sample, about = described(problem, q, (chains, draws))
     reached = sum(best - height <= SAME for height in heights)
     checks = [
@@ -97,8 +98,3 @@ def _target(model: Stochastic, q: Any, part: Values, factor: float) -> Any:
 def elbo(model: Stochastic, q: Any, data: Values) -> float:
     """Return the ELBO of all rows, with every constant."""
     return float(model.vb_e_step(q, data).value - model.divergence(q))
-
-
-def swept(model: Stochastic, q: Any, data: Values) -> Any:
-    """Return q after one step of batch variational Bayes."""
-    return model.vb_m_step(model.vb_e_step(q, data).stats)
