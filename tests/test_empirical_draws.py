@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.comparison.evidence.by_draws import MonteCarloSearch, Place, by_draws, mcse
+from bayeszoo.comparison.evidence.by_draws import MonteCarloSearch, by_draws, described
 from bayeszoo.comparison.evidence.surface import FieldCoordinates
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
@@ -35,7 +36,7 @@ def exact_draws(self, x, size=(4, 300)):
     """Stands for NUTS where the posterior has a closed form."""
     model = self.coordinates.model_at(x)
     draws = model.posterior(model.statistics(self.data)).rvs(size, self.rng)
-    return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, draws)
+    return described(self.coordinates, model.inputs.split(self.data, 0)[0], x, draws)
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_slope_and_curvature_are_those_of_the_closed_form(exact):
     h = 0.01 * np.eye(2)
     slope = [(value(step) - value(-step)) / 0.02 for step in h]
     curvature = [[(value(a + b) - value(a - b) - value(b - a) + value(-a - b)) / 4e-4 for a in h] for b in h]
-    assert np.all(np.abs(place.slope - slope) < 4.4 * np.array([mcse(place.scores[..., i]) for i in range(2)]))
+    assert np.all(np.abs(place.slope - slope) < 4.4 * place.noise)
     assert np.ravel(place.curvature) == pytest.approx(np.ravel(curvature), abs=0.2)
 
 
@@ -157,9 +158,7 @@ def test_data_without_a_signal_have_no_maximum(exact, monkeypatch):
     assert by_draws(model, data, ["b"]).status != "ok"
 
     def level(self, x):
-        place, scores = exact_draws(self, x), self.rng.normal(size=(2, 300, 1))
-        vars(place).update(scores=np.concatenate([scores, -scores]), curvature=np.zeros((1, 1)))
-        return place
+        return replace(exact_draws(self, x), z=0.0, error=np.array([math.inf]))
 
     monkeypatch.setattr(MonteCarloSearch, "sample", level)
     found = by_draws(model, data, ["b"])
@@ -180,8 +179,7 @@ def test_climbs_that_end_in_different_places_withhold_everything(exact, monkeypa
 
     def two_maxima(self):
         first, second, *_ = run(self)
-        vars(second)["top"] = second.top + 0.5
-        return [first, second]
+        return [first, replace(second, further=second.further + 0.5)]
 
     monkeypatch.setattr(MonteCarloSearch, "run", two_maxima)
     found = by_draws(LASSO(b=1.0, intercept=False), orthogonal(), ["b"])

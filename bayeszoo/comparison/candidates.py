@@ -40,33 +40,24 @@ class SelectOptions:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model with its prior and its data, and the fit where that was given."""
+    """A model with its prior and its data, and the fit, its method, kind and status, where that was given.
+
+    A model stands for its closed forms, which are exact.
+    """
 
     name: str
     model: Model
     data: Data
     tree: xr.DataTree | None = None
-
-    @property
-    def method(self) -> str:
-        """How the fit was made; a model stands for its closed forms."""
-        return "exact" if self.tree is None else str(self.tree.attrs["method"])
-
-    @property
-    def kind(self) -> str:
-        """What kind of fit it is, as `fit.METHODS` says."""
-        return "exact" if self.tree is None else str(self.tree.attrs["kind"])
+    method: str = "exact"
+    kind: str = "exact"
+    status: str = "ok"
 
     @property
     def has_draws(self) -> bool:
         """Whether it is a fit with draws of the posterior itself, and no closed form says more."""
         closed = isinstance(self.model, Predictive) and self.kind == "exact"
         return self.tree is not None and self.kind in ("sampled", "exact") and not closed
-
-    @property
-    def status(self) -> str:
-        """The status of the fit."""
-        return "ok" if self.tree is None else Fit(self.tree).status
 
     @cached_property
     def stats(self) -> Any:
@@ -103,7 +94,8 @@ def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model],
         known[kind] = read(fit_or_model, known.get(kind, data))
         return Candidate(name or label(fit_or_model), fit_or_model, known[kind])
     if "data_digest" in getattr(fit_or_model, "attrs", {}):
-        return Candidate(name or label(fit_or_model), Fit(fit_or_model).model, Fit(fit_or_model).data, fit_or_model)
+        of = Fit(fit_or_model)
+        return Candidate(name or label(of.tree), of.model, of.data, of.tree, of.method, of.kind, of.status)
     wrong = f"the class {fit_or_model.__name__}" if isinstance(fit_or_model, type) else type(fit_or_model).__name__
     raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
 

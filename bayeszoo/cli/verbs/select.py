@@ -40,25 +40,24 @@ MAX_ROWS = 50
 _TABLES = {
     "Evidence": {
         "log_evidence": "log evidence", "evidence_se": "error", "log_bayes_factor": "log Bayes factor",
-        "log_bayes_factor_se": "error", "probability": "probability",
+        "log_bayes_factor_se": "error", "probability": "probability", "evidence_from": "from",
     },
-    "Variational bound": {"elbo": "ELBO"},
+    "Variational bound": {"elbo": "ELBO", "elbo_from": "from"},
     "Likelihood": {
         "log_likelihood": "maximum", "parameters": "parameters", "observations": "observations",
-        "aic": "AIC", "bic": "BIC",
+        "aic": "AIC", "bic": "BIC", "likelihood_from": "from",
     },
-    "Description length": {"mdl": "MDL"},
+    "Description length": {"mdl": "MDL", "mdl_from": "from"},
     "Prediction: K-fold": {
         "kfold": "K-fold score", "kfold_se": "se", "kfold_difference": "difference", "kfold_difference_se": "se",
+        "kfold_from": "from",
     },
     "Prediction: leave-one-out": {
         "loo": "LOO score", "loo_se": "se", "loo_mcse": "MC error", "loo_difference": "difference",
-        "loo_difference_se": "se", "k_hat": "k-hat",
+        "loo_difference_se": "se", "k_hat": "k-hat", "loo_from": "from",
     },
 }  # fmt: skip
-"""The tables that are printed: columns of the frame and their heads, to which comes from what they are."""
-_FROM = {"log_evidence": "evidence_from", "log_likelihood": "likelihood_from"}
-"""Where the column that says from what it is is not called as the first of a table."""
+"""The tables that are printed: columns of the frame and their heads."""
 _OF_SOME = ("elbo", "mdl")
 """Criteria of some models only, whose tables are not printed where there are none."""
 _PRECISE = {"log_evidence", "elbo", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
@@ -272,12 +271,9 @@ def _show(frame: pd.DataFrame) -> None:
         first = next(iter(names))
         if first in _OF_SOME and frame[first].isna().all():
             continue
-        columns = [*names, _FROM.get(first, f"{first}_from")]
-        cells = [
-            [row["model"], *(number(row[name], 9 if name in _PRECISE else 5) for name in columns)]
-            for row in shown.to_dict("records")
-        ]
-        terminal.show(terminal.table(["model", *names.values(), "from"], cells, title=title, words=["from"]))
+        columns = {name: 9 if name in _PRECISE else 5 for name in ("model", *names)}
+        cells = [[number(row[name], digits) for name, digits in columns.items()] for row in shown.to_dict("records")]
+        terminal.show(terminal.table(["model", *names.values()], cells, title=title, words=["from"]))
     console = terminal.out()
     if len(shown) < len(frame):
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -128,61 +127,29 @@ def _same(first: Any, second: Any) -> bool:
     return bool(np.array_equal(first, second, equal_nan=True))
 
 
-def mcse(values: np.ndarray) -> float:
-    """Return the Monte Carlo standard error of the mean of draws, shape (chain, draw); 0 when they are all equal."""
-    return 0.0 if np.ptp(values) <= 1e-12 * np.max(np.abs(values)) else float(diagnostics.mcse(values))
+def mcse(values: np.ndarray) -> np.ndarray:
+    """Return the Monte Carlo standard errors of means of draws, shape (chain, draw, D); 0 where these are all equal."""
+    columns, least = np.moveaxis(values, -1, 0), 1e-12
+    return np.array([0.0 if np.ptp(c) <= least * np.max(np.abs(c)) else float(diagnostics.mcse(c)) for c in columns])
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Draws of the posterior with the D fields at x, by parameter of shape (chain, draw, ...).
+    """What draws of the posterior with the D fields at x say of the log evidence there.
 
-    ``rows`` are none of the rows, with their labels.
+    ``slope`` (D,), with the Monte Carlo errors ``noise``, and ``curvature`` (D, D) are its gradient and Hessian, by
+    Louis's identity; ``z`` is the largest entry of the slope in its errors. ``error`` (D,) is that of where the slope
+    is zero, by the delta method, infinite where there is no maximum. ``further`` is the next place: Newton's where it
+    is near, else where the draws' mean log prior is largest (EM).
     """
 
-    coordinates: FieldCoordinates
-    rows: Any
     x: np.ndarray
-    draws: dict[str, np.ndarray]
-
-    def log_prior(self, x: np.ndarray) -> np.ndarray:
-        """Return the log prior density of each draw with the fields at x, shape (chain, draw)."""
-        return np.asarray(self.coordinates.model_at(x).log_prior(self.draws, self.rows))
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        """Return the derivative of the log prior density of each draw at x, shape (chain, draw, D)."""
-        return differences(self.log_prior, x)
-
-    @cached_property
-    def scores(self) -> np.ndarray:
-        """The scores at the place, shape (chain, draw, D)."""
-        return self.score(self.x)
-
-    @cached_property
-    def slope(self) -> np.ndarray:
-        """The gradient of the log evidence, shape (D,)."""
-        return np.asarray(self.scores.mean(axis=(0, 1)))
-
-    @cached_property
-    def curvature(self) -> np.ndarray:
-        """The Hessian of the log evidence, shape (D, D), by Louis's identity."""
-        bend = differences(lambda x: self.score(x).mean(axis=(0, 1)), self.x)
-        return (bend + bend.T) / 2 + np.cov(self.scores.reshape(-1, len(self.x)).T).reshape(bend.shape)
-
-    @cached_property
-    def z(self) -> float:
-        """The largest entry of the slope, in its Monte Carlo errors."""
-        errors = np.array([mcse(column) for column in np.moveaxis(self.scores, -1, 0)])
-        size = np.abs(self.slope)
-        return float(np.max(np.divide(size, errors, out=np.where(size > 0, math.inf, 0.0), where=errors > 0)))
-
-    @cached_property
-    def error(self) -> np.ndarray:
-        """Monte Carlo error of where the slope is zero, shape (D,), by the delta method; infinite of no maximum."""
-        if not (np.isfinite(self.curvature).all() and np.all(np.linalg.eigvalsh(self.curvature) < 0)):
-            return np.full(len(self.x), math.inf)
-        moved = self.scores @ np.linalg.inv(self.curvature)
-        return np.array([mcse(column) for column in np.moveaxis(moved, -1, 0)])
+    slope: np.ndarray
+    noise: np.ndarray
+    curvature: np.ndarray
+    z: float
+    error: np.ndarray
+    further: np.ndarray
 
     @property
     def is_settled(self) -> bool:
@@ -194,24 +161,35 @@ class Place:
         """Whether the draws tell where the maximum is."""
         return self.is_settled and bool(np.max(self.error) <= MAX_ERROR)
 
-    @cached_property
+    @property
     def top(self) -> np.ndarray:
         """Where the slope is zero, as the draws tell, shape (D,)."""
-        return self.next() if self.is_at_maximum else self.x
+        return self.further if self.is_at_maximum else self.x
 
-    def next(self) -> np.ndarray:
-        """Return the next place: Newton's where it is near, else where the draws' mean log prior is largest (EM)."""
-        low, high = self.coordinates.bounds()
-        if np.isfinite(self.error).all():
-            step = -np.linalg.solve(self.curvature, self.slope)
-            if np.max(np.abs(step)) <= NEAR:
-                return np.clip(self.x + step, low, high)
 
-        def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
-            return -float(self.log_prior(x).mean()), -self.score(x).mean(axis=(0, 1))
+def described(coordinates: FieldCoordinates, rows: Any, x: np.ndarray, draws: dict[str, np.ndarray]) -> Place:
+    """Describe a place by draws of shape (chain, draw, ...); ``rows`` are none of the rows, with their labels."""
 
-        box = np.column_stack([np.maximum(self.x - MAX_STEP, low), np.minimum(self.x + MAX_STEP, high)])
-        return np.asarray(scipy.optimize.minimize(descend, self.x, jac=True, method="L-BFGS-B", bounds=box).x)
+    def log_prior(x: np.ndarray) -> np.ndarray:
+        return np.asarray(coordinates.model_at(x).log_prior(draws, rows))
+
+    def slope_at(x: np.ndarray) -> np.ndarray:
+        return np.asarray(differences(log_prior, x).mean(axis=(0, 1)))
+
+    scores, bend = differences(log_prior, x), differences(slope_at, x)
+    slope, noise = scores.mean(axis=(0, 1)), mcse(scores)
+    curvature = (bend + bend.T) / 2 + np.cov(scores.reshape(-1, len(x)).T).reshape(bend.shape)
+    z = np.divide(np.abs(slope), noise, out=np.where(slope != 0, math.inf, 0.0), where=noise > 0)
+    error, step = np.full((2, len(x)), math.inf)
+    if np.isfinite(curvature).all() and np.all(np.linalg.eigvalsh(curvature) < 0):
+        error, step = mcse(scores @ np.linalg.inv(curvature)), -np.linalg.solve(curvature, slope)
+    low, high = coordinates.bounds()
+    further = np.clip(x + step, low, high)
+    if np.max(np.abs(step)) > NEAR:
+        box = np.column_stack([np.maximum(x - MAX_STEP, low), np.minimum(x + MAX_STEP, high)])
+        options: dict[str, Any] = {"jac": lambda x: -slope_at(x), "method": "L-BFGS-B", "bounds": box}
+        further = scipy.optimize.minimize(lambda x: -float(log_prior(x).mean()), x, **options).x
+    return Place(x, slope, noise, curvature, float(np.max(z)), error, further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +215,7 @@ class MonteCarloSearch:
             where = ", ".join(f"{label} = {value:.6g}" for label, value in values)
             raise Untrustworthy(f"NUTS at {where}: {failures(outcome.checks)}")
         self.visited.append(x)
-        return Place(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
+        return described(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
 
     def run(self) -> list[Place]:
         """Climb from one place after another, until two climbs ended at a maximum or one did not settle."""
@@ -253,7 +231,7 @@ class MonteCarloSearch:
         """Step from x until the score is zero within its Monte Carlo error."""
         place = self.sample(x)
         for _ in range(MAX_FITS - 1):
-            x = place.x if place.is_settled else place.next()
+            x = place.x if place.is_settled else place.further
             if np.array_equal(x, place.x):  # settled, or at the edge of the search
                 break
             place = self.sample(x)
