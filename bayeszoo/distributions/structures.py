@@ -20,74 +20,112 @@ from bayeszoo.errors import NumericalError
 
 
 class Structure:
-    """How the covariance of D columns is written: here as the variances (D,) of independent columns.
+    """How the covariance of D columns is written: by default as the variances (D,) of independent columns.
 
-    Leading axes of all arrays broadcast. A factor is a triangular matrix, or are standard deviations. There are
-    ``blocks`` of size ``block``, each shared by ``repeat`` columns: the covariance matrix has determinant
-    ``det(blocks) ** repeat``.
+    It has ``blocks`` of size ``block``, each shared by ``repeat`` columns: the covariance matrix has determinant
+    ``det(blocks) ** repeat``. Covariances have ``shape``; their Cholesky factors, here and in what follows from them,
+    have the axes (blocks, block, block) whatever that is. Leading axes of all arrays broadcast.
     """
 
-    def __init__(self, columns: int) -> None:
-        self.columns, self.block, self.blocks, self.repeat = columns, 1, columns, 1
-        self.shape: tuple[int, ...] = (columns,)
+    def __init__(self, columns: int, block: int = 1, repeat: int = 1, shape: tuple[int, ...] | None = None) -> None:
+        self.columns, self.block, self.repeat, self.blocks = columns, block, repeat, columns // (block * repeat)
+        self.shape = (columns,) if shape is None else shape
 
-    def _entries(self, covariance: np.ndarray) -> np.ndarray:
-        """Return the variances with an axis of their own."""
-        return covariance
+    def _blocks(self, values: Any) -> np.ndarray:
+        """Give values of the structure's shape the axes (..., blocks, block, block)."""
+        values = np.asarray(values)
+        leading = values.shape[: values.ndim - len(self.shape)]
+        return values.reshape(*leading, self.blocks, self.block, self.block)
+
+    def _shaped(self, blocks: np.ndarray) -> np.ndarray:
+        return blocks.reshape((*blocks.shape[:-3], *self.shape))
+
+    def _parts(self, vectors: np.ndarray) -> np.ndarray:
+        """Give vectors (..., D) the axes (..., repeat, blocks, block)."""
+        return vectors.reshape(*vectors.shape[:-1], self.repeat, self.blocks, self.block)
 
     def reduced(self, matrix: np.ndarray) -> np.ndarray:
         """Return what stands for matrices (..., D, D): themselves, their diagonals, or the means of these."""
-        return np.diagonal(matrix, axis1=-2, axis2=-1)
+        each = matrix.reshape(*matrix.shape[:-2], *(2 * (self.repeat, self.blocks, self.block)))
+        return self._shaped(np.einsum("...rbirbj->...bij", each) / self.repeat)
 
     def matrix(self, covariance: np.ndarray) -> np.ndarray:
         """Return the covariance matrices (..., D, D)."""
-        return self.variances(covariance)[..., None] * np.eye(self.columns)
+        identity = np.eye(self.repeat * self.blocks).reshape(2 * (self.repeat, self.blocks))
+        each = np.einsum("rbsc,...bij->...rbiscj", identity, self._blocks(covariance))
+        return each.reshape(*each.shape[:-6], self.columns, self.columns)
 
     def variances(self, covariance: np.ndarray) -> np.ndarray:
         """Return the variance of each column (..., D)."""
-        return covariance
+        each = np.diagonal(self._blocks(covariance), axis1=-2, axis2=-1)[..., None, :, :]
+        return np.repeat(each, self.repeat, axis=-3).reshape(*each.shape[:-3], self.columns)
 
     def outer(self, shift: np.ndarray) -> np.ndarray:
         """Return the scatter of one vector (..., D)."""
-        return shift**2
+        parts = self._parts(shift)
+        return self._shaped(np.einsum("...rbi,...rbj->...bij", parts, parts))
 
     def scatter(self, weights: np.ndarray, shifts: np.ndarray) -> np.ndarray:
         """Return the sum of the scatters of vectors (n, D), with weights (n,)."""
-        return np.asarray(weights @ self.outer(shifts))
+        parts = np.moveaxis(self._parts(np.sqrt(weights)[:, None] * shifts), -2, 0)
+        parts = parts.reshape(self.blocks, -1, self.block)
+        return self._shaped(parts.mT @ parts)
 
     def factor(self, covariance: np.ndarray) -> np.ndarray:
         """Return the factor of a covariance; `NumericalError` where it is not positive definite."""
-        if not np.all(covariance > 0):
-            raise NumericalError("a variance is not positive")
-        return np.sqrt(self._entries(covariance))
+        try:
+            return np.linalg.cholesky(self._blocks(covariance))
+        except np.linalg.LinAlgError:
+            raise NumericalError("a covariance is not positive definite") from None
 
     def log_det(self, factor: np.ndarray) -> np.ndarray:
         """Return the log determinant of the blocks together."""
-        return 2 * np.sum(np.log(factor), axis=-1)
+        return 2 * np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=(-2, -1))
 
     def scaled(self, factor: np.ndarray, shifts: np.ndarray) -> np.ndarray:
         """Return the squared lengths (..., n) of vectors (..., n, D) in units of the covariance."""
-        return np.sum((shifts / factor[..., None, :]) ** 2, axis=-1)
+        right = np.moveaxis(self._parts(shifts), -4, -1)
+        return np.sum(solve_lower(factor[..., None, :, :, :], right) ** 2, axis=(-4, -3, -2))
 
     def coloured(self, factor: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return standard normal vectors (..., D) with the covariance put on them."""
-        return factor * z
+        return (factor[..., None, :, :, :] @ self._parts(z)[..., None]).reshape(z.shape)
 
-    def ratio(self, factor: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Return psi over the covariance: squares of the diagonal of its factor, and the sum of the other squares."""
-        return self._entries(psi) / factor**2, 0.0
+    def ratio(self, factor: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return psi over the covariance: squares of the diagonals of its factor, and the sum of the other squares."""
+        B = solve_lower(factor, self.factor(psi))
+        squares = np.diagonal(B, axis1=-2, axis2=-1) ** 2
+        return squares.reshape(*squares.shape[:-2], -1), np.sum(np.tril(B, -1) ** 2, axis=(-3, -2, -1))
 
     def relative(self, factor: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Return the eigenvalues of a covariance in units of the one whose factor is given."""
-        return self.ratio(factor, covariance)[0]
+        both = solve_lower(factor, solve_lower(factor, self._blocks(covariance)).mT)
+        values = np.linalg.eigvalsh((both + both.mT) / 2)
+        return values.reshape(*values.shape[:-2], -1)
+
+    def draw_root(self, nu: Any, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draw blocks C' (*size, *shape of nu, blocks, block, block) of which C C' is inverse-Wishart.
+
+        By Bartlett's decomposition: A A' of a lower triangle A is Wishart, and C' = inv(A) L', where psi = L L'.
+        """
+        d, shape = self.block, (*size, *np.shape(nu), self.blocks)
+        bartlett = np.tril(rng.standard_normal((*shape, d, d)), -1) if d > 1 else np.zeros((*shape, 1, 1))
+        gammas = rng.standard_gamma((np.asarray(nu)[..., None, None] - np.arange(d)) / 2, (*shape, d))
+        bartlett[..., range(d), range(d)] = np.sqrt(2 * gammas)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return solve_lower(bartlett, np.broadcast_to(self.factor(psi).mT, bartlett.shape))
 
     def draw(self, nu: np.ndarray, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw covariances (*size, *shape of nu, *shape)."""
-        with np.errstate(over="ignore", divide="ignore"):
-            return psi / 2 / rng.standard_gamma(along(nu, psi) / 2, size + np.shape(psi))
+        root = self.draw_root(nu, psi, size, rng)
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = root.mT @ root
+        return self._shaped((drawn + drawn.mT) / 2)
 
     def marginals(self, nu: np.ndarray, psi: np.ndarray) -> Any:
         """Return the distribution of each entry by itself."""
+        if len(self.shape) == 2:
+            return CovarianceMarginals(nu, psi)
         return frozen.invgamma(along(nu, psi) / 2, scale=psi / 2)
 
     def log_inverse_wishart(self, factor: np.ndarray, nu: Any, psi: np.ndarray) -> np.ndarray:
@@ -134,94 +172,14 @@ class Structure:
         return np.asarray(gammas - (more * self.log_det(factor) + (nu + more) * log_growth) / 2)
 
 
-class Scalar(Structure):
+def Scalar(columns: int) -> Structure:
     """One variance for all columns, of shape ()."""
-
-    def __init__(self, columns: int) -> None:
-        super().__init__(columns)
-        self.blocks, self.repeat, self.shape = 1, columns, ()
-
-    def _entries(self, covariance: np.ndarray) -> np.ndarray:
-        return np.asarray(covariance)[..., None]
-
-    def reduced(self, matrix: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.asarray(np.mean(super().reduced(matrix), axis=-1))
-
-    def variances(self, covariance: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.repeat(self._entries(covariance), self.columns, axis=-1)
-
-    def outer(self, shift: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.sum(shift**2, axis=-1)
+    return Structure(columns, repeat=columns, shape=())
 
 
-class Matrices(Structure):
+def Matrices(columns: int) -> Structure:
     """Covariance matrices (D, D)."""
-
-    def __init__(self, columns: int) -> None:
-        super().__init__(columns)
-        self.block, self.blocks, self.shape = columns, 1, (columns, columns)
-
-    def reduced(self, matrix: np.ndarray) -> np.ndarray:  # noqa: D102
-        return matrix
-
-    def matrix(self, covariance: np.ndarray) -> np.ndarray:  # noqa: D102
-        return covariance
-
-    def variances(self, covariance: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.diagonal(covariance, axis1=-2, axis2=-1)
-
-    def outer(self, shift: np.ndarray) -> np.ndarray:  # noqa: D102
-        return shift[..., :, None] * shift[..., None, :]
-
-    def scatter(self, weights: np.ndarray, shifts: np.ndarray) -> np.ndarray:  # noqa: D102
-        half = np.sqrt(weights)[:, None] * shifts
-        return half.T @ half
-
-    def factor(self, covariance: np.ndarray) -> np.ndarray:  # noqa: D102
-        try:
-            return np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError:
-            raise NumericalError("a covariance is not positive definite") from None
-
-    def log_det(self, factor: np.ndarray) -> np.ndarray:  # noqa: D102
-        return super().log_det(self.variances(factor))
-
-    def scaled(self, factor: np.ndarray, shifts: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.sum(solve_lower(factor, shifts.mT) ** 2, axis=-2)
-
-    def coloured(self, factor: np.ndarray, z: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.einsum("...ij,...j->...i", factor, z)
-
-    def ratio(self, factor: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, Any]:  # noqa: D102
-        B = solve_lower(factor, self.factor(psi))
-        return self.variances(B) ** 2, np.sum(np.tril(B, -1) ** 2, axis=(-2, -1))
-
-    def relative(self, factor: np.ndarray, covariance: np.ndarray) -> np.ndarray:  # noqa: D102
-        both = solve_lower(factor, solve_lower(factor, covariance).mT)
-        return np.linalg.eigvalsh((both + both.mT) / 2)
-
-    def draw_root(self, nu: Any, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draw matrices C' (*size, *shape of nu, D, D) of which C C' is inverse-Wishart.
-
-        By Bartlett's decomposition: A A' of a lower triangle A is Wishart, and C' = inv(A) L', where psi = L L'.
-        """
-        d, shape = self.columns, size + np.shape(nu)
-        bartlett = np.tril(rng.standard_normal((*shape, d, d)), -1)
-        gammas = rng.standard_gamma((np.asarray(nu)[..., None] - np.arange(d)) / 2, (*shape, d))
-        bartlett[..., range(d), range(d)] = np.sqrt(2 * gammas)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return solve_lower(bartlett, np.broadcast_to(self.factor(psi).mT, bartlett.shape))
-
-    def draw(  # noqa: D102
-        self, nu: np.ndarray, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator
-    ) -> np.ndarray:
-        root = self.draw_root(nu, psi, size, rng)
-        with np.errstate(over="ignore", invalid="ignore"):
-            drawn = root.mT @ root
-        return (drawn + drawn.mT) / 2
-
-    def marginals(self, nu: np.ndarray, psi: np.ndarray) -> Any:  # noqa: D102
-        return CovarianceMarginals(nu, psi)
+    return Structure(columns, block=columns, shape=(columns, columns))
 
 
 def along(values: Any, like: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ class NormalInverseWishart:
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw jointly: ``mu`` of shape (*size, D) and ``Sigma`` of shape (*size, D, D)."""
         size = (size,) if isinstance(size, int) else tuple(size)
-        root = self._matrices.draw_root(self.nu, self.Psi, size, rng)
+        root = self._matrices.draw_root(self.nu, self.Psi, size, rng)[..., 0, :, :]
         z = rng.standard_normal(size + self.m.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             Sigma, mu = root.mT @ root, self.m + np.einsum("...ij,...i->...j", root, z) / self.kappa**0.5

@@ -243,7 +243,7 @@ class GaussianComponents:
         """
         factor = self.factors(covariances)
         # a second axis of components, that of the distributions, goes after the first
-        paired = np.expand_dims(factor, factor.ndim - max(len(self.structure.shape), 1))
+        paired = factor[..., None, :, :, :]
         of_covariances = self._log_of_covariances(hyper, paired) / (self.count if self.tied else 1)
         of_means = self._log_of_means(hyper, paired, np.asarray(means, dtype=np.float64)[..., :, None, :])
         return np.swapaxes(of_means + of_covariances, -1, -2)
