@@ -210,23 +210,6 @@ def test_a_wrong_mode_does_not_pass_its_certificate():
         assert not all(check.passed for check in WEAK.certificate(stats, wrong))
 
 
-def test_the_joint_mode_with_unknown_noise_is_an_optimizers():
-    data = one_predictor(40)
-    model = LASSO(b=0.3, a0=2.0, b0=1.5, learn_sigma=True, s0=20.0)
-    top = model.map(model.statistics(data))
-    assert all(check.passed for check in model.certificate(model.statistics(data), top))
-
-    def negative(v):
-        mean = v[0] + data["X"][:, 0] * v[1]
-        likelihood = scipy.stats.norm(mean, np.exp(v[2] / 2)).logpdf(data["y"]).sum()
-        prior = scipy.stats.laplace(0, [20.0, 0.3]).logpdf(v[:2]).sum()
-        return -(likelihood + prior + scipy.stats.invgamma(2.0, scale=1.5).logpdf(np.exp(v[2])))
-
-    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 5000}
-    reference = scipy.optimize.minimize(negative, [0.1, 0.2, 0.0], method="Nelder-Mead", options=options)
-    assert np.allclose([*top["w"], np.log(top["sigma2"])], reference.x, atol=1e-6)
-
-
 def quadrature(model, data):
     """Log evidence, mean and sd of the slope of one predictor without intercept, by adaptive quadrature."""
     x, y = data["X"][:, 0], data["y"]

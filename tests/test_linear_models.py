@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy
 from sklearn.linear_model import LinearRegression as SklearnRegression
-from sklearn.linear_model import Ridge as SklearnRidge
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError
@@ -21,23 +20,10 @@ LINEAR = [RIDGE, REGRESSION, LASSO]
 DIABETES = bz.example(RIDGE)
 
 
-def standardized(data):
-    return (data["X"] - data["X"].mean(axis=0)) / data["X"].std(axis=0, ddof=1)
-
-
 def small(n=30, d=3, seed=0, offset=0.0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 5
     return bz.read(RIDGE, (X, offset + X @ np.arange(1.0, d + 1) + rng.normal(size=n)))
-
-
-def test_the_mode_of_ridge_is_scikit_learns():
-    model = RIDGE.weak(DIABETES)
-    w = model.map(model.statistics(DIABETES))["w"]
-    peer = SklearnRidge(alpha=(model.sigma / model.tau) ** 2, solver="svd")
-    peer.fit(standardized(DIABETES), DIABETES["y"])
-    assert np.allclose(w[1:] * model.scale, peer.coef_, rtol=1e-10)
-    assert np.isclose(w[0], peer.intercept_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("family", LINEAR)
@@ -47,16 +33,6 @@ def test_least_squares_are_scikit_learns(family):
     peer = SklearnRegression().fit(DIABETES["X"], DIABETES["y"])
     assert np.allclose(w[1:], peer.coef_, rtol=1e-9)
     assert np.isclose(w[0] - w[1:] @ model.center, peer.intercept_, rtol=1e-9)
-
-
-def test_polynomials_are_numpys():
-    rng = np.random.default_rng(1)
-    x = rng.uniform(2, 4, 40)
-    data = bz.read(RIDGE, {"x": x, "y": np.sin(3 * x) + rng.normal(0, 0.1, 40)})
-    model = replace(RIDGE.weak(data), degree=5)
-    expected = np.polynomial.Polynomial.fit(x - model.center[0], data["y"], 5, domain=[-1, 1], window=[-1, 1])
-    assert np.allclose(model.mle(model.statistics(data))["w"], expected.coef, rtol=1e-8)
-    assert model.coords(data)["term"].tolist() == [INTERCEPT, "x", "x^2", "x^3", "x^4", "x^5"]
 
 
 def test_an_evidence_that_rounding_decides_is_withheld():
