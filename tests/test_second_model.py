@@ -203,8 +203,8 @@ CLOSED = [(Observable,), (Sufficient,), (ClosedForm,), (Predictive,), (Conjugate
 LATENT = [(EM,), (Variational,), (EM, Variational), (Latent,), (Enumerable,), (Symmetric,), (Latent, Symmetric)]
 BASES = {"gaussian_mean": CLOSED, "multinomial_mixture": LATENT, "lda": [(Stochastic,), (Collapsed,)]}
 KINDS = [kind for kind in vars(capabilities).values() if isinstance(kind, type) and issubclass(kind, Model)]
-HELPERS = {"vb_m_step", "vb_posterior"}
-"""Steps by which `posterior_given` of the zoo's models is computed."""
+HELPERS = {"vb_m_step", "vb_posterior", "exchangeable"}
+"""Steps by which others of the zoo's models are computed."""
 QUICK = {"exact", "enumerate", "map", "mle", "em", "gibbs"}
 """Methods that compile little or nothing."""
 
