@@ -12,7 +12,7 @@ import scipy
 from bayeszoo.contract.case import case_of, cases_of
 from bayeszoo.contract.check import applicable, check, run_identity
 from bayeszoo.data.inputs import Real
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model import Latent, Observable, Symmetric, positive
 from bayeszoo.model.find import find
 from tests.bad_models.flat_mean import FlatMean
@@ -189,14 +189,15 @@ def test_a_constant_off_at_every_point_is_named():
     assert f"but for {20 * 0.5 * np.log(2 * np.pi):.6g} nats at every point" in found.name
 
 
-def test_check_without_a_prior_to_draw_from_uses_the_examples():
+@pytest.mark.parametrize("error", [NumericalError, NotImplementedError])
+def test_check_without_a_prior_to_draw_from_uses_the_examples(error):
     def refused(self, rng, size=20):
-        raise NumericalError("a flat prior cannot be drawn from")
+        raise error("a flat prior cannot be drawn from")
 
     kind = type("FlatRobust", (RobustRegression,), {"simulate": refused, "__module__": __name__})
     assert [case.data.source for case in cases_of(kind)] == ["airquality.csv"]
     failed = [found for found in check(kind, sampler=False) if not found.passed]
     assert [found.name for found in failed] == ["simulated_prior", "simulated_rows"]
     assert all("a flat prior cannot be drawn from" in str(found) for found in failed)
-    with pytest.raises(NumericalError, match="flat prior"):
+    with pytest.raises(InputError, match="simulates no data to be checked on: a flat prior"):
         cases_of(type("NoExamples", (kind,), {"examples": (), "__module__": __name__}))

@@ -101,7 +101,7 @@ class Case:
         """Whether parameters can be drawn from the prior, and are of the shape that the data need."""
         try:
             simulated, inputs = self.model.simulate(np.random.default_rng(0), 1)[1], self.model.inputs
-        except NumericalError:
+        except (NumericalError, NotImplementedError):
             return False
         labels = [name for name in inputs.coords if name != inputs.row_names]
         return all(len(simulated[axis]) == len(self.data[axis]) for axis in labels)
@@ -185,9 +185,10 @@ def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> lis
         return [case_of(model, data, seed)]
     try:
         first = case_of(model, None, seed)
-    except NumericalError:  # as of flat priors
+    except (NumericalError, NotImplementedError) as error:  # as of flat priors
         if not model.examples:
-            raise
+            problem = f"{model.name} simulates no data to be checked on: {error}"
+            raise InputError(problem, hint="check it on yours: bz.check(model, data)") from error
         return [case_of(model, data, seed) for data in examples_of(model)]
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
     return [first, *others, *(case_of(model, data, seed) for data in examples_of(model) if suits(model, data))]
