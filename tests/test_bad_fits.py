@@ -21,6 +21,7 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import HEADLINE
+from tests.bad_models.flat_mean import FlatMean
 from tests.bad_models.two_modes import TwoModes
 from tests.quick import quick_where, zoo_with
 
@@ -287,3 +288,14 @@ def test_a_second_attempt_does_not_forget_a_mode(monkeypatch):
     trees = [bz.fit(TwoModes(6.0), {"y": [0.5, -0.5]}, seed=seed, groups=()) for seed in range(10)]
     assert all(Fit(tree).facts["attempts"] == 1 for tree in trees if tree.attrs["status"] == "ok")
     assert sum(tree.attrs["status"] != "ok" for tree in trees) > 5
+
+
+@pytest.mark.slow
+def test_a_density_without_bound_has_no_laplace_and_no_advi():
+    """Equal values under flat priors: the density grows as sigma falls, until sigma leaves the floating-point range."""
+    model, data = FlatMean(), {"y": [1.0, 1.0, 1.0]}
+    with pytest.raises(bz.NumericalError, match="not positive definite"):
+        bz.fit(model, data, "laplace", seed=1)
+    tree = bz.fit(model, data, "advi", seed=1)
+    assert tree.attrs["status"] == "failed"
+    assert bz.summarize(tree)["sigma"]["mean"] is None

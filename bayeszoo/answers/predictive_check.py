@@ -138,7 +138,7 @@ def replicate(
     chosen = _chosen(statistics, model, data)
     draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    found = {name: np.empty((2, size)) for name in chosen}
+    values = {name: np.empty((2, size)) for name in chosen}
     for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
         some = slice(at, at + step)
         params = {name: values[some] for name, values in draws.items()}
@@ -148,8 +148,8 @@ def replicate(
         again = Sets(outcomes, mean, np.asarray(likelihood.std()), data, params)
         for name, statistic in chosen.items():
             for i, sets in enumerate((again._replace(y=y[None]), again)):
-                found[name][i, some] = statistic(sets)
-    observed, replicated = ({name: values[i] for name, values in found.items()} for i in range(2))
+                values[name][i, some] = statistic(sets)
+    observed, replicated = ({name: pair[i] for name, pair in values.items()} for i in range(2))
     return Replicates(observed, replicated, chains)
 
 

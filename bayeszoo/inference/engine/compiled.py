@@ -45,8 +45,11 @@ def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Callable[[np.ndarr
     constants = {v: v.type.make_constant(values[v]) for v in entering if v not in data}
     graph, inputs = clone_replace(list(outputs), {**arrays, **numbers, **constants}), [flat, packed, *arrays.values()]
     function = _kept(inputs, graph, mode)
-    given = [np.array([np.ravel(values[v])[0] for v in scalars]), *(np.asarray(values[v], order="C") for v in arrays)]
-    return lambda x: function(x, *given)
+    arguments = [
+        np.array([np.ravel(values[v])[0] for v in scalars]),
+        *(np.asarray(values[v], order="C") for v in arrays),
+    ]
+    return lambda x: function(x, *arguments)
 
 
 def _kept(inputs: Sequence[Any], graph: Sequence[Any], mode: str) -> Callable[..., Any]:
