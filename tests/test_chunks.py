@@ -120,7 +120,24 @@ def test_what_is_said_of_every_chunk_is_said_once_and_of_a_single_one_not(writte
     path = written("u,v\n7,1\n7,1\n8,1\n9,1\n")
     found = bz.accumulate(bz.find("normal_inverse_wishart")(), path, 2)
     kept = "4 rows in 2 chunks: their statistics were kept, the rows were not"
-    assert found.notes == ("column 'v' is constant", kept)
+    assert found.notes == ("column 'v' is constant", "in some chunks: column 'u' is constant", kept)
+
+
+@pytest.mark.parametrize(("several", "more"), [(5, ()), (6, ("and 1 more note of some chunks",)), (7, None)])
+def test_a_handful_of_notes_of_some_chunks_are_said(written, several, more):
+    names = [f"c{i}" for i in range(several)]
+    rows = [range(several), range(several), range(several), range(1, several + 1)]
+    path = written("\n".join(",".join(map(str, row)) for row in [names, *rows]))
+    found = bz.accumulate(bz.find("normal_inverse_wishart")(nu0=9.0, Psi0=np.eye(several)), path, 2)
+    some = tuple(f"in some chunks: column '{name}' is constant" for name in names[:5])
+    assert found.notes[:-1] == some + (("and 2 more notes of some chunks",) if more is None else more)
+
+
+def test_rows_that_were_dropped_are_added_up_over_the_chunks(written):
+    path = written("u,v\n7,1\nNA,2\n8,1\n9,NA\n5,NA\n6,3\n2,2\n3,1\n4,NA\n1,2\n3,NA\n,1\n")
+    found = bz.accumulate(bz.find("normal_inverse_wishart")(), path, 3, missing="drop")
+    assert "6 rows with missing values dropped (rows 2, 4, 5, 9, 11, ...)" in found.notes
+    assert found.rows == 6
 
 
 # Memory

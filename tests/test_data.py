@@ -123,10 +123,7 @@ def test_unknown_examples(zoo):
             call()
 
 
-@pytest.mark.parametrize("file", ["../births.csv", "/etc/passwd", "Births.csv", ".csv", "a" * 65 + ".csv", "a b.csv"])
-def test_names_of_examples(file):
-    with pytest.raises(ValueError, match="is not a name for an example"):
-        Example(file, "", "")
+def test_names_of_examples():
     assert Example("births.csv.gz", "", "").name == "births"
 
 

@@ -145,6 +145,15 @@ def test_new_rows_have_the_outcome_under_the_name_of_the_fit():
     assert "y" not in new({"a": [1], "v": [2], "y": [3]}, fit)
 
 
+def test_the_name_of_the_model_for_the_outcome_of_new_rows_is_noted_where_it_is_not_that_of_the_fit():
+    like, both = read(Line, {"price": [1, 2, 4], "a": [0, 1, 2]}, target="price"), {"y": [3], "a": [1]}
+    data = new(both, like)
+    assert (list(data), data.notes) == (["X", "feature"], ("column 'y' is not used; use it with --target y",))
+    chosen = new(both, like, target="y")
+    assert (chosen["y"].tolist(), chosen.notes) == ([3], ())
+    assert new({**both, "price": [2]}, like).notes == new({"a": [1]}, like).notes == ()
+
+
 def test_a_feature_called_y_is_never_taken_for_the_outcome():
     fit = read(Line, {"speed": [5, 6, 8], "a": [1, 2, 4], "y": [1, 0, 3]}, target="speed")
     assert fit["feature"].tolist() == ["a", "y"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -24,7 +23,6 @@ from bayeszoo.data.table.table import Dropped, Table, shown
 from bayeszoo.errors import InputError
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -41,21 +39,12 @@ class Example:
         Where it was published.
     options : mapping of str to str or list
         The options of `read` that its columns need.
-
-    Raises
-    ------
-    ValueError
-        When the file's name without its suffixes is not of lower-case letters, digits, ``_`` and ``-``.
     """
 
     file: str
     about: str
     source: str
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if PurePath(self.file).name != self.file or not _NAME.fullmatch(self.name):  # it could lead out of its folder
-            raise ValueError(f"{self.file!r} is not a name for an example")
 
     @property
     def name(self) -> str:

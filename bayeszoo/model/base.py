@@ -102,9 +102,8 @@ class Model(ABC):
         own = values.shape
         if own != tuple(shape[len(shape) - len(own) :]):
             what, given = hyperparameters(self)[name], " x ".join(map(str, own))
-            raise InputError(
-                f"{what.label} has {given} entries, the data {' x '.join(map(str, shape))} of {' and '.join(what.axes)}"
-            )
+            expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(what.axes)}"
+            raise InputError(f"{what.label} has {given} entries, {expected}")
         return np.array(np.broadcast_to(values, shape))
 
     def coords(self, data: Values) -> dict[str, Any]:

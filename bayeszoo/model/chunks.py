@@ -25,6 +25,7 @@ from bayeszoo.model.capabilities import Sufficient
 
 ROWS = 100_000
 _PROBE = 100
+_MOST_NOTES = 5
 
 
 def read_chunks(
@@ -146,8 +147,7 @@ def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) 
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}")
     if not isinstance(source, str | os.PathLike):
-        hint = "bz.read takes what is in memory"
-        raise InputError(f"chunks are of a file, got {type(source).__name__}", hint=hint)
+        raise InputError(f"chunks are of a file, got {type(source).__name__}", hint="bz.read takes what is in memory")
     how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
     options_of_inputs = {name: value for name, value in options.items() if name not in how}
     return _checked(model, read_parts(source, int(rows), **how), options_of_inputs)
@@ -248,7 +248,7 @@ def _added_up(model: Sufficient[Any], chunks: Iterator[_Chunk], reporter: Report
     arrays_of(stats)  # refuses what cannot be stored
     none = cast(Data, like)  # a file without observations has been refused
     chunked = f"{digest.rows} rows in {len(notes)} chunk{'s' * (len(notes) > 1)}"
-    said = (*_of_every_chunk(notes), f"{chunked}: their statistics were kept, the rows were not")
+    said = (*_of_the_file(notes), f"{chunked}: their statistics were kept, the rows were not")
     about = (none.source, none.columns, said, probe)
     return Accumulated(model, stats, none, digest.rows, digest.hexdigest(), *about)
 
@@ -282,9 +282,13 @@ class Digest:
         return state.hexdigest()
 
 
-def _of_every_chunk(notes: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Say of the file what is said of every chunk, and add up the rows that were dropped."""
+def _of_the_file(notes: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Say of the file what is said of every chunk, mark what is said of some, and add up the rows that were dropped."""
     dropped = [note for of_chunk in notes for note in of_chunk if isinstance(note, Dropped)]
-    common = [n for n in notes[0] if not isinstance(n, Dropped) and all(n in others for others in notes)]
+    times = Counter(note for of_chunk in notes for note in of_chunk if not isinstance(note, Dropped))
+    said = [note for note in times if times[note] == len(notes)]
+    some = [f"in some chunks: {note}" for note in times if times[note] < len(notes)]
+    more = len(some) - _MOST_NOTES
+    said += some[:_MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some chunks"] * (more > 0)
     first = [row for note in dropped for row in note.first][:5]
-    return (*common, *([Dropped.of(first, sum(note.total for note in dropped))] if dropped else []))
+    return (*said, *([Dropped.of(first, sum(note.total for note in dropped))] if dropped else []))

@@ -106,9 +106,8 @@ def _require_weights(model: Conjugate[Any], stats: Any) -> None:
     both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
     pairs = zip(*([np.asarray(getattr(one, name)) for name in hyperparameters(model)] for one in both), strict=True)
     if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
-        raise NumericalError(
-            f"{type(stats).__name__}.discounted(2) differs from the statistics of the same rows taken twice"
-        )
+        differs = "discounted(2) differs from the statistics of the same rows taken twice"
+        raise NumericalError(f"{type(stats).__name__}.{differs}")
 
 
 def _require_conjugate(model: Model) -> Conjugate[Any]:

@@ -263,8 +263,7 @@ def every_code(labels: int) -> Iterator[np.ndarray]:
 
 def group_starts(rows: int) -> np.ndarray:
     """Return where groups of one, two, three, ... rows start."""
-    starts = np.arange(rows)
-    starts = starts * (starts + 1) // 2
+    starts = np.cumsum(np.arange(rows))
     return starts[starts < rows]
 
 

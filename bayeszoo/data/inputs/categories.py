@@ -90,9 +90,8 @@ class Categories(Inputs):
         (codes, counts), dropped = complete([column, count], [coded.codes, to_counts(count)], missing)
         refuse_sum(count, counts)
         coded, notes = alphabet.finished(str(column), Coded(coded.labels, codes))
-        sums = np.zeros(len(coded.labels), dtype=np.int64)
-        np.add.at(sums, coded.codes.astype(np.int64), counts.astype(np.int64))
-        arrays = {COUNTS: sums[None], self.axis: label_array(coded.labels)}
+        sums = np.bincount(coded.codes.astype(np.int64), counts, len(coded.labels))  # below 2**53, so exact
+        arrays = {COUNTS: sums.astype(np.int64)[None], self.axis: label_array(coded.labels)}
         return Parsed(arrays, {"column": column.name, "count": count.name}, (*notes, *dropped))
 
     def _from_counts(self, columns: list[Column], missing: str, alphabet: Alphabet) -> Parsed:
@@ -137,10 +136,8 @@ class Categories(Inputs):
         if COUNTS in arrays:
             return []
         starts = group_starts(self.size(arrays))
-        counts = np.zeros((len(starts), len(arrays[self.axis])), dtype=np.int64)
-        group = np.searchsorted(starts, np.arange(self.size(arrays)), side="right") - 1
-        np.add.at(counts, (group, arrays[self.name]), 1)
-        return [{COUNTS: counts, self.axis: arrays[self.axis]}]
+        each = np.eye(len(arrays[self.axis]), dtype=np.int64)[arrays[self.name]]
+        return [{COUNTS: np.add.reduceat(each, starts), self.axis: arrays[self.axis]}]
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
         """Go through every four outcomes, or fewer where there are many categories."""

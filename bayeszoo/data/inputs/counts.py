@@ -165,8 +165,7 @@ def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
     counts = [to_counts(column) for column in columns]
     above = np.flatnonzero(counts[0] > counts[1])
     if len(above):
-        row = above[0]
-        raise successes.error(f"successes are more than {shown(trials.values[row])} trials", above)
+        raise successes.error(f"successes are more than {shown(trials.values[above[0]])} trials", above)
     (first, second), dropped = complete(columns, counts, missing)
     refuse_sum(trials, second)
     arrays = {"successes": first.astype(np.int64), "trials": second.astype(np.int64)}

@@ -146,8 +146,7 @@ class Alphabet:
         known = set(present)
         never = [] if self.labels is None else [label for label in self.labels if label not in known]
         coding = f"{where}: {self.plural} {joined(labels)}"
-        occurs = "occurs" if len(never) == 1 else "occur"
-        nouns = self.noun if len(never) == 1 else self.plural
+        nouns, occurs = (self.noun, "occurs") if len(never) == 1 else (self.plural, "occur")
         return (coding, f"{where}: {nouns} {joined(never)} never {occurs}") if never else (coding,)
 
 

@@ -75,10 +75,8 @@ class Matrix(Measured):
         columns = [table[name] for name in names]
         values, holes = self._values(columns, missing, new=like is not None)
         arrays = {self.name: values, self.axis: label_array(names)}
-        constant = [
-            f"{column} is constant" for column, cells in zip(columns, values.T, strict=True) if not np.ptp(cells)
-        ]
-        notes = (*holes, *(constant if like is None and len(values) > 1 else ()))
+        constant = [column for column, cells in zip(columns, values.T, strict=True) if not np.ptp(cells)]
+        notes = (*holes, *(f"{column} is constant" for column in constant if like is None and len(values) > 1))
         return Parsed(arrays, {self.name: ", ".join(names)}, notes)
 
     def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:

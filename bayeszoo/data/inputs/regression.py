@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,15 +63,18 @@ class Regression(Measured):
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
 
-        Other columns are not used. The outcome has the name that it has in the fit, or the option gives.
+        Other columns are not used. The outcome has the name that it has in the fit, or the option gives; a column with
+        the model's own name for it gets a note.
         """
         fitted = [] if like is None else like[self.axis].tolist()
         usual = getattr(like, "columns", {}).get(self.name, _free(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
         features = options.get("features", [name for name in fitted if name in table.columns])
-        if like is None:
-            return self._from_columns(table, target, _features_of(table, target, options), missing, fit=False)
-        return self._from_columns(table, target, in_order_of(fitted, features, "features"), missing, fit=False)
+        ordered = _features_of(table, target, options) if like is None else in_order_of(fitted, features, "features")
+        parsed = self._from_columns(table, target, ordered, missing, fit=False)
+        is_unused = target is None and self.name in table.columns and self.name not in ordered
+        note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
+        return replace(parsed, notes=(*parsed.notes, *[note] * is_unused))
 
     def _from_columns(self, table: Table, target: str | None, features: list[str], missing: str, fit: bool) -> Parsed:
         if target in features:
@@ -92,8 +95,7 @@ class Regression(Measured):
             dropped = (*dropped, f"{columns[0]} is constant: an intercept alone fits it without error")
         known = {self.name: values[0]} if outcome else {}
         labels = label_array([column.name for column in features])
-        arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}
-        return arrays, dropped
+        return {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}, dropped
 
     # Python objects
 
@@ -182,8 +184,7 @@ class Regression(Measured):
 
 def _features_of(table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
     """Return the features that are asked for, or all columns but the outcome's."""
-    others = [name for name in table.columns if name != target]
-    features: list[str] = options.get("features", others)
+    features: list[str] = options.get("features", [name for name in table.columns if name != target])
     if not features:
         hint = "give a table with columns beside it"
         raise InputError(f"there is no feature: column {shown(target)} is the only one", column=target, hint=hint)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import batched, chain, count, islice, repeat
 from pathlib import Path
-from typing import NamedTuple, TextIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
 
 PACKED = ".gz"
+_OTHERWISE_PACKED = frozenset({".zip", ".bz2", ".xz", ".zst", ".7z"})
+_MOST_UNPACKED = 200
+"""How many times its size an archive may unpack to, if that is over 50 MB: of tables it is some 20, of bombs 1000."""
+_ALWAYS_UNPACKED = 50_000_000
 _ROWS_AT_A_TIME = 20_000
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
@@ -27,8 +32,9 @@ def delimited_parts(
     All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
     file tells, may be found when earlier parts have been handed out.
     """
-    plain = path.with_name(path.name.removesuffix(PACKED))
-    mark, name, values = _delimiter_of(plain, delimiter), escaped(plain.name), set[int]()
+    plain = path.with_suffix("") if path.suffix.lower() == PACKED else path
+    name, source, values = escaped(path.name), escaped(plain.name), set[int]()
+    mark = _delimiter_of(name, plain.suffix.lower(), delimiter)
     try:
         with _opened(path, encoding) as file:
             reader = csv.reader(_without_nul(name, file), delimiter=mark, strict=True)
@@ -40,19 +46,20 @@ def delimited_parts(
                     raise InputError(f"no data rows in {name}")
                 before = None if part.is_whole else part.before
                 cells = zip(part.names, part.columns, strict=True)
-                yield Table(name, {label: Column(label, column, decimal, before) for label, column in cells})
+                yield Table(source, {label: Column(label, column, decimal, before) for label, column in cells})
     except UnicodeError:
         raise _not_decoded(path, encoding) from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _delimiter_of(path: Path, delimiter: str | None) -> str:
+def _delimiter_of(name: str, suffix: str, delimiter: str | None) -> str:
     """Return the delimiter asked for, or the one that the file's suffix stands for."""
-    suffix = path.suffix.lower()
+    if suffix in _OTHERWISE_PACKED:
+        raise InputError(f"{name}: compressed files are not read, but for gzip", hint="unpack it first")
     if delimiter is None and suffix not in _DELIMITERS:
         hint = "use a .csv, .tsv, .txt or .parquet file, or give --delimiter"
-        raise InputError(f"cannot tell the format of {escaped(path.name)}", hint=hint)
+        raise InputError(f"cannot tell the format of {name}", hint=hint)
     delimiter = {None: _DELIMITERS.get(suffix), r"\t": "\t"}.get(delimiter, delimiter)
     if delimiter is None or len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise InputError(f"the delimiter must be one character, got {shown(delimiter)}")
@@ -72,12 +79,29 @@ class _Part(NamedTuple):
         return self.last and not self.before
 
 
-def _opened(path: Path, encoding: str) -> TextIO:
+class _Unpacked(gzip.GzipFile):
+    """The bytes of an archive, as long as they are not far more than its own."""
+
+    def read1(self, size: int = -1) -> bytes:
+        """Read as text files are read."""
+        path = Path(self.name)
+        if self.tell() > max(_ALWAYS_UNPACKED, _MOST_UNPACKED * path.stat().st_size):
+            problem = f"{escaped(path.name)} unpacks to more than {_MOST_UNPACKED} times its size"
+            raise InputError(problem, hint="unpack it first, if that is right")
+        return super().read1(size)
+
+
+def _bytes_of(path: Path) -> BinaryIO:
+    return cast(BinaryIO, _Unpacked(path) if path.suffix.lower() == PACKED else path.open("rb"))
+
+
+def _opened(path: Path, encoding: str) -> io.TextIOWrapper:
     # newline="" leaves line ends inside quotes as they are; "utf-8-sig" accepts a byte order mark.
-    encoding = "utf-8-sig" if encoding.lower() in _UTF8 else encoding
+    encoding, file = "utf-8-sig" if encoding.lower() in _UTF8 else encoding, _bytes_of(path)
     try:
-        return cast(TextIO, (gzip.open if path.suffix == PACKED else open)(path, "rt", encoding=encoding, newline=""))
+        return io.TextIOWrapper(file, encoding=encoding, newline="")
     except LookupError:
+        file.close()
         raise InputError(f"unknown encoding {shown(encoding)}") from None
 
 
@@ -199,6 +223,6 @@ def _not_decoded(path: Path, encoding: str) -> InputError:
     name = escaped(path.name)
     if encoding.lower() not in _UTF8:
         return InputError(f"{name} is not {escaped(encoding)}", hint="use --encoding")
-    with path.open("rb") as file:
+    with _bytes_of(path) as file:
         other = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
     return InputError(f"{name} is not UTF-8", hint=f"use --encoding {other}")

@@ -12,16 +12,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
 from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, code, in_order, label_array
 from bayeszoo.data.table.read import read_table, to_column
-from bayeszoo.data.table.table import (
-    Column,
-    Table,
-    choose,
-    listed,
-    refuse_large_sum,
-    shown,
-    to_counts,
-    to_reals,
-)
+from bayeszoo.data.table.table import Column, Table, choose, listed, refuse_large_sum, shown, to_counts, to_reals
 from bayeszoo.errors import InputError
 
 SEQUENCE = "sequence"
@@ -219,8 +210,7 @@ class SymbolSeries(Series):
 
 def starts(sequence: np.ndarray) -> np.ndarray:
     """Return the index of the first row of each sequence, int64, from the canonical array of their numbers, (rows,)."""
-    changes = np.flatnonzero(sequence[1:] != sequence[:-1]) + 1
-    return np.concatenate([np.zeros(min(len(sequence), 1)), changes]).astype(np.int64)
+    return np.flatnonzero(np.diff(sequence, prepend=sequence[:1] - 1)).astype(np.int64)
 
 
 def unmasked(column: Column) -> Column:
@@ -234,9 +224,7 @@ def unmasked(column: Column) -> Column:
 
 def _renumbered(sequence: np.ndarray) -> np.ndarray:
     """Give each run of equal numbers its own: 0, 1, 2, ..."""
-    number = np.zeros(len(sequence), dtype=np.int64)
-    number[starts(sequence)[1:]] = 1
-    return np.cumsum(number)
+    return np.cumsum(np.diff(sequence, prepend=sequence[:1]) != 0)
 
 
 def _numbered(names: Column) -> np.ndarray:

@@ -157,21 +157,15 @@ def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     if not pairs:
         if "count" in options:
             raise InputError("count goes with source and target", hint="say which columns these are")
-        _refuse_half(table)
+        if half := [pair for pair in _PAIRS if list(table.columns) == [pair[0]]]:  # as symbols in order not the same
+            problem = f"there is a column {shown(half[0][0])} but no column {shown(half[0][1])}"
+            raise InputError(problem, hint="use --column for symbols")
         return {}
     count = options.get("count", "count" if "count" in table.columns and "count" not in pairs[0] else None)
     names = {"previous": pairs[0][0], "next": pairs[0][1]} | ({} if count is None else {"count": count})
     if len(set(names.values())) < len(names):
         raise InputError("source, target and count must be different columns")
     return names
-
-
-def _refuse_half(table: Table) -> None:
-    """Refuse starts of transitions without their ends: read as symbols in order they would mean another thing."""
-    for start, end in _PAIRS:
-        if list(table.columns) == [start]:
-            problem = f"there is a column {shown(start)} but no column {shown(end)}"
-            raise InputError(problem, hint="use --column for symbols")
 
 
 # Tables of transitions
@@ -257,8 +251,7 @@ def from_symbols(
     if order == 1:
         if like is not None and like["context"].tolist() != coded.labels:
             raise InputError("the chain was fitted to contexts of several symbols", hint="leave the order out")
-        contexts = Coded(coded.labels, windows[:, 0])
-        return _arrays(contexts, following), notes
+        return _arrays(Coded(coded.labels, windows[:, 0]), following), notes
     contexts = _joined_contexts(column, windows, rows, coded.labels, like)
     return _arrays(contexts, following), (*notes, f"{len(contexts.labels)} contexts of {order} symbols")
 
@@ -269,10 +262,8 @@ def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> tuple[np.ndarr
         return np.empty((0, order + 1), dtype=np.int64), np.empty(0, dtype=np.int64)
     place = np.argsort(names, kind="stable")
     codes, names = codes[place], names[place]
-    whole = names[order:] == names[:-order]
-    for back in range(order + 1):
-        whole &= ~np.isnan(codes[order - back : len(codes) - back])
-    ends = np.flatnonzero(whole) + order
+    holes = np.isnan(np.lib.stride_tricks.sliding_window_view(codes, order + 1)).any(axis=1)
+    ends = np.flatnonzero((names[order:] == names[:-order]) & ~holes) + order
     ends = ends[np.argsort(place[ends])]  # as in the table
     return codes[ends[:, None] + np.arange(-order, 1)].astype(np.int64), place[ends]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-import scipy
 
 from bayeszoo.data.inputs.base import columns_of
 from bayeszoo.data.inputs.labels import Coded, checked_labels, code, in_order, joined, repeated, texts_of
@@ -37,11 +36,13 @@ class Cells:
     @classmethod
     def of(cls, document: Sequence[str], word: Sequence[str], doc: Any, term: Any, counts: Any) -> Self:
         """Sort cells given in any order, add those of one document and word, and leave zeros out."""
+        from scipy import sparse  # not when `read` is imported
+
         counts = np.asarray(counts)
         if float(counts.sum(dtype=np.float64)) > LARGEST_COUNT:
             raise InputError("the counts have a sum of 2**53 or more")
         shape = len(document), len(word)
-        table = scipy.sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # which adds up, and sorts
+        table = sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # which adds up, and sorts
         table.eliminate_zeros()
         cells = table.tocoo()
         return cls(list(document), list(word), *(a.astype(np.int64) for a in (cells.row, cells.col, cells.data)))
@@ -63,10 +64,6 @@ class Cells:
         codes = np.array([place.get(word, -1) for word in self.word], dtype=np.int64)[self.term]
         kept = codes >= 0
         return self.of(self.document, words, self.doc[kept], codes[kept], self.counts[kept])
-
-    def documents_of_words(self) -> np.ndarray:
-        """Return in how many documents each word is, shape (words,)."""
-        return np.bincount(self.term, minlength=len(self.word))
 
     def dense(self) -> np.ndarray:
         """Return the counts with all zeros, shape (documents, words)."""
@@ -193,9 +190,8 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
     if is_sparse:
         cells = _sparse(name, matrix, document, word)
     else:
-        cells = replace(
-            from_columns(columns_of(name, matrix, axis, word), None, "refuse").cells, document=document.tolist()
-        )
+        numbered = from_columns(columns_of(name, matrix, axis, word), None, "refuse").cells
+        cells = replace(numbered, document=document.tolist())
     return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, content=ReadCells(cells, {}))
 
 

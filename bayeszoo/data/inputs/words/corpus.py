@@ -122,8 +122,7 @@ class Corpus(Bags):
         values, dropped = complete(list(columns.values()), [array for _, array in checked.values()], missing)
         counts, doc, term = (array.astype(np.int64) for array in values)
         cells = Cells.of(labels[DOCUMENT].tolist(), labels[WORD].tolist(), doc, term, counts)
-        notes = (*cells.added(counts), *_never(cells), *_empty(cells))
-        return Parsed(arrays_of(cells), {}, (*dropped, *notes))
+        return Parsed(arrays_of(cells), {}, (*dropped, *cells.added(counts), *_never(cells), *_empty(cells)))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return triplets, with a count of 0 where a document has no words, or a word is in no document."""
@@ -274,7 +273,7 @@ def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str,
         raise InputError(f"min_documents must be a whole number >= 1, got {shown(options['min_documents'])}")
     if most is None or not 0 < most <= 1:
         raise InputError(f"max_share must be a share > 0 and <= 1, got {shown(options['max_share'])}")
-    words, spread = np.array(cells.word, dtype=object), cells.documents_of_words()
+    words, spread = np.array(cells.word, dtype=object), np.bincount(cells.term, minlength=len(cells.word))
     few, many = (spread < least) & (least > 1), spread > most * len(cells.document)
     reasons[f"words in fewer than {int(least)} documents"] = frozenset(words[few])
     reasons[f"words in more than {100 * most:g}% of the documents"] = frozenset(words[many])
@@ -308,7 +307,7 @@ def _refuse_few(cells: Cells) -> None:
 
 def _never(cells: Cells) -> tuple[str, ...]:
     """Name the words that no document has."""
-    words = [cells.word[v] for v in np.flatnonzero(cells.documents_of_words() == 0)]
+    words = [cells.word[v] for v in np.flatnonzero(np.bincount(cells.term, minlength=len(cells.word)) == 0)]
     if not words:
         return ()
     return (f"words {joined(words)} never occur" if len(words) > 1 else f"word {joined(words)} never occurs",)
@@ -316,8 +315,7 @@ def _never(cells: Cells) -> tuple[str, ...]:
 
 def _empty(cells: Cells) -> tuple[str, ...]:
     """Name the documents without words."""
-    lengths = np.bincount(cells.doc, minlength=len(cells.document))
-    names = [cells.document[d] for d in np.flatnonzero(lengths == 0)]
+    names = [cells.document[d] for d in np.flatnonzero(np.bincount(cells.doc, minlength=len(cells.document)) == 0)]
     if not names:
         return ()
     return (f"{len(names)} empty document{'s' if len(names) > 1 else ''}: {joined(names)}",)
