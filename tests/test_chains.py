@@ -54,6 +54,10 @@ def test_it_is_stationary_and_exact(name):
     assert stationary(CHAINS[name]) == pytest.approx(rational(CHAINS[name]), rel=1e-12, abs=1e-300)
 
 
+def test_a_transient_state_that_is_hardly_ever_left_does_no_harm():
+    assert stationary([[1.0, 1e-300], [0.0, 1.0]]).tolist() == [0, 1]
+
+
 def test_draws_are_done_each_for_itself():
     """Draws of Dirichlet rows with small alpha have their zeros at different places."""
     draws = np.random.default_rng(2).dirichlet(np.full(4, 0.5), size=(2, 3, 4))
@@ -199,7 +203,7 @@ def test_ranks_that_would_be_wrong_are_withheld(monkeypatch):
     """Of a chain in which several classes are never left; with too many nodes for elimination; and too few steps."""
     assert pagerank([("a", "b"), ("b", "a"), ("c", "a")], 1)["rank"].to_dict() == {"a": 0.5, "b": 0.5, "c": 0}
     assert pagerank([("a", "b")], 1)["rank"].to_dict() == pytest.approx({"b": 2 / 3, "a": 1 / 3})  # b jumps
-    with pytest.raises(InputError, match="several groups of nodes are never left; use a damping below 1"):
+    with pytest.raises(NumericalError, match=r"2 closed classes of states, \{0\}, \{1\}: .* not unique"):
         pagerank([("a", "a"), ("b", "b")], 1)
     monkeypatch.setattr("bayeszoo.families.markov.stationary._MAX_DENSE", 3)
     with pytest.raises(InputError, match=r"^damping 1 is too near to 1 for 4 nodes; for more than 3 nodes lower it"):

@@ -167,6 +167,8 @@ def test_negative_binomial_quantiles_bracket_the_level(a, b, exposure):
         share = mp.mpf(exposure) / (mp.mpf(b) + mp.mpf(exposure))
         below, upto = (1 - mp.betainc(j, a, 0, share, regularized=True) if j else 0 for j in (k, k + 1))
         assert below < q <= upto * (1 + mp.mpf(1e-13))
+    for a, mean in ((1e8, 4e15), (3e9, 1.7e16)):  # SciPy's says that it does not end, and does not end
+        assert np.isnan(NegativeBinomial(a, 4.0, np.array([4 * mean / a])).ppf(0.025)).all()
     for b in (1e-20, 1e12):  # beyond 2**53, and an exposure of which SciPy's loses digits
         assert np.isnan(NegativeBinomial(1.0, b, np.array([1.0])).ppf(0.5)).all()
 

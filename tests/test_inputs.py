@@ -15,6 +15,7 @@ from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
 
 DROP = "; use --missing drop"
+DIGITS = " for all digits; rescale it, or write 0"
 NO_ROW = "no row has a value in every column that is used"
 ACCEPTED = "column, count, positive, successes, trials"
 
@@ -35,11 +36,9 @@ NOT_REAL = {
     "empty": ([], "no data rows", ()),
     "long": (np.array([np.longdouble("1e4000")]), "column 'y', row 1: np.longdouble('1e+4000') is too large", (1,)),
     "bytes": (np.array([b"1"]), "column 'y', row 1: b'1' is not a number", (1,)),
-    "too small": (
-        ["1", "1e-310"],
-        "column 'y', row 2: '1e-310' is too small for all digits; rescale it, or write 0",
-        (2,),
-    ),
+    "too small": (["1", "1e-310"], f"column 'y', row 2: '1e-310' is too small{DIGITS}", (2,)),
+    "nothing left": (["0e5", "-0.5e-400"], f"column 'y', row 2: '-0.5e-400' is too small{DIGITS}", (2,)),
+    "no decimal left": ([0, Decimal("1e-400")], f"column 'y', row 2: Decimal('1E-400') is too small{DIGITS}", (2,)),
     "comma": (["1,5", "-2"], "column 'y', row 1: '1,5' is not a number; use --decimal ','", (1,)),
     "thousands": (["1,000"], "column 'y', row 1: '1,000' is not a number", (1,)),
     "date": (["2020-01-01"], "column 'y', row 1: '2020-01-01' is not a number", (1,)),

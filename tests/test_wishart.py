@@ -171,6 +171,10 @@ def test_what_is_not_known_is_nan():
     assert tiny.ppf(0.9)[0, 0] == np.inf  # beyond the largest float
     far = CovarianceMarginals(1e7, [[1.0]]).cdf(0.5 / (5e6 - np.array([[[3.9]], [[6.0]], [[20.0]]]) * np.sqrt(5e6)))
     assert np.isnan(far).tolist() == [[[False]], [[True]], [[False]]]
+    shape, x = 1e5, 1e5 - 5 * np.sqrt(1e5)  # SciPy's is right up to a shape of 1e6
+    with mp.workdps(30):
+        exact = mp.quad(lambda g: mp.e ** (shape * mp.log(g) - g - mp.loggamma(shape)) / g, [x, 1e5, 1.02e5, 1.05e5])
+    assert CovarianceMarginals(2 * shape, [[1.0]]).cdf(0.5 / x)[0, 0] == pytest.approx(float(exact), abs=1e-13)
     assert np.allclose(ours.cdf(np.inf), 1.0, rtol=0, atol=1e-13)
     assert np.allclose(ours.cdf(-np.inf), 0.0, atol=1e-13)
     assert ours.ppf(0.0)[0, 1] == -np.inf

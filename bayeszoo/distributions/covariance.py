@@ -104,9 +104,9 @@ class CovarianceMarginals:
 def _gamma_exceeds(shape: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Probability that Gamma(shape, 1) exceeds ``x``; NaN where it is 1 but for 3e-5 and SciPy's is off by up to 1e-6.
 
-    That is at shapes from 1e6 on, more than 4.5 standard deviations below the mean, where it cuts its series short.
+    That is at shapes above 1e6, more than 4.5 standard deviations below the mean, where it cuts its series short.
     """
-    is_off = (shape >= 1e5) & (x < shape - 4 * np.sqrt(shape)) & (x > shape - 10 * np.sqrt(shape))
+    is_off = (shape > 1e6) & (x < shape - 4 * np.sqrt(shape)) & (x > shape - 10 * np.sqrt(shape))
     return np.where(is_off, np.nan, scipy.special.gammaincc(shape, x))
 
 

@@ -138,9 +138,9 @@ class NegativeBinomial(ByVariance):
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return SciPy's quantiles; NaN, withheld, above 2**53 and of an exposure too small beside ``b`` for SciPy."""
-        quantiles = scipy.stats.nbinom.ppf(q, self.a, self.b / (self.b + self.exposure))
-        return np.where((quantiles <= 2.0**53) & (self.exposure > 1e-10 * self.b), quantiles, np.nan)
+        """Return SciPy's quantiles; NaN, withheld, where SciPy's lose digits or do not end."""
+        known = (self.a + self.mean() + 10 * self.std() < 2.0**50) & (self.exposure > 1e-10 * self.b)
+        return scipy.stats.nbinom.ppf(q, self.a, self.b / (self.b + np.where(known, self.exposure, np.nan)))
 
 
 class Categorical(ByVariance):

@@ -233,6 +233,9 @@ def to_numbers(column: Column) -> np.ndarray:
     """Convert a column to float64, shape (n,), with NaN where a value is missing."""
     converted = _converted(column)
     column.refuse(np.isinf(converted), "is too large")
+    zeros = np.flatnonzero(converted == 0).tolist() if np.asarray(column.values[:1]).dtype.kind not in "iuf" else []
+    if lost := [row for row in zeros if re.match("[^eE]*[1-9]", str(column.values[row]))]:
+        raise column.error("is too small for all digits", lost, hint="rescale it, or write 0")
     return converted
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Column, Table, shown, to_reals
@@ -71,7 +72,7 @@ def stationary(transition: Any) -> np.ndarray:
         for n in range(1, order.shape[-1]):  # matrices[..., i, n] is now the mean visits to n between states below n
             distributions[..., n] = (distributions[..., :n] * matrices[..., :n, n]).sum(axis=-1)
         distributions /= distributions.sum(axis=-1, keepdims=True)
-    smallest = np.minimum(smallest, np.where(np.take_along_axis(recurrent, order, -1), distributions, 1.0))
+    smallest = np.where(np.take_along_axis(recurrent, order, -1), np.minimum(smallest, distributions), 1.0)
     for draw in np.argwhere(~np.all(smallest >= _SMALLEST, axis=-1))[:1]:
         raise NumericalError(f"{_name(draw)}: its stationary distribution underflows")
     return np.take_along_axis(distributions, np.argsort(order, axis=-1), -1)
@@ -157,7 +158,7 @@ def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance:
     InputError
         When the edges cannot be used exactly as they are, or `damping` is out of range.
     NumericalError
-        When the ranks do not settle.
+        When the ranks do not settle, or `damping` is 1 and several classes of nodes are never left.
 
     Examples
     --------
@@ -170,28 +171,30 @@ def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance:
         raise InputError(f"damping must be in [0, 1), got {shown(damping)}")
     if not isinstance(tolerance, int | float) or not 0 < tolerance < 1:
         raise InputError(f"tolerance must be in (0, 1), got {shown(tolerance)}")
-    graph = _graph(_edge_table(edges), nodes)
-    columns = {"rank": _ranks(graph, damping, tolerance), "links_in": graph.in_degree, "links_out": graph.out_degree}
-    frame = pd.DataFrame({name: dict(values) for name, values in columns.items()}).rename_axis("node")
-    return frame.iloc[np.argsort(-np.round(frame["rank"] / tolerance), kind="stable")]
+    labels, links = _links(_edge_table(edges), nodes)
+    rank, degrees = _ranks(links, damping, tolerance), np.diff(links.indptr).astype(np.int64)
+    columns = {"rank": rank, "links_in": np.bincount(links.indices, minlength=len(rank)), "links_out": degrees}
+    frame = pd.DataFrame(columns, index=pd.Index(labels, name="node"))
+    return frame.iloc[np.argsort(-np.round(rank / tolerance), kind="stable")]
 
 
-def _ranks(graph: Any, damping: float, tolerance: float) -> dict[Any, float]:
-    import networkx as nx
-
+def _ranks(links: Any, damping: float, tolerance: float) -> np.ndarray:
+    count = links.shape[0]
     if tolerance * (1 - damping) >= _STEP_ROUNDING:
-        try:  # a step shrinks the error by damping, at least
-            each = tolerance * (1 - damping) / len(graph)
-            return dict(nx.pagerank(graph, damping, tol=each, max_iter=_MAX_STEPS))
-        except nx.PowerIterationFailedConvergence:
-            hint = "lower the damping, or raise the tolerance"
-            raise NumericalError(f"the ranks did not settle in {_MAX_STEPS} steps; {hint}") from None
-    if len(graph) > _MAX_DENSE:
+        rank = np.full(count, 1 / count)
+        for _ in range(_MAX_STEPS):
+            before, rank = rank, damping * (rank @ links)
+            rank += (1 - rank.sum()) / count  # who does not follow a link goes anywhere
+            if damping * np.abs(rank - before).sum() <= tolerance * (1 - damping):
+                return rank  # for a step shrinks the error by damping
+        hint = "lower the damping, or raise the tolerance"
+        raise NumericalError(f"the ranks did not settle in {_MAX_STEPS} steps; {hint}")
+    if count > _MAX_DENSE:
         hint = f"for more than {_MAX_DENSE} nodes lower it, or raise the tolerance"
-        raise InputError(f"damping {damping!r} is too near to 1 for {len(graph)} nodes", hint=hint)
-    if damping == 1 and sum(graph.out_degree(next(iter(nodes))) > 0 for nodes in nx.attracting_components(graph)) > 1:
-        raise InputError("damping is 1 and several groups of nodes are never left", hint="use a damping below 1")
-    return dict(zip(graph, stationary(nx.google_matrix(graph, damping)), strict=True))
+        raise InputError(f"damping {damping!r} is too near to 1 for {count} nodes", hint=hint)
+    chain = links.toarray()
+    chain[np.diff(links.indptr) == 0] = 1 / count
+    return stationary(damping * chain + (1 - damping) / count)
 
 
 def _edge_table(edges: Any) -> Table:
@@ -213,27 +216,22 @@ def _edge_table(edges: Any) -> Table:
     return table
 
 
-def _graph(table: Table, nodes: Any) -> Any:
-    """Return a graph whose nodes are in the order of their labels, and whose weights are probabilities."""
-    import networkx as nx
+def _links(table: Table, nodes: Any) -> tuple[list[Any], Any]:
+    """Return the sorted labels of the nodes, and the sparse matrix of the probabilities of each node's links."""
     import pandas as pd
 
-    source, target = (_labels(table[name]) for name in ("source", "target"))
-    alone: Any = [] if nodes is None else _labels(read_table({"nodes": nodes})["nodes"])
-    labels = {*source, *target, *alone}
+    alone = [] if nodes is None else [read_table({"nodes": nodes})["nodes"]]
+    labels = np.concatenate([_labels(column) for column in (table["source"], table["target"], *alone)])
     if len(set(map(type, labels))) > 1:
         raise InputError("some labels are text and some are numbers", hint="make them all text or all whole numbers")
     weight = np.ones(table.rows)
     if "weight" in table.columns:
         weight = to_reals(table["weight"])
         table["weight"].refuse(~(weight > 0), "is not a weight", hint="weights must be > 0")
-    links = pd.DataFrame({"source": source, "target": target, "weight": weight})
-    links = links.groupby(["source", "target"], as_index=False).sum()
-    links["weight"] /= links.groupby("source")["weight"].transform("sum")
-    graph = nx.DiGraph()
-    graph.add_nodes_from(sorted(labels))
-    graph.add_weighted_edges_from(links.itertuples(index=False))
-    return graph
+    codes, names = pd.factorize(labels, sort=True)
+    source, target = codes[: 2 * table.rows].reshape(2, -1)
+    shares = weight / np.bincount(source, weights=weight)[source]
+    return names.tolist(), scipy.sparse.csr_array((shares, (source, target)), shape=(len(names), len(names)))
 
 
 def _labels(column: Column) -> np.ndarray:
