@@ -17,6 +17,7 @@ from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
+from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
 from bayeszoo.comparison.compare import compare
 from bayeszoo.comparison.evidence.evidence import empirical_bayes
@@ -62,7 +63,7 @@ __all__ += ["assign", "decode", "document_scores", "forecast", "predict", "predi
 __all__ += ["reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
-__all__ += ["select"]
+__all__ += ["contrasts", "fit_by", "select"]
 # Pictures and the page.
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_lasso_path", "plot_predictive_check", "plot_residuals"]
 __all__ += ["plot_scree", "plot_select", "plot_states", "plot_topics", "plots", "report"]

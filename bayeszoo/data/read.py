@@ -253,7 +253,7 @@ def _read(
         data = _data(inputs.canonical(source, missing), type(source).__name__, inputs, new, reading)
         return _checked_again(data, inputs, new, like)
     if source is None:
-        table, defaults = _example(model, None)
+        table, defaults = example_table(model, None)
         options = {**defaults, **options}
         treatment = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
         missing = treatment if missing == "refuse" else missing
@@ -342,7 +342,7 @@ def example(model: HasInputs, name: str | None = None) -> Data:
     InputError
         When the model has no example of that name.
     """
-    table, options = _example(model, name)
+    table, options = example_table(model, name)
     data = read(model, table, **options)
     outcomes = {OUTCOMES: data.reading[OUTCOMES]} if OUTCOMES in data.reading else {}
     return replace(data, reading=reading_of(model.inputs, None, {}, **outcomes))
@@ -362,7 +362,8 @@ def _digest_of_example(kind: HasInputs, name: str) -> str | None:
         return None
 
 
-def _example(model: HasInputs, name: str | None) -> tuple[Table, dict[str, Any]]:
+def example_table(model: HasInputs, name: str | None = None) -> tuple[Table, dict[str, Any]]:
+    """Read the table of a model's example, by default the first, and return it with the options that it needs."""
     if not model.examples:
         raise InputError(f"{_class_of(model).__name__} comes with no example", hint="give the data")
     known = {item.name: item for item in model.examples}

@@ -73,6 +73,7 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     """
     path = probe(path, overwrite)
     tree = tree.copy()
+    tree.name = None  # of a group's fit in a tree of several; a file has none
     tree.attrs[DIGEST] = json.dumps(digests(tree))
     content = tree.to_netcdf(engine=ENGINE)  # in memory: HDF5 crashes the process when the disk is full
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
@@ -42,6 +43,7 @@ def fit_command(
     output: opt.Output = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    by: str | None = None,
     chunk_rows: opt.AtLeast1 | None = None,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
@@ -55,11 +57,17 @@ def fit_command(
         exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc.
     output
         Save the fit here (.nc).
+    by
+        Column that names groups of rows: each is fitted by itself, and all are compared.
     chunk_rows
         Read so many rows at a time and keep their statistics only, of a file larger than memory.
     """
     model = zoo.find(name)
     check_method(model, method)
+    if by is not None:
+        if chunk_rows is not None:
+            raise InputError("--by reads the table at once", hint="leave out --chunk-rows")
+        return fit_groups(model, data, by, method, prior, table, output, overwrite, as_json, seed=seed, **options.given)
     if output is not None:
         files.probe(output, overwrite)
     with closing(terminal.TerminalReporter()) as reporter:

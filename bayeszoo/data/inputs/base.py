@@ -13,10 +13,11 @@ import numpy as np
 
 from bayeszoo.data.inputs.labels import Arrays, repeated, text_of
 from bayeszoo.data.table.read import columns_of_matrix, is_frame, read_table
-from bayeszoo.data.table.table import Column, Table, escaped, quoted, shown
+from bayeszoo.data.table.table import Column, Table, are_numbers, escaped, quoted, shown
 from bayeszoo.errors import InputError
 
 _MOST_POSSIBLE = 5000
+_MOST_GROUPS = 12
 
 _TELLING = ("count", "exposure")
 """Names of columns that get a note where no option uses them."""
@@ -107,7 +108,9 @@ class Inputs(ABC):
         used = {name for names in parsed.columns.values() for name in names.split(", ")}
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
-        return replace(parsed, notes=(*table.notes, *parsed.notes, *notes))
+        others = [column for name, column in table.columns.items() if name not in used]
+        pooled = map(_about_groups, others if not new and "sequence" not in self.options else [])
+        return replace(parsed, notes=(*table.notes, *parsed.notes, *notes, *filter(None, pooled)))
 
     @abstractmethod
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
@@ -214,6 +217,15 @@ class Measured(Inputs):
     def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
         """Return the data with every outcome y as ``factor * y + shift``."""
         return {**arrays, self.name: factor * arrays[self.name] + shift}
+
+
+def _about_groups(column: Column) -> str:
+    """Say that a column that is not used may name groups of rows: it holds a few words."""
+    words = {str(value).strip() for value in column.values}
+    if not 2 <= len(words) <= _MOST_GROUPS or are_numbers(column):
+        return ""
+    names = quoted(sorted(words))
+    return f"{column} ({names}) is not used: all rows are taken together; --by {column.name} fits each group by itself"
 
 
 def _one(name: str, value: Any) -> str:

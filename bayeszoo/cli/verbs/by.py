@@ -1,0 +1,105 @@
+"""A model fitted group by group: ``bayeszoo fit --by COLUMN``."""
+
+from __future__ import annotations
+
+import math
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.comparison.by import contrasts, fit_parts, fits_of
+from bayeszoo.data.by import read_by
+from bayeszoo.errors import InputError
+from bayeszoo.report.tables import number
+from bayeszoo.results import files
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import document, elements, listed, summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bayeszoo.model.base import Model
+
+_ESTIMATES = ("mean", "sd", "q025", "median", "q975", "mcse_mean")
+
+
+def fit_groups(
+    model: type[Model],
+    data: str | None,
+    by: str,
+    method: str,
+    prior: opt.PriorOptions,
+    table: opt.TableOptions,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Fit every group of rows, print the estimates and the contrasts, and save the fits as ``NAME-GROUP.nc``."""
+    whole, parts = read_by(model, data, by, **table.of_reading())
+    for line in whole.notes:
+        terminal.note(f"note: {line}")
+    paths = {label: None if output is None else _path(output, label) for label in parts}
+    if len(set(paths.values()) - {None}) not in (0, len(parts)):
+        raise InputError("groups have names that cannot be told apart in names of files", hint="leave out -o")
+    for path in paths.values():
+        if path is not None:
+            files.probe(path, overwrite)
+    with closing(terminal.TerminalReporter()) as reporter:
+        groups = () if output is None else None
+        tree = fit_parts(prior.model(model, whole), parts, by, method, reporter=reporter, groups=groups, **options)
+    fits = fits_of(tree)
+    frame = contrasts(tree)
+    if as_json:
+        documents = {label: document(fit) for label, fit in fits.items()}
+        about = {"by": by, "groups": documents, "withheld": frame.attrs["withheld"]}
+        terminal.print_json({**about, "contrasts": frame.to_dict("records")})
+    else:
+        _show(by, fits, frame)
+    for label, path in paths.items():
+        if path is not None:
+            files.save(fits[label], path, overwrite)
+            terminal.note(f"wrote {path}")
+    return terminal.verdict(list(fits.values()))
+
+
+def _path(output: Path, label: str) -> Path:
+    return output.with_stem(f"{output.stem}-{re.sub(r'[^\w.-]+', '_', label)}")
+
+
+def _show(by: str, fits: dict[str, xr.DataTree], frame: pd.DataFrame) -> None:
+    """Print a row for each quantity and group, and one for each contrast."""
+    rows, first = list[list[str]](), next(iter(fits.values()))
+    keys = [key for key in _ESTIMATES if Fit(first).kind == "sampled" or not key.startswith("mcse")]
+    for label, fit in fits.items():
+        described, posterior = summarize(fit, listed(fit)), fit["posterior"].to_dataset()
+        for name, summary in described.items():
+            for index, quantity in elements(posterior[name]):
+                cells = ("" if (v := summary[key]) is None else number(float(v[index])) for key in keys)
+                rows.append([quantity, label, *cells])
+    title = f"{Fit(first).model}, {first.attrs['method']}, each {by} by itself, seed {first.attrs['seed']}"
+    rows.sort(key=lambda row: row[0])
+    terminal.show(terminal.table(["quantity", by, *keys], rows, title=title, words=[by]))
+    for line in frame.attrs["withheld"]:
+        terminal.note(f"withheld: {line}")
+    if len(frame):
+        heads = ["quantity", "contrast", "P(greater)", "difference", "95%", "ratio", "95% of the ratio"]
+        contrasted = [_contrast(row) for row in frame.head(saved.MAX_ROWS).to_dict("records")]
+        terminal.show(terminal.table(heads, contrasted, title="contrasts", words=["contrast"]))
+        saved.note_more(len(frame), "contrasts")
+
+
+def _contrast(row: dict[Any, Any]) -> list[str]:
+    """Write a contrast with its errors and intervals; a ratio only of what is positive."""
+    is_sampled, has_ratio = not math.isnan(row["p_greater_mcse"]), not math.isnan(row["ratio"])
+    errors = (f" \u00b1 {number(row[f'{name}_mcse'], 1)}" if is_sampled else "" for name in ("p_greater", "difference"))
+    values = [number(row[name], 4) + error for name, error in zip(("p_greater", "difference"), errors, strict=True)]
+    spans = [
+        f"{number(row[f'{name}_q025'], 3)} to {number(row[f'{name}_q975'], 3)}" for name in ("difference", "ratio")
+    ]
+    ratio = [number(row["ratio"], 3), spans[1]] if has_ratio else ["", ""]
+    return [row["quantity"], f"{row['group']} - {row['against']}", *values, spans[0], *ratio]

@@ -1,0 +1,261 @@
+"""One fit a group of rows, and what the groups differ by."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+from scipy import stats
+
+from bayeszoo.data.by import read_by
+from bayeszoo.data.read import Data
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
+from bayeszoo.fit import fit
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import exchangeable_axis
+from bayeszoo.results.caveats import failures_of
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import elements, summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+else:
+    pd, xr = lazy_loader.load("pandas"), lazy_loader.load("xarray")
+
+FITS = "fits"
+"""The node of the tree under which the fit of each group stands."""
+MOST_PAIRS = 10
+"""Pairs of groups up to which all are compared; beyond, each with the first group."""
+COLUMNS = (
+    *("p_greater", "p_greater_mcse", "difference", "difference_mcse", "difference_q025", "difference_q975"),
+    *("ratio", "ratio_q025", "ratio_q975"),
+)
+MOST_ENTRIES = 100
+"""Entries of a quantity up to which exact fits are compared in closed form; beyond, by their draws."""
+_SCORES = np.linspace(-8, 8, 401)
+"""Standard normal scores over which the trapezoidal rule integrates to rounding."""
+_FAR = 1e-6
+
+
+def fit_by(
+    model: Model,
+    data: Any = None,
+    *,
+    by: str,
+    method: str = "nuts",
+    seed: int | None = None,
+    reporter: Reporter | None = None,
+    reading: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> xr.DataTree:
+    """Fit a model to each group of rows by itself, under one prior.
+
+    Parameters
+    ----------
+    model : Model
+        An instance: its fields are the prior of every group.
+    data : anything that `read` takes, optional
+        The table; the model's first example by default.
+    by : str
+        The column of the table that names the groups.
+    method : str
+        How to fit, as for `fit`.
+    seed : int, optional
+        Source of all randomness. The fits of different groups are independent of each other whatever it is.
+    reporter : Reporter, optional
+        Takes progress; silent by default.
+    reading : mapping of str to object, optional
+        Options of `read`, such as ``{"positive": "yes"}``.
+    **options
+        Of the method, as for `fit`.
+
+    Returns
+    -------
+    xarray.DataTree
+        ``posterior`` with the draws of all groups, along a dimension that is called as the column, for ArviZ; where
+        chains differ in length they are cut to the shortest. The fit of group A, which every other function takes, is
+        ``tree["fits"]["A"]``, with ``_`` for each ``/`` of a name.
+
+    Raises
+    ------
+    InputError
+        When the column does not name two groups or more; and as `read` and `fit` do.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> table = {"variant": ["A", "A", "B", "B", "B"], "bought": ["no", "yes", "yes", "yes", "no"]}
+    >>> M = bz.find("beta_bernoulli")
+    >>> tree = bz.fit_by(M(a=1, b=1), table, by="variant", method="exact", seed=1, reading={"positive": "yes"})
+    >>> bz.contrasts(tree)[["group", "against", "p_greater"]].round(4).values.tolist()
+    [['B', 'A', 0.6286]]
+    """
+    _, parts = read_by(model, data, by, **(reading or {}))
+    return fit_parts(model, parts, by, method, seed=seed, reporter=reporter, **options)
+
+
+def fit_parts(
+    model: Model, parts: Mapping[str, Data], by: str, method: str, *, seed: int | None = None, **options: Any
+) -> xr.DataTree:
+    """Fit a model to data that have been read group by group, as `fit_by` does."""
+    trees = dict[str, xr.DataTree]()
+    for label, part in parts.items():
+        trees[label] = fit(model, part, method, seed=seed, **options)
+        seed = int(trees[label].attrs["seed"])  # that was drawn: one for all
+    draws = [tree["posterior"].to_dataset() for tree in trees.values()]
+    if by in {name for each in draws for name in (*each.variables, *each.dims)}:
+        raise InputError(f"{by!r} is a name in the model", hint="rename the column")
+    groups = pd.Index(list(trees), name=by)
+    tree = xr.DataTree.from_dict(
+        {"posterior": xr.concat(draws, groups, join="inner").transpose("chain", "draw", by, ...)}
+    )
+    tree.attrs = {"by": by, "model": model.name, "method": method}
+    tree[FITS] = xr.DataTree(children={label.replace("/", "_"): each for label, each in trees.items()})
+    return tree
+
+
+def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+    """Return the fit of each group by its name."""
+    if "by" not in tree.attrs or FITS not in tree.children:
+        raise InputError("fits by group are needed", hint="give what bz.fit_by returned")
+    return dict(zip(tree["posterior"][tree.attrs["by"]].to_numpy().tolist(), tree[FITS].children.values(), strict=True))
+
+
+def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
+    """Compare the groups, quantity by quantity.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit_by` returned.
+    against : str, optional
+        The group that the others are compared with. By default all pairs are compared; of more than five groups, each
+        with the first.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each pair and scalar. ``p_greater`` is the probability that it is greater in ``group`` than in
+        ``against``; ``difference`` the mean of how much, with ``difference_q025`` and ``difference_q975``; ``ratio``
+        the median of how many times, where it is positive in both, with ``ratio_q025`` and ``ratio_q975``.
+        ``p_greater_mcse`` and ``difference_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in
+        closed form. What a fit withholds has no rows, and ``attrs["withheld"]`` says why.
+
+    Raises
+    ------
+    InputError
+        When there is no such group.
+    """
+    fits = fits_of(tree)
+    if against is not None and against not in fits:
+        raise InputError(f"there is no group {against!r}", hint=f"the groups are {', '.join(fits)}")
+    labels = list(fits)
+    pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
+    if against is not None or len(pairs) > MOST_PAIRS:
+        reference = labels[0] if against is None else against
+        pairs = [(label, reference) for label in labels if label != reference]
+    reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not Fit(fit).is_shown]
+    hidden = [
+        f"{name}: components of different groups are not the same ones"
+        for name in _of_components(next(iter(fits.values())))
+    ]
+    frame = pd.DataFrame([row for pair in pairs for row in _contrasted(fits, *pair)])
+    frame.attrs["withheld"] = reasons + hidden
+    return frame
+
+
+def _of_components(tree: xr.DataTree) -> list[str]:
+    """Name the quantities of components, whose labels mean nothing."""
+    axis = exchangeable_axis(Fit(tree).model)
+    return [str(name) for name, values in tree["posterior"].data_vars.items() if axis in values.dims]
+
+
+def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> Iterator[dict[str, Any]]:
+    """Yield what is known of each scalar of one group against that of another."""
+    first, second = Fit(fits[against]), Fit(fits[group])
+    if not (first.is_shown and second.is_shown):
+        return
+    hidden, means = _of_components(first.tree), [_means(fit) for fit in (first, second)]
+    draws = [fit.draws() for fit in (first, second)]
+    for name in (name for name in draws[0] if name in draws[1] and name not in hidden):
+        known = _in_closed_form(first, second, name) or _by_draws(draws[0][name], draws[1][name])
+        known["difference"] = means[1][name] - means[0][name]
+        for index, label in elements(first.tree["posterior"].to_dataset()[name]):
+            row = {key: float(known[key][index]) for key in COLUMNS}
+            yield {"quantity": label, "group": group, "against": against, **row}
+
+
+def _means(fit: Fit) -> dict[str, np.ndarray]:
+    """Return the mean of each quantity, NaN where it does not exist."""
+    return {name: np.asarray(each["mean"], dtype=np.float64) for name, each in summarize(fit.tree).items()}
+
+
+def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray] | None:
+    """Compare exact marginals, integrating over the first by the trapezoidal rule; None without few of them."""
+    if not (first.method == second.method == "exact" and first.posterior and second.posterior):
+        return None
+    low, high = first.posterior[name], second.posterior[name]
+    shape = np.shape(low.mean())
+    if math.prod(shape) > MOST_ENTRIES:
+        return None
+    weights = stats.norm.pdf(_SCORES) * (_SCORES[1] - _SCORES[0])
+    points = np.array([low.ppf(level) for level in stats.norm.cdf(_SCORES)])
+    bounds = [np.array([each.ppf(_FAR), each.ppf(1 - _FAR)]) for each in (low, high)]
+
+    def quantiles(shifted: Callable[[np.ndarray], np.ndarray], least: np.ndarray, most: np.ndarray) -> list[np.ndarray]:
+        cumulative = lambda at: np.tensordot(weights, high.cdf(shifted(at)), 1)  # noqa: E731
+        return [_solved(cumulative, level, least, most) for level in QUANTILES.values()]
+
+    differences = quantiles(lambda at: points + at, bounds[1][0] - bounds[0][1], bounds[1][1] - bounds[0][0])
+    known = {"p_greater": 1 - np.tensordot(weights, high.cdf(points), 1), "p_greater_mcse": np.full(shape, np.nan)}
+    ratios = [np.full(shape, np.nan)] * len(QUANTILES)
+    if not (np.any(low.cdf(0.0)) or np.any(high.cdf(0.0))):
+        ratios = quantiles(lambda at: points * at, bounds[1][0] / bounds[0][1], bounds[1][1] / bounds[0][0])
+    return (
+        known
+        | _named("difference", differences)
+        | _named("ratio", ratios)
+        | {"difference_mcse": np.full(shape, np.nan)}
+    )
+
+
+def _solved(
+    function: Callable[[np.ndarray], np.ndarray], level: float, least: np.ndarray, most: np.ndarray
+) -> np.ndarray:
+    """Find where an increasing function of each entry has a value, by bisection."""
+    for _ in range(60):
+        middle = (least + most) / 2
+        below = function(middle) < level
+        least, most = np.where(below, middle, least), np.where(below, most, middle)
+    return (least + most) / 2
+
+
+def _by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare independent draws (chain, draw, ...), one of each group at a time."""
+    chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
+    first, second = first[:chains, :length], second[:chains, :length]
+    difference, greater = second - first, (second > first).astype(np.float64)
+    agree = greater.min((0, 1)) == greater.max((0, 1))
+    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(greater))
+    both = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(both, second / first, np.nan)
+    levels = list(QUANTILES.values())
+    known = {"p_greater": greater.mean((0, 1)), "p_greater_mcse": mcse, "difference_mcse": diagnostics.mcse(difference)}
+    return (
+        known
+        | _named("difference", np.quantile(difference, levels, (0, 1)))
+        | _named("ratio", np.quantile(ratio, levels, (0, 1)))
+    )
+
+
+def _named(what: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
+    return {what if name == "median" else f"{what}_{name}": v for name, v in zip(QUANTILES, values, strict=True)}

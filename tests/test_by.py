@@ -1,0 +1,171 @@
+"""A model fitted group by group, and the groups compared."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import bayeszoo as bz
+from bayeszoo.comparison import by as grouped
+from bayeszoo.data.by import read_by
+
+COIN, RATE, MEAN = (bz.find(name) for name in ("beta_bernoulli", "gamma_poisson", "gaussian_mean"))
+AB = {"variant": ["B", "A", "A", "B", "A", "B"], "bought": ["yes", "no", "no", "no", "no", "yes"]}
+COUNTS = {"line": ["x", "y", "x", "y"], "count": [3, 9, 1, 7]}
+
+
+@pytest.fixture(scope="module")
+def coins():
+    return bz.fit_by(COIN(1, 1), AB, by="variant", method="exact", seed=1, reading={"positive": "yes"})
+
+
+def test_groups_have_the_codes_the_rows_and_the_prior_of_the_whole():
+    whole, parts = read_by(COIN, AB, "variant", positive="yes")
+    assert whole["y"].tolist() == [1, 0, 0, 0, 0, 1]
+    assert {label: part["y"].tolist() for label, part in parts.items()} == {"B": [1, 0, 1], "A": [0, 0, 0]}
+    assert {label: part.numbers.tolist() for label, part in parts.items()} == {"B": [1, 4, 6], "A": [2, 3, 5]}
+
+
+def test_rows_dropped_and_labels_of_other_groups_are_those_of_the_whole(written):
+    path = written("year,party\n1,left\n1,\n2,right\n2,centre\n")
+    _, parts = read_by(bz.find("dirichlet_multinomial"), path, "year", column="party", missing="drop")
+    assert {label: part["category"].tolist() for label, part in parts.items()} == {
+        "1": ["centre", "left", "right"],
+        "2": ["centre", "left", "right"],
+    }
+    assert parts["1"].numbers.tolist() == [1]
+
+
+def test_each_group_is_the_fit_of_its_rows():
+    rng = np.random.default_rng(0)
+    table = {"town": np.repeat(["a", "b"], 10), "x": rng.normal(size=20), "y": rng.normal(size=20)}
+    model = bz.find("linear_regression")()
+    tree = bz.fit_by(model, table, by="town", method="exact", seed=1, reading={"target": "y"})
+    for label in ("a", "b"):
+        own = {name: table[name][table["town"] == label] for name in ("x", "y")}
+        alone = bz.fit(model, bz.read(model, own, target="y"), "exact", seed=1)
+        np.testing.assert_array_equal(tree["fits"][label]["exact"]["w"], alone["exact"]["w"])
+        np.testing.assert_array_equal(tree["posterior"]["w"].sel(town=label), alone["posterior"]["w"])
+
+
+def test_fits_of_groups_are_independent(coins):
+    draws = coins["posterior"]["theta"].stack(sample=("chain", "draw"))
+    assert draws.dims == ("variant", "sample")
+    assert abs(np.corrcoef(draws)[0, 1]) < 5 / np.sqrt(draws.sizes["sample"])
+
+
+def test_two_proportions_are_compared_as_by_quadrature(coins):
+    row = bz.contrasts(coins, against="A").iloc[0]
+    low, high = stats.beta(1, 4), stats.beta(3, 2)
+    expected = integrate.quad(lambda x: high.pdf(x) * low.cdf(x), 0, 1)[0]
+    assert row["p_greater"] == pytest.approx(expected, abs=1e-9)
+    assert row["difference"] == pytest.approx(high.mean() - low.mean(), rel=1e-12)
+    below = integrate.quad(lambda x: low.pdf(x) * high.cdf(x + row["difference_q025"]), 0, 1)[0]
+    assert below == pytest.approx(0.025, abs=1e-8)
+    reverse = bz.contrasts(coins, against="B").iloc[0]
+    assert reverse["p_greater"] == pytest.approx(1 - expected, abs=1e-9)
+
+
+def test_a_ratio_of_rates_is_that_of_f_and_a_difference_of_means_normal():
+    tree = bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="exact", seed=1)
+    row = bz.contrasts(tree).iloc[0]
+    ratio = stats.f(2 * 18, 2 * 6)  # of Gamma(18, 3) and Gamma(6, 3), each over its mean
+    assert row["p_greater"] == pytest.approx(ratio.sf(6 / 18), abs=1e-9)
+    quantiles = [row[name] for name in ("ratio_q025", "ratio", "ratio_q975")]
+    np.testing.assert_allclose(quantiles, ratio.ppf([0.025, 0.5, 0.975]) * 18 / 6, rtol=1e-6)
+    table = {"lab": ["a", "a", "b"], "y": [1.0, 2.0, 5.0]}
+    tree = bz.fit_by(MEAN(m0=0, s0=2, sigma=1), table, by="lab", method="exact", seed=1)
+    row = bz.contrasts(tree).iloc[0]
+    exact = stats.norm(5 / 1.25 - 3 / 2.25, np.sqrt(1 / 2.25 + 1 / 1.25))
+    np.testing.assert_allclose(
+        row[["difference_q025", "difference_q975"]].astype(float), exact.ppf([0.025, 0.975]), 1e-6
+    )
+    assert row["p_greater"] == pytest.approx(exact.sf(0), abs=1e-9)
+    assert np.isnan(row["ratio"])
+
+
+def test_draws_tell_the_same_within_their_errors(coins, monkeypatch):
+    exact = bz.contrasts(coins).iloc[0]
+    monkeypatch.setattr(grouped, "MOST_ENTRIES", 0)
+    row = bz.contrasts(coins).iloc[0]
+    for name in ("p_greater", "difference"):
+        assert abs(row[name] - exact[name]) < 4.5 * (row[f"{name}_mcse"] or np.inf)
+    assert 0 < row["p_greater_mcse"] < 0.02
+    assert abs(row["p_greater"] - (1 - exact["p_greater"])) > 10 * row["p_greater_mcse"]  # groups not swapped
+
+
+def test_what_is_withheld_and_components_have_no_contrast():
+    rng = np.random.default_rng(1)
+    table = {"site": np.repeat(["a", "b"], 40), "y": np.concatenate([rng.normal(at, 1, 20) for at in (0, 9, 0, 9)])}
+    model = bz.find("gaussian_mixture")(K=2)
+    tree = bz.fit_by(model, table, by="site", method="vb", seed=1, groups=())
+    frame = bz.contrasts(tree)
+    assert not frame.size
+    assert any("components of different groups" in line for line in frame.attrs["withheld"])
+    tree["fits"]["a"].attrs["status"] = "failed"
+    assert any(line.startswith("a: ") for line in bz.contrasts(tree).attrs["withheld"])
+
+
+def test_many_groups_are_compared_with_the_first():
+    table = {"g": np.repeat(list("abcdef"), 2), "y": np.tile([0, 1], 6)}
+    frame = bz.contrasts(bz.fit_by(COIN(1, 1), table, by="g", method="exact", seed=1))
+    assert frame[["group", "against"]].to_numpy().tolist() == [[g, "a"] for g in "bcdef"]
+
+
+@pytest.mark.parametrize(
+    ("table", "by", "message"),
+    [
+        (AB, "sex", "no column 'sex'"),
+        ({**AB, "variant": ["A", "A", "A", "A", "A", "A"]}, "variant", "names one group only, 'A'"),
+        ({**AB, "variant": ["A", "B", "", "NA", "A", "B"]}, "variant", r"2 missing values \(rows 3, 4\)"),
+        ({"theta": AB["variant"], "bought": AB["bought"]}, "theta", "'theta' is a name in the model"),
+    ],
+)
+def test_groups_that_cannot_be_told_apart_are_refused(table, by, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.fit_by(COIN(1, 1), table, by=by, method="exact", seed=1, reading={"positive": "yes"})
+
+
+def test_names_that_differ_in_case_only_are_said(coins):
+    whole, _ = read_by(COIN, {**AB, "variant": ["A", "a ", "B", "A", "B", "a"]}, "variant", positive="yes")
+    assert "column 'variant': 'A', 'a' are taken for different groups" in whole.notes
+    with pytest.raises(bz.InputError, match="no group 'C'"):
+        bz.contrasts(coins, against="C")
+    with pytest.raises(bz.InputError, match="fits by group are needed"):
+        bz.contrasts(coins["fits"]["A"])
+
+
+def test_the_command_line_fits_groups_and_saves_each(run, written, tmp_path):
+    table = written("variant,bought\nA,no\nA,no\nB/2,yes\nB/2,no\n", "ab.csv")
+    options = ("--by", "variant", "--positive", "yes", "--method", "exact", "--seed", "1")
+    arguments = ("fit", "beta_bernoulli", table, *options)
+    code, out, err = run(*arguments, "-o", tmp_path / "fit.nc")
+    assert code == 0
+    assert "beta_bernoulli(a=1, b=1), exact, each variant by itself, seed 1" in out
+    assert "B/2 - A" in out
+    assert err.count("wrote") == 2
+    assert bz.load(tmp_path / "fit-B_2.nc")["observed_data"]["y"].to_numpy().tolist() == [1, 0]
+    code, out, _ = run(*arguments, "--json")
+    document = json.loads(out)
+    assert document["contrasts"][0]["p_greater"] == pytest.approx(0.8, abs=1e-9)  # Beta(2, 2) over Beta(1, 3)
+    assert document["groups"]["A"]["status"] == "ok"
+    code, _, err = run(*arguments, "--chunk-rows", "1")
+    assert (code, err) == (2, "error: --by reads the table at once; leave out --chunk-rows\n")
+
+
+def test_names_that_give_one_file_are_refused(run, written, tmp_path):
+    table = written("g,y\na b,1\na/b,0\n")
+    code, _, err = run("fit", "beta_bernoulli", table, "--by", "g", "--method", "exact", "-o", tmp_path / "fit.nc")
+    assert code == 2
+    assert "cannot be told apart in names of files" in err
+
+
+def test_a_column_of_groups_that_is_not_used_is_said():
+    note = (
+        "column 'variant' ('A', 'B') is not used: all rows are taken together; --by variant fits each group by itself"
+    )
+    assert note in bz.read(COIN, AB, column="bought", positive="yes").notes
+    assert note not in read_by(COIN, AB, "variant", positive="yes")[0].notes
+    numbers = {**AB, "variant": ["1", "2", "2", "1", "2", "1"]}
+    assert not any("--by" in line for line in bz.read(COIN, numbers, column="bought", positive="yes").notes)
