@@ -29,7 +29,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import fields_of
-from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.capabilities import ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain
 
@@ -107,12 +107,14 @@ def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str
         raise InputError(reason, hint=f"by draws {', '.join(known) or 'no field'} can be chosen")
 
 
-def _objection(model: Any, data: Data, name: str) -> str:
+def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
     """Say what keeps a field from being chosen by draws; nothing where nothing does."""
+    if type(model).log_prior is ClosedForm.log_prior or not isinstance(model, Observable):
+        return f"{model.name} has no log_prior and likelihood to choose it by draws"
     about = hyperparameters(model)[name]
     if not about.positive:
         return f"by draws only positive fields are chosen, which {name} is not"
-    models = model, model.replaced(**{name: plain(np.multiply(getattr(model, name), 1.5))})
+    models: list[Any] = [model, model.replaced(**{name: plain(np.multiply(getattr(model, name), 1.5))})]
     some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
     first, second = (vars(each.statistics(some)) for each in models)
     if not all(_same(value, second[key]) for key, value in first.items()):

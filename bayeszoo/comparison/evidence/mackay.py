@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -28,6 +28,17 @@ from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters, text
+
+if TYPE_CHECKING:
+
+    class _Ridge(LinearModel):
+        """A model to which the iteration `applies`."""
+
+        tau: float
+        sigma: float
+
+        def standardized_weights(self, stats: FactoredMoments) -> Solution: ...
+
 
 FIELDS = ("tau", "sigma")
 """The fields that the iteration is for."""
@@ -114,13 +125,13 @@ def mackay(model: Model, data: Any = None, over: str | Sequence[str] = FIELDS) -
         return _iterated(model, read(model, data), names)
 
 
-def applies(model: Model) -> bool:
+def applies(model: Model) -> TypeGuard[_Ridge]:
     """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
     own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
     return own and set(FIELDS) <= hyperparameters(model).keys()
 
 
-def _iterated(model: Any, data: Data, over: tuple[str, ...]) -> FixedPoint:
+def _iterated(model: _Ridge, data: Data, over: tuple[str, ...]) -> FixedPoint:
     stats = model.statistics(data)
     weights, trace = model.standardized_weights(stats), [[float(getattr(model, name)) for name in over]]
     while not _is_close(trace) and len(trace) <= MAX_ITERATIONS and weights.rounding <= MAX_ROUNDING:
@@ -137,7 +148,7 @@ def _iterated(model: Any, data: Data, over: tuple[str, ...]) -> FixedPoint:
     return FixedPoint(model, over, len(trace) - 1, gamma, total, not reason, reason)
 
 
-def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
+def _next_squares(model: _Ridge, weights: Solution, n: float) -> dict[str, float]:
     """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
     gamma, free = weights.determined(int(model.intercept)), n - weights.effective_parameters
     squares = float(np.sum(np.square(weights.mean[int(model.intercept) :])))
@@ -147,7 +158,7 @@ def _next_squares(model: Any, weights: Solution, n: float) -> dict[str, float]:
     }
 
 
-def _without_fixed_point(model: Any, weights: Solution, stats: FactoredMoments, over: tuple[str, ...]) -> str:
+def _without_fixed_point(model: _Ridge, weights: Solution, stats: FactoredMoments, over: tuple[str, ...]) -> str:
     """Say why the place where the iteration ended is no fixed point; nothing where it may be one."""
     if not weights.rounding <= MAX_ROUNDING:
         return f"at tau = {model.tau:g}, sigma = {model.sigma:g} rounding hides the evidence"
