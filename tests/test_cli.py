@@ -199,8 +199,8 @@ def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run,
 def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
     monkeypatch.setattr(terminal, "WIDE", 30)
     number = 123456.789012345
-    terminal.show(terminal.table(["method", "a", "b", "status"], [["nuts", number, -number, "failed"]]))
-    terminal.show(terminal.table(["name"], [["[bold]x\x1b"]]))
+    terminal.show(terminal.text_table(["method", "a", "b", "status"], [["nuts", number, -number, "failed"]]))
+    terminal.show(terminal.text_table(["name"], [["[bold]x\x1b"]]))
     out = capsys.readouterr().out
     assert f" {number:.5g}   {-number:.5g} " in out
     assert "[bold]x\\x1b" in out

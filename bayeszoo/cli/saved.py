@@ -89,7 +89,7 @@ def title(whole: dict[str, Any], kind: str | None = None) -> str:
 def show_rows(frame: pd.DataFrame, title: str, noun: str = "rows") -> None:
     """Print the first rows of a table, and how many more there are."""
     cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
-    terminal.show(terminal.table([str(frame.index.name), *map(str, frame.columns)], cells, title=title))
+    terminal.show(terminal.text_table([str(frame.index.name), *map(str, frame.columns)], cells, title=title))
     note_more(len(frame), noun)
 
 

@@ -106,7 +106,7 @@ class TerminalReporter(Reporter):
             self._bar = None
 
 
-def table(
+def text_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, words: Iterable[str] = ()
 ) -> Table:
     """Make a table whose cells are never read as markup; the first column and ``words`` are text, the others numbers.
@@ -138,7 +138,7 @@ def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -
     """Print the table of models; the capabilities that a model lacks are not listed."""
     columns = ["name", "about", "capabilities", "methods", "data"]
     cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
-    show(table(columns, cells, words=columns))
+    show(text_table(columns, cells, words=columns))
     for name, value in plugins.items():
         out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
 
@@ -147,7 +147,7 @@ def show_model(described: Mapping[str, Any]) -> None:
     """Print everything about one model."""
     console = out()
     console.print(f"{described['notation']}\n\ntable: {described['inputs']}")
-    show(table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"]))
+    show(text_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"]))
     for title in ("capabilities", "methods"):
         console.print(f"{title}: {', '.join(described[title])}")
     for name, about in described["examples"].items():
@@ -168,7 +168,7 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     console.print(f"{name}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
-    show(table(*estimate_rows(tree, document)))
+    show(text_table(*estimate_rows(tree, document)))
     for line in figures(document):
         console.print(line)
     console.print(judged(document, "checks of the gate"))
@@ -188,7 +188,7 @@ def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
 def show_comparison(frame: pd.DataFrame) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
     for title, columns, cells, words in comparison_tables(frame):
-        show(table(columns, cells, title=title, words=words))
+        show(text_table(columns, cells, title=title, words=words))
     for line in (*measured_gaps(frame), *ABOUT_COMPARISON):
         out().print(line)
 
@@ -199,7 +199,7 @@ def show_scorecard(checks: Iterable[Check], title: str) -> None:
         ("ok" if c.passed else "FAILED", c.name, "not checked" if c.value is None else f"{c.value:.3g}", c.limit)
         for c in checks
     ]
-    show(table(["", "check", "figure", "must be"], rows, title=title, words=["check"]))
+    show(text_table(["", "check", "figure", "must be"], rows, title=title, words=["check"]))
 
 
 def print_json(value: Any) -> None:

@@ -264,7 +264,11 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:
 
 def check_hmc(stats: xr.Dataset) -> list[Check]:
     """Check what Hamiltonian Monte Carlo says of itself, under nutpie's or PyMC's names."""
-    densities, maxdepth, diverging = log_density(stats), _first(stats, _MAXDEPTH), _first(stats, ("diverging",))
+    densities, maxdepth, diverging = (
+        recorded_log_density(stats),
+        _first(stats, _MAXDEPTH),
+        _first(stats, ("diverging",)),
+    )
     broken = None if densities is None else float((~np.isfinite(densities)).sum())
     cut = None if maxdepth is None else float(maxdepth.sum())
     return [
@@ -275,7 +279,7 @@ def check_hmc(stats: xr.Dataset) -> list[Check]:
     ]
 
 
-def log_density(stats: xr.Dataset) -> np.ndarray | None:
+def recorded_log_density(stats: xr.Dataset) -> np.ndarray | None:
     """Return the log density of each draw (chain, draw), under nutpie's or PyMC's name."""
     return _first(stats, _LOG_DENSITY)
 

@@ -18,7 +18,7 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.plots.graph import declared, draw
-from bayeszoo.report.blocks import Code, Section, Table, Words, picture, table
+from bayeszoo.report.blocks import Code, Section, TableBlock, Words, picture, table
 from bayeszoo.report.tables import seconds
 from bayeszoo.results.stored import Fit
 
@@ -65,7 +65,7 @@ def _paragraphs(words: str) -> list[Words | Code]:
     ]
 
 
-def _prior(model: Model, data: Data | Accumulated) -> Table:
+def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
     """List the fields with where each came from, as far as its value tells."""
     known, values = hyperparameters(model), fields_of(model)
     weak = fields_of(type(model).weak(data)) if isinstance(data, Data) else {}
@@ -81,7 +81,7 @@ def _prior(model: Model, data: Data | Accumulated) -> Table:
     return table(columns, rows, "The prior and the switches", columns[1:])
 
 
-def _data(data: Data | Accumulated, inputs: Inputs) -> Table:
+def _data(data: Data | Accumulated, inputs: Inputs) -> TableBlock:
     """Describe the columns of the table, or the arrays of statistics that were kept, as pandas does."""
     import pandas as pd
 

@@ -19,7 +19,7 @@ class Block:
     @property
     def kind(self) -> str:
         """The name of the class in lower case."""
-        return type(self).__name__.lower()
+        return type(self).__name__.removesuffix("Block").lower()
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Picture(Block):
 
 
 @dataclass(frozen=True)
-class Grid(Block):
+class GridBlock(Block):
     """Pictures side by side where there is room."""
 
     blocks: Sequence[Any]
@@ -73,7 +73,7 @@ class Choice(Block):
 
 
 @dataclass(frozen=True)
-class Table(Block):
+class TableBlock(Block):
     """A table whose first column names the row; ``words`` are the other columns that hold text."""
 
     columns: Sequence[str]
@@ -99,11 +99,11 @@ class Section:
 
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", words: Sequence[str] = (), **options: Any
-) -> Table:
+) -> TableBlock:
     """Make a table of text and numbers, formatted as on the terminal; columns that are blank are left out."""
     cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(columns)) if i == 0 or not cells or any(row[i] not in ("", "-") for row in cells)]
-    return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
+    return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
 
 
 @contextmanager

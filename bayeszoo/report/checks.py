@@ -32,7 +32,7 @@ _ABOUT = (
 )
 
 
-def prior(tree: xr.DataTree) -> Section:
+def prior_predictive_section(tree: xr.DataTree) -> Section:
     """Compare the data with what the model makes before it has seen any."""
     replicates = _middle(replicate(prior_tree(tree)))
     lead = (
@@ -60,7 +60,7 @@ def _known(replicates: Replicates) -> Replicates:
     return replace(replicates, observed=observed, replicated={n: replicates.replicated[n] for n in observed})
 
 
-def posterior(tree: xr.DataTree) -> Section:
+def predictive_section(tree: xr.DataTree) -> Section:
     """Compare the data with what the fitted model makes."""
     draws = tree["posterior"].sizes["draw"] * tree["posterior"].sizes["chain"]
     replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws)

@@ -13,7 +13,7 @@ from bayeszoo.comparison.compare import names_of
 from bayeszoo.foundation import diagnostics
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
-from bayeszoo.report.blocks import Choice, Grid, Section, Skipped, Words, picture
+from bayeszoo.report.blocks import Choice, GridBlock, Section, Skipped, Words, picture
 from bayeszoo.results.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, components_withheld, not_listed
@@ -76,7 +76,7 @@ def section(trees: Sequence[xr.DataTree]) -> Section:
     blocks: list[Any] = [*_remarks(main)]
     chosen = _chosen(main, shown)
     if chosen:
-        options = {label: [Grid(_passport(label, main, trees, shown))] for label in chosen}
+        options = {label: [GridBlock(_passport(label, main, trees, shown))] for label in chosen}
         blocks.append(Choice("quantity", options))
     blocks += _together(main, trees, shown)
     return Section("pictures", "Pictures", blocks)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.report import tables
-from bayeszoo.report.blocks import Choice, Section, Skipped, Table, Words, table
+from bayeszoo.report.blocks import Choice, Section, Skipped, TableBlock, Words, table
 from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def section(named: Named, said: Sequence[Verdict], main: str) -> Section:
     return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
 
 
-def _checks(document: Mapping[str, Any]) -> Table:
+def _checks(document: Mapping[str, Any]) -> TableBlock:
     rows = []
     for name, check in document["gate"]["checks"].items():
         figure = "not checked" if check["value"] is None else check["value"]
@@ -166,7 +166,7 @@ def _checks(document: Mapping[str, Any]) -> Table:
 # The numbers
 
 
-def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> Table | Skipped:
+def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> TableBlock | Skipped:
     """Return the first few estimates: mean, sd and interval; or why there are none."""
     columns, rows = tables.estimate_rows(tree, document)
     kept = [i for i, name in enumerate(columns) if name in _BRIEF]

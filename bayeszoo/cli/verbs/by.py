@@ -83,13 +83,13 @@ def _show(by: str, fits: dict[str, xr.DataTree], frame: pd.DataFrame) -> None:
                 rows.append([quantity, label, *cells])
     title = f"{Fit(first).model}, {first.attrs['method']}, each {by} by itself, seed {first.attrs['seed']}"
     rows.sort(key=lambda row: row[0])
-    terminal.show(terminal.table(["quantity", by, *keys], rows, title=title, words=[by]))
+    terminal.show(terminal.text_table(["quantity", by, *keys], rows, title=title, words=[by]))
     for line in frame.attrs["withheld"]:
         terminal.note(f"withheld: {line}")
     if len(frame):
         heads = ["quantity", "contrast", "P(greater)", "difference", "95%", "ratio", "95% of the ratio"]
         contrasted = [_contrast(row) for row in frame.head(saved.MAX_ROWS).to_dict("records")]
-        terminal.show(terminal.table(heads, contrasted, title="contrasts", words=["contrast"]))
+        terminal.show(terminal.text_table(heads, contrasted, title="contrasts", words=["contrast"]))
         saved.note_more(len(frame), "contrasts")
 
 

@@ -193,7 +193,7 @@ def _show(maximum: EmpiricalBayes, described: dict[str, Any]) -> None:
     console.print(f"{maximum.model.name}: fields that make the evidence largest")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
-    terminal.show(terminal.table(columns, _rows(described)))
+    terminal.show(terminal.text_table(columns, _rows(described)))
     ok = maximum.status == "ok"
     for line in (*maximum.about_evidence(ok), *([ENVELOPE] if ok else []), *_more(described)):
         console.print(line)
@@ -232,10 +232,10 @@ def _show_integrated(described: dict[str, Any]) -> None:
     console.print(f"\nFull Bayes: prior {described['prior']}")
     if described["status"] == "ok":
         fields = [[name, *(moments[key] for key in _STATISTICS)] for name, moments in described["fields"].items()]
-        terminal.show(terminal.table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
+        terminal.show(terminal.text_table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
         columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
         rows = list(_parameters(described))
-        terminal.show(terminal.table(columns, rows[:MAX_ROWS]))
+        terminal.show(terminal.text_table(columns, rows[:MAX_ROWS]))
         if len(rows) > MAX_ROWS:
             console.print(f"... {len(rows) - MAX_ROWS} more: see --json")
         error = number(described["log_evidence_error"], 2)

@@ -165,7 +165,7 @@ def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the predictive of each new row."""
     cells, kind = frame.reset_index(), terminal.kind_of(frame, whole["kind"])
     rows = [[int(row[0]), *row[1:]] for row in cells.itertuples(index=False)]
-    terminal.show(terminal.table([str(name) for name in cells], rows, words=map(str, frame.index.names)))
+    terminal.show(terminal.text_table([str(name) for name in cells], rows, words=map(str, frame.index.names)))
     if not np.isnan(score := whole["sum_of_log_scores"]):
         terminal.out().print(f"sum of the rows' log predictive densities {score:.6g} ({escaped(kind)})")
 
@@ -245,10 +245,10 @@ def _caveat(frame: pd.DataFrame) -> None:
 
 def _show_topics(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print each topic in a line, and each of its words with its interval."""
-    terminal.show(terminal.table(*topic_rows(frame), title=saved.title(whole), words=["words"]))
+    terminal.show(terminal.text_table(*topic_rows(frame), title=saved.title(whole), words=["words"]))
     used = [str(name) for name in frame.columns if not frame[name].isna().all()]
     cells = [[str(row[0]), *row[1:]] for row in frame[used].reset_index().itertuples(index=False)]
-    terminal.show(terminal.table(["topic", "rank", *used], cells[: saved.MAX_ROWS], words=["word"]))
+    terminal.show(terminal.text_table(["topic", "rank", *used], cells[: saved.MAX_ROWS], words=["word"]))
     saved.note_more(len(cells))
     _caveat(frame)
 
@@ -262,7 +262,7 @@ def _show_proportions(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
         for i, (name, means) in enumerate(zip(wide.index[: saved.MAX_ROWS], wide["mean"].to_numpy(), strict=False))
     ]
     columns = ["document", *(f"topic {label}" for label in labels)]
-    terminal.show(terminal.table(columns, rows, title=f"{saved.title(whole)}: mean share +- posterior sd"))
+    terminal.show(terminal.text_table(columns, rows, title=f"{saved.title(whole)}: mean share +- posterior sd"))
     saved.note_more(len(wide), "documents")
     _caveat(frame)
 

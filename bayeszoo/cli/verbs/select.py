@@ -273,7 +273,7 @@ def _show(frame: pd.DataFrame) -> None:
             continue
         columns = {name: 9 if name in _PRECISE else 5 for name in ("model", *names)}
         cells = [[number(row[name], digits) for name, digits in columns.items()] for row in shown.to_dict("records")]
-        terminal.show(terminal.table(["model", *names.values()], cells, title=title, words=["from"]))
+        terminal.show(terminal.text_table(["model", *names.values()], cells, title=title, words=["from"]))
     console = terminal.out()
     if len(shown) < len(frame):
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")
@@ -355,5 +355,5 @@ def heldout_command(
         return terminal.print_json({"share": share, "seed": seed, "rows": rows})
     cells = [[number(row[name], {"log_score": 7, "perplexity": 6}.get(name, 3)) for name in _HELD_OUT] for row in rows]
     heads = [_HELD_OUT_HEADS.get(name, name) for name in _HELD_OUT]
-    terminal.show(terminal.table(heads, cells, words=_OF_FITS))
+    terminal.show(terminal.text_table(heads, cells, words=_OF_FITS))
     terminal.out().print(_ABOUT_HELD_OUT.strip().format(rows[0]["words"]))

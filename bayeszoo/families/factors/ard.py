@@ -60,7 +60,7 @@ class Factored:
         return np.square(self.mean[:, 1:]).sum(axis=0), np.einsum("dkk->k", self.covariance)[1:]
 
 
-def posterior(q: Factored) -> Posterior:
+def factored_posterior(q: Factored) -> Posterior:
     """Return q(theta) as a distribution of ``mean``, ``loadings``, ``alpha`` and ``variance``."""
     (a, b), (c, d) = q.relevance, q.precision
     sd = np.sqrt(np.diagonal(q.covariance, axis1=1, axis2=2))
@@ -77,10 +77,10 @@ def posterior(q: Factored) -> Posterior:
         alpha, variance = rng.gamma(a, 1 / b, (*size, len(b))), d / rng.gamma(c, 1.0, size)
         return {"mean": both[..., 0], "loadings": both[..., 1:], "alpha": alpha, "variance": variance}
 
-    return Posterior(marginals, draw, lambda params: float(log_density(q, params, [np.eye(len(b))])))
+    return Posterior(marginals, draw, lambda params: float(turned_log_density(q, params, [np.eye(len(b))])))
 
 
-def log_density(q: Factored, params: Mapping[str, Any], turns: Sequence[np.ndarray]) -> np.ndarray:
+def turned_log_density(q: Factored, params: Mapping[str, Any], turns: Sequence[np.ndarray]) -> np.ndarray:
     """Log density of q(theta), averaged over copies of it with factors in other orders and with other signs.
 
     ``turns`` are signed permutation matrices R (q, q): the copy has the loadings W R and the alpha of W's columns.
@@ -297,12 +297,12 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
 
     def vb_posterior(self, q: Factored) -> Posterior:
         """Return q(theta): each column's coefficients Gaussian, alpha Gamma, the variance inverse gamma."""
-        return posterior(q)
+        return factored_posterior(q)
 
     def vb_log_density(self, q: Factored, params: Values) -> np.ndarray:
         """Log density of q(theta), of up to 4 factors averaged over their orders and signs; leading axes are draws."""
         turns = signed_permutations(self.q) if self.q <= MOST_COPIES else [np.eye(self.q)]
-        return log_density(q, params, turns)
+        return turned_log_density(q, params, turns)
 
     def occupied(self, q: Factored) -> int:
         """Return how many factors are switched on: their loadings are larger than the uncertainty of these."""

@@ -94,7 +94,9 @@ class CheckedChain:
     def derivatives(self) -> Any:
         """Return the log likelihood, and its derivatives in both tables and in the log densities."""
         zeros = vectors.zeros(self.initial.size)
-        return hmm_loops.table(zeros, self.initial, self.transition, self.log_table, True, self.codes, self.starts)
+        return hmm_loops.table_density(
+            zeros, self.initial, self.transition, self.log_table, True, self.codes, self.starts
+        )
 
     def log_predicted(self) -> tuple[np.ndarray, float]:
         """Return log p(z_t | rows before t of its sequence), shape (T, K), and the log likelihood.

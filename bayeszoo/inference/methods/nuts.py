@@ -22,10 +22,10 @@ from bayeszoo.foundation.gate import (
     check_draws,
     check_hmc,
     failures,
-    log_density,
     longer_may_help,
     passed,
     quantities,
+    recorded_log_density,
 )
 from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
@@ -146,7 +146,7 @@ def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarra
     free = label_free(problem.model, _draws(tree), problem.given)
     draws = quantities(tree["posterior"].to_dataset() if free is None else free)
     half = slice(draws.shape[1] // 2, None)
-    return draws[:, half], np.asarray(log_density(tree["sample_stats"].to_dataset()))[:, half].mean(axis=1)
+    return draws[:, half], np.asarray(recorded_log_density(tree["sample_stats"].to_dataset()))[:, half].mean(axis=1)
 
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:

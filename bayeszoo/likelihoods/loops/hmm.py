@@ -255,7 +255,7 @@ def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_i
 
 
 @_loops
-def table(zeros, initial, transition, densities, logs, codes, starts):  # type: ignore[no-untyped-def]
+def table_density(zeros, initial, transition, densities, logs, codes, starts):  # type: ignore[no-untyped-def]
     """Return log likelihood and derivatives of initial, transition and densities.
 
     ``densities`` (K, V) of the distinct observations, or with ``logs`` their logarithms; ``codes`` (T,) are the rows'

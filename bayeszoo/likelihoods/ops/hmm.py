@@ -24,7 +24,7 @@ from bayeszoo.likelihoods.ops.operation import LogDensity, source_version
 
 def _by_loops(zeros: Any, logs: bool, initial: Any, transition: Any, table: Any, codes: Any, starts: Any) -> Any:
     tables = np.ascontiguousarray(initial), np.ascontiguousarray(transition), np.ascontiguousarray(table)
-    value, of_initial, of_transition, of_table = hmm_loops.table(zeros, *tables, logs, codes, starts)
+    value, of_initial, of_transition, of_table = hmm_loops.table_density(zeros, *tables, logs, codes, starts)
     return np.asarray(value), of_initial, of_transition, of_table
 
 
