@@ -56,9 +56,8 @@ class Chain:
         if self.kind == "diagonal":
             return stats.t(self.nu[k], self.m[k], np.sqrt(self.psi[k] * widen / self.nu[k])).logpdf(y).sum()
         if self.kind == "spherical":
-            return stats.multivariate_t(
-                self.m[k], self.psi[k] * widen / self.nu[k] * np.eye(len(y)), self.nu[k]
-            ).logpdf(y)
+            shape = self.psi[k] * widen / self.nu[k] * np.eye(len(y))
+            return stats.multivariate_t(self.m[k], shape, self.nu[k]).logpdf(y)
         df = self.nu[k] - len(y) + 1
         return stats.multivariate_t(self.m[k], self.psi[k] * widen / df, df).logpdf(y)
 

@@ -1,7 +1,5 @@
 """What the tests of reading share: a model that has nothing but inputs, arrays in plain lists, and refusals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Six fits that are wrong, and that PyMC, nutpie or ArviZ let pass: each is caught wherever a number could come out."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io

@@ -1,7 +1,5 @@
 """Fits to be read with caution: the numbers are shown, and the caveat beside them wherever they come out."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -202,9 +200,8 @@ def test_an_approximation_that_failed_is_measured_against_a_trusted_fit(fits, tr
 
 def test_the_command_shows_how_an_approximation_lies(run, written, monkeypatch):
     monkeypatch.setattr(gate, "MAX_K_HAT", -100.0)
-    code, out, err = run(
-        "compare", "beta_bernoulli", written("y\n0\n1\n1\n"), "--methods", "exact,laplace", "--seed", 1
-    )
+    data, methods = written("y\n0\n1\n1\n"), ("--methods", "exact,laplace")
+    code, out, err = run("compare", "beta_bernoulli", data, *methods, "--seed", 1)
     assert code == 3
     assert "laplace (failed)" in out
     assert "laplace FAILED its gate, and is off from exact by at most: theta mean 0." in out

@@ -126,14 +126,10 @@ def swapped_counts(m, d):
     return s if "y" in d else replace(s, successes=s.failures, failures=s.successes)
 
 
-def counts_of_failures(m, d):
-    return right(m).declare(d if "y" in d else {**d, "successes": d["trials"] - d["successes"]})
-
-
 BUGS_OF_COUNTS = [
     {"statistics": swapped_counts},
     {"predictive": lambda m, s, d: right(m).predictive(s, {"y": next(iter(d.values()))})},
-    {"declare": counts_of_failures},
+    {"declare": lambda m, d: right(m).declare(d if "y" in d else {**d, "successes": d["trials"] - d["successes"]})},
     forgotten,
     {"log_evidence_counts": lambda m, s: m.log_evidence(s) - s.log_coefficient},
 ]

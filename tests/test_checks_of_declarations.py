@@ -138,7 +138,8 @@ grouped("simulated_rows", "SdInPlaceOfVariance", simulate=lambda m, rng, size=20
 grouped("simulated_rows", "NextGroup", simulate=redrawn(lambda k, v: np.roll(v, 1)))
 grouped("simulated_prior", "PriorVarianceForSd", width=7.0, simulate=lambda m, rng, size=20: of_variance(m, rng, size))
 coin("declared_likelihood likelihood_sums_to_one", "TwoTrials", likelihood=lambda m, p, d: of_two_trials(p, d))
-twins("declared_likelihood", "ConstantDropped", likelihood=lambda m, p, d: unnormalized(m, p, d))
+unnormalized = lambda m, p, d: Halves(right(m).likelihood(p, d).mu, (2 * np.pi) ** 0.5)  # noqa: E731
+twins("declared_likelihood", "ConstantDropped", likelihood=unnormalized)
 twins("derived_quantities", "OverTheDraws", derived=lambda m, p: {"gap": np.ptp(p["mu"], axis=0)})
 twins("compiled_density compiled_gradient", "CompiledWithAnotherTerm", compiled=declared_with(0.1))
 twins("assignments", "NotNormalized", assign=lambda m, p, d: 0.9 * right(m).assign(p, d))
@@ -159,10 +160,6 @@ def of_variance(m, rng, size):
 
 def of_two_trials(params, data):
     return scipy.stats.binom(np.full(len(next(iter(data.values()))), 2), scipy.special.expit(params["psi"])[..., None])
-
-
-def unnormalized(m, params, data):
-    return Halves(right(m).likelihood(params, data).mu, (2 * np.pi) ** 0.5)
 
 
 def identity(kind, function):

@@ -35,10 +35,7 @@ FRAMES = {
     "dirichlet_multinomial": pd.DataFrame({"vote": RNG.choice(["x", "y", "z"], ROWS)}),
     "markov_chain": pd.DataFrame({"from": RNG.choice(["x", "y"], ROWS), "to": RNG.choice(["x", "y"], ROWS)}),
 }
-OPTIONS = {
-    "dirichlet_multinomial": {"categories": ["x", "y", "z"]},
-    "markov_chain": {"symbols": ["x", "y"], "order": 1},
-}
+OPTIONS = {"dirichlet_multinomial": {"categories": list("xyz")}, "markov_chain": {"symbols": ["x", "y"], "order": 1}}
 FAMILIES = list(FRAMES)
 
 

@@ -1,7 +1,5 @@
 """Data are frozen copies, with the same digest wherever they come from."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import subprocess

@@ -97,10 +97,7 @@ SCIPYS = {
     "negative binomial": (NegativeBinomial(2.5, 0.7, EXPOSURE), stats.nbinom(2.5, 0.7 / (0.7 + EXPOSURE))),
     "categorical": (Categorical(P), stats.binom(1, P)),
     "multinomial": (Multinomial(TRIALS, P), stats.binom(TRIALS[:, None], P)),
-    "Dirichlet-multinomial": (
-        DirichletMultinomial(ALPHA, TRIALS),
-        stats.betabinom(TRIALS[:, None], ALPHA, 6.0 - ALPHA),
-    ),
+    "multivariate Polya": (DirichletMultinomial(ALPHA, TRIALS), stats.betabinom(TRIALS[:, None], ALPHA, 6.0 - ALPHA)),
 }
 
 

@@ -238,10 +238,8 @@ def test_means_are_those_of_scikit_learn():
     model = GAUSSIAN(K=2, alpha=0.8, m0=[3.5, 70.0], kappa0=0.5, nu0=4.0, Psi0=[[1.0, 0.0], [0.0, 100.0]])
     prior = {"mean_prior": [3.5, 70.0], "mean_precision_prior": 0.5, "covariance_prior": np.diag([1.0, 100.0])}
     prior |= {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 0.8}
-    options = {"reg_covar": 0.0, "tol": 1e-12, "max_iter": 2000, "random_state": 0}
-    theirs = sklearn.mixture.BayesianGaussianMixture(
-        n_components=2, degrees_of_freedom_prior=4.0, **prior, **options
-    ).fit(FAITHFUL["Y"])
+    options = {"reg_covar": 0.0, "tol": 1e-12, "max_iter": 2000, "random_state": 0, "degrees_of_freedom_prior": 4.0}
+    theirs = sklearn.mixture.BayesianGaussianMixture(n_components=2, **prior, **options).fit(FAITHFUL["Y"])
     q = vb_climbs(model, FAITHFUL).best.state
     order, other = np.argsort(q["weights"]), np.argsort(theirs.weight_concentration_)
     assert q["weights"][order] == pytest.approx(theirs.weight_concentration_[other], rel=1e-5)

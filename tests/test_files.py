@@ -1,7 +1,5 @@
 """Fits on disk: whole or not at all, never over an old one by accident, and nothing from outside is trusted."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

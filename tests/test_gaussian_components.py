@@ -134,10 +134,6 @@ def sample_divisor(it, found, *_):
     return replace(found, scatter=found.scatter * along(found.n / (found.n - 1), found.scatter))
 
 
-def without_shrinkage(it, found, stats):
-    return stats.scatter
-
-
 def power_of_one_less(it, mode, hyper):
     power = hyper.nu + it.structure.block + 1 + it.structure.repeat * (it.count if it.tied else 1)
     return {**mode, "covariances": mode["covariances"] * along(power / (power - 1), hyper.psi)}
@@ -154,7 +150,7 @@ def without_kappa(it, found, hyper, rows):
 BUGS = {
     "the sample divisor n - 1": ("moments", sample_divisor, check_moments),
     "kappa of the rows alone": ("updated", lambda it, found, stats: replace(found, kappa=stats.n), check_bound),
-    "no shrinkage of the scatter": ("growth", without_shrinkage, check_evidence),
+    "no shrinkage of the scatter": ("growth", lambda it, found, stats: stats.scatter, check_evidence),
     "nu + D + 1 for nu + D + 2": ("mode", power_of_one_less, check_mode),
     "a constant dropped from the divergence": ("divergence", constant_dropped, check_bound),
     "D / kappa left out": ("expected_log_density", without_kappa, check_bound),

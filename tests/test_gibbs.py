@@ -1,7 +1,5 @@
 """Collapsed Gibbs sampling of topics: chains against every assignment of the words of tiny corpora, and fits."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from concurrent.futures import ThreadPoolExecutor

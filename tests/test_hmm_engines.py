@@ -176,6 +176,7 @@ PARTS = PRIOR, TWO["hmm_categorical"][1]
 MASKED = PRIOR, {**FEW["hmm_categorical"][1], "y": np.array([0, 2, -1, 1, 0])}
 more_counts = patched(ProbabilityTable, "mode", lambda true: lambda self, n, flat: true(self, n + (not flat), flat))
 glued = patched(hmm_model, "starts", lambda true: lambda sequence: np.array([0]))
+no_exchange = patched(hmm_model.HiddenMarkovModel, "invariants", with_a_label)
 no_divergence = patched(Symbols, "divergence", lambda true: lambda self, hyper: 0.0)
 BUGS = {
     "transposed": (patched(Symbols, "sums", transposed), "em_map_is_stationary", LONG),
@@ -186,11 +187,7 @@ BUGS = {
     "masked symbols are the last": (masked_symbols_are_the_last, "em_objective", MASKED),
     "variance for deviation": (patched(Normals, "log_density", with_deviations), "em_objective", TWO["hmm_gaussian"]),
     "rate read as scale": (patched(PoissonCounts, "log_prior", with_scale), "em_objective", TWO["hmm_poisson"]),
-    "states not exchanged": (
-        patched(hmm_model.HiddenMarkovModel, "invariants", with_a_label),
-        "labels_mean_nothing",
-        LONG,
-    ),
+    "states not exchanged": (no_exchange, "labels_mean_nothing", LONG),
 }
 
 

@@ -47,13 +47,11 @@ def one_check(identity, model, data):
     return run_identity(chosen, case_of(model, masked(model, data)))
 
 
+CHAIN = {"alpha": 1.3, "beta": 0.7, "sticky": 0.4}
 FEW = {
-    "hmm_categorical": (CATEGORICAL(alpha=1.3, beta=0.7, sticky=0.4, eta=[0.5, 1.1, 2.0]), symbols([0, 2, 2, 1, 0])),
-    "hmm_gaussian": (
-        GAUSSIAN(alpha=1.3, beta=0.7, sticky=0.4, m0=0.3, kappa0=0.6, a0=1.7, b0=0.8),
-        rows([0.2, -1.1, 3.0, 2.6, 0.1]),
-    ),
-    "hmm_poisson": (POISSON(alpha=1.3, beta=0.7, sticky=0.4, a=1.4, b=0.3), rows([3, 0, 11, 9, 2])),
+    "hmm_categorical": (CATEGORICAL(**CHAIN, eta=[0.5, 1.1, 2.0]), symbols([0, 2, 2, 1, 0])),
+    "hmm_gaussian": (GAUSSIAN(**CHAIN, m0=0.3, kappa0=0.6, a0=1.7, b0=0.8), rows([0.2, -1.1, 3.0, 2.6, 0.1])),
+    "hmm_poisson": (POISSON(**CHAIN, a=1.4, b=0.3), rows([3, 0, 11, 9, 2])),
 }
 
 

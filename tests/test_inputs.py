@@ -1,7 +1,5 @@
 """Values are used as they are or refused with a message that says where: VERIFICATION.md, section 3.2."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np
@@ -77,12 +75,10 @@ def test_labels_are_noted_and_an_empty_cell_is_missing(written):
 
 A = {"positive": "a"}
 LARGE = "is too large; counts must be < 2**53"
+HALF_COINS = [0, 1, 0.7, 1, 0.7, 1, 1, 2, 3, 0, 4]
+TOO_MANY_HEADS = "column 'successes', row 2: 3 successes are more than 2 trials"
 NO_COINS = {
-    "five": (
-        [0, 1, 0.7, 1, 0.7, 1, 1, 2, 3, 0, 4],
-        {},
-        ", row 3: 0.7 is neither 0 nor 1 (and 4 more: rows 5, 8, 9, 11)",
-    ),
+    "five": (HALF_COINS, {}, ", row 3: 0.7 is neither 0 nor 1 (and 4 more: rows 5, 8, 9, 11)"),
     "bool with a hole": ([True, None], {}, ": 1 missing value (row 2); use --missing drop"),
     "true/false": (["false", "true"], {}, " holds true/false: use --positive true"),
     "YES/NO": (["NO", "YES", "NA"], {}, " holds YES/NO: use --positive YES"),
@@ -99,11 +95,7 @@ test_outcomes_that_are_refused = refuses(Coin, {k: (t, o, f"column 'y'{m}") for 
 NO_COUNTS = {
     "2**53": ({"trials": [2**53], "successes": [1]}, {}, f"column 'trials', row 1: {2**53} {LARGE}"),
     "text": ({"trials": [f"{2**53}"], "successes": ["1"]}, {}, f"column 'trials', row 1: '{2**53}' {LARGE}"),
-    "above": (
-        {"successes": [1, 3], "trials": [2, 2]},
-        {},
-        "column 'successes', row 2: 3 successes are more than 2 trials",
-    ),
+    "above": ({"successes": [1, 3], "trials": [2, 2]}, {}, TOO_MANY_HEADS),
     "sum": ({"successes": [0, 0], "trials": [2**53 - 1, 1]}, {}, "column 'trials' has a sum of 2**53 or more"),
     "no trial": ({"successes": [0], "trials": [0]}, {}, "column 'trials' adds up to 0: there are no observations"),
     "complementary holes": ({"successes": [1, None], "trials": [None, 2]}, {"missing": "drop"}, NO_ROW),
@@ -204,8 +196,6 @@ def test_rows_in_the_form_of_counts_of_categories():
 
 
 BOTH = " the exposure and the counts"
-COLUMN = " column with --exposure"
-
 TOO_MANY = " observations, at most 10000000 are read; give a part of them"
 
 Events = model_of(Counts("y"))
@@ -228,10 +218,8 @@ def test_exposure_is_used_when_it_is_called_so_and_said():
     assert plain(data) == {"y": [1, 2], "exposure": [0.5, 1.0]}
     assert next(iter(data)) == "y"
     assert data.columns == {"y": "deaths", "exposure": "exposure"}
-    assert data.notes == (
-        "column 'exposure': how long or how much each row was observed",
-        "1 row with missing values dropped (row 3)",
-    )
+    exposure = "column 'exposure': how long or how much each row was observed"
+    assert data.notes == (exposure, "1 row with missing values dropped (row 3)")
     alone = read(Events, {"y": [1], "exposure": [2]}, column="y")
     assert list(alone) == ["y"]
     assert alone.notes == ("column 'exposure' is not used; use it with --exposure exposure",)
@@ -253,14 +241,11 @@ def test_methods():
 
 
 ALONE, TIME = {"y": np.array([1])}, {"exposure": np.array([2.0])}
+HAS_EXPOSURE = "the fit has an exposure, these rows have none; give its column with --exposure"
 NO_EXPOSURE = "the fit has no exposure, these rows do; leave it out with --column"
 OF_COUNTS = {"new": True, "like": ALONE}
 EXPOSURES = {
-    "lacking": (
-        {"y": [1]},
-        {"new": True, "like": ALONE | TIME},
-        "the fit has an exposure, these rows have none; give its" + COLUMN,
-    ),
+    "lacking": ({"y": [1]}, {"new": True, "like": ALONE | TIME}, HAS_EXPOSURE),
     "more": ({"exposure": [1]}, OF_COUNTS, NO_EXPOSURE),
     "named": ({"y": [1], "t": [1]}, {**OF_COUNTS, "exposure": "t"}, NO_EXPOSURE),
 }
@@ -275,10 +260,11 @@ def test_further_exposures_are_not_known():
 
 # What is read
 
-BOY, AB, ABC = {"positive": "boy"}, ["a", "b"], ["a", "b", "c"]
-BOYS = {"s": ["boy", "girl", "boy"], "n": ["3", "4", "1"]}
+BOY, AB, AC, ABC = {"positive": "boy"}, ["a", "b"], ["a", "c"], ["a", "b", "c"]
+DROPPED, COUNTED_AND_TIMED = {"count": "n", "missing": "drop"}, {"count": "n", "column": "deaths", "exposure": "t"}
+BOYS, BY_SEX = {"s": ["boy", "girl", "boy"], "n": ["3", "4", "1"]}, {"y": [3, 4], "sex": ["boy", "girl"]}
 SEVERAL = {"y": [1, 1], "other": [0, 1], "successes": [1, 2], "trials": [2, 2]}
-OF_FIT = {"new": True, "like": LIKE}
+OF_FIT, WHO = {"new": True, "like": LIKE}, {"who": ["c", "a"], "n": [5, 6]}
 TIMED = {"new": True, "like": {"y": np.array([1]), "exposure": np.array([1.0])}}
 COUNTED = {"deaths": [0, 1, 2], "n": [2, 0, 1], "t": [1, 2, 4]}
 READ = {
@@ -302,12 +288,7 @@ READ = {
     "large counts": (Coin, {"successes": [0], "trials": [2**53 - 1]}, {}, {"successes": [0], "trials": [2**53 - 1]}),
     "counted labels": (Coin, BOYS, {**BOY, "count": "n"}, {"successes": [4], "trials": [8]}),
     "named labels": (Coin, BOYS, {**BOY, "count": "n", "column": "s"}, {"successes": [4], "trials": [8]}),
-    "counts are never the outcome": (
-        Coin,
-        {"y": [3, 4], "sex": ["boy", "girl"]},
-        {**BOY, "count": "y"},
-        {"successes": [3], "trials": [7]},
-    ),
+    "counts are never the outcome": (Coin, BY_SEX, {**BOY, "count": "y"}, {"successes": [3], "trials": [7]}),
     "counted outcomes": (Coin, {"y": [0, 1], "n": [5, 6]}, {"count": "n"}, {"successes": [6], "trials": [11]}),
     "counts before y": (Coin, SEVERAL, {}, {"successes": [1, 2], "trials": [2, 2]}),
     "a column": (Coin, SEVERAL, {"column": "other", "positive": None}, {"y": [0, 1]}),
@@ -321,27 +302,12 @@ READ = {
     "given order": (Poll, ["b", "a"], {"categories": ["b", "a"]}, {"y": [0, 1], "category": ["b", "a"]}),
     "with a comma": (Poll, ["b", "a,c"], {"categories": '"a,c",b'}, {"y": [1, 0], "category": ["a,c", "b"]}),
     "given as numbers": (Poll, [2, 1], {"categories": [2.0, 1]}, {"y": [0, 1], "category": ["2", "1"]}),
-    "all rows of b are dropped": (
-        Poll,
-        {"y": ABC, "n": [1, None, 2]},
-        {"count": "n", "missing": "drop"},
-        {"counts": [[1, 2]], "category": ["a", "c"]},
-    ),
+    "all rows of b are dropped": (Poll, {"y": ABC, "n": [1, None, 2]}, DROPPED, {"counts": [[1, 2]], "category": AC}),
     "codes of the fit": (Poll, ["c", "a"], OF_FIT, {"y": [2, 0], "category": ABC}),
-    "counts of new labels": (
-        Poll,
-        {"who": ["c", "a"], "n": [5, 6]},
-        {**OF_FIT, "count": "n"},
-        {"counts": [[6, 0, 5]], "category": ABC},
-    ),
+    "counts of new labels": (Poll, WHO, {**OF_FIT, "count": "n"}, {"counts": [[6, 0, 5]], "category": ABC}),
     "new columns": (Poll, {"c": [1], "b": [2], "a": [3]}, OF_FIT, {"counts": [[3, 2, 1]], "category": ABC}),
     "repeated rows": (Events, {"deaths": [0, 2], "n": [2, 1]}, {"count": "n", "column": "deaths"}, {"y": [0, 0, 2]}),
-    "repeated and timed": (
-        Events,
-        COUNTED,
-        {"count": "n", "column": "deaths", "exposure": "t"},
-        {"y": [0, 0, 2], "exposure": [1.0, 1.0, 4.0]},
-    ),
+    "repeated and timed": (Events, COUNTED, COUNTED_AND_TIMED, {"y": [0, 0, 2], "exposure": [1.0, 1.0, 4.0]}),
     "exposure alone": (Events, {"exposure": [0.5, 2]}, TIMED, {"exposure": [0.5, 2.0]}),
     "hours alone": (Events, {"hours": [0.5, 2]}, {**TIMED, "exposure": "hours"}, {"exposure": [0.5, 2.0]}),
     "no exposure": (Events, {"y": [1]}, {"new": True, "like": {"y": np.array([1])}}, {"y": [1]}),

@@ -1,7 +1,5 @@
 """A corpus from triplets, raw text, dense tables and sparse matrices: the same cells, and nothing that is no count."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -37,13 +35,8 @@ Unigrams = model_of(Documents())
 Topics.__module__ = "bayeszoo.models.topics"  # whose folder `data` is the models'
 
 TEXTS = ["The cat saw a cat.", "", "Dogs: the DOG'S dogs!", "saw, dogs; cat"]
-ARRAYS = {
-    "counts": np.array([3, 1, 2]),
-    "doc": np.array([0, 0, 2]),
-    "term": np.array([0, 2, 1]),
-    "document": np.array(["x", "y", "z"]),
-    "word": np.array(["a", "b", "c"]),
-}
+ARRAYS = {"counts": np.array([3, 1, 2]), "doc": np.array([0, 0, 2]), "term": np.array([0, 2, 1])}
+ARRAYS |= {"document": np.array(["x", "y", "z"]), "word": np.array(["a", "b", "c"])}
 DENSE = np.array([[3, 0, 1], [0, 0, 0], [0, 2, 0]])
 
 
@@ -252,10 +245,8 @@ def test_new_documents_have_the_vocabulary_of_the_fit():
     new = read(Topics, ["bb zz the bb", "yy", "cc"], new=True, like=fit)
     assert (new["word"].tolist(), new["document"].tolist()) == (["aa", "bb", "cc"], ["1", "2", "3"])
     assert dense(new).tolist() == [[0, 2, 0], [0, 0, 0], [0, 0, 1]]
-    assert new.notes[1:] == (
-        "3 of 6 words are not in the vocabulary of the fit and are left out (50.0%)",
-        "1 empty document: 2",
-    )
+    left_out = "3 of 6 words are not in the vocabulary of the fit and are left out (50.0%)"
+    assert new.notes[1:] == (left_out, "1 empty document: 2")
     without = read(Topics, ["bb the zz"], new=True, like=fit, stop_words="english", min_documents=5)
     assert without.notes[2] == "1 of 2 words is not in the vocabulary of the fit and is left out (50.0%)"
     assert read(Topics, new, new=True, like=fit) is new

@@ -1,7 +1,5 @@
 """What holds for every kind of input: canonical arrays are checked, and a table takes them there and back."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np
@@ -37,13 +35,8 @@ ABC = np.array(["a", "b", "c"])
 CHAIN = {"next": np.array([1, 2, 2]), "previous": np.array([0, 1, 2]), "context": ABC, "symbol": ABC}
 TWO, X2 = np.array([0, 0, 1]), np.array([[1.0, 2.0], [7.0, 6.0]])
 PAIRS = np.array(["a b", "b c"])
-CORPUS = {
-    "counts": np.array([2, 5]),
-    "doc": np.array([0, 2]),
-    "term": np.array([1, 1]),
-    "document": np.array(["e", "d", "f"]),
-    "word": ABC,
-}
+CORPUS = {"counts": np.array([2, 5]), "doc": np.array([0, 2]), "term": np.array([1, 1])}
+CORPUS |= {"document": np.array(["e", "d", "f"]), "word": ABC}
 
 CASES = {
     "zeros and ones": (Binary(), {"y": np.array([0, 1, 1])}),
@@ -214,10 +207,8 @@ def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(input
         further = inputs.unseen(arrays, 3)
         assert inputs.size(further) == 3
         assert all(further[axis] is arrays[axis] for axis in inputs.coords if axis != inputs.row_names)
-        same_names = further.keys() & arrays.keys() - set(inputs.coords)
-        assert all(
-            further[n].dtype == arrays[n].dtype and further[n].shape[1:] == arrays[n].shape[1:] for n in same_names
-        )
+        for name in further.keys() & arrays.keys() - set(inputs.coords):
+            assert (further[name].dtype, further[name].shape[1:]) == (arrays[name].dtype, arrays[name].shape[1:])
     if isinstance(inputs, Measured):
         moved = inputs.in_units(arrays, -2.0, 1.0)
         np.testing.assert_equal(moved[inputs.name], 1 - 2 * arrays[inputs.name])

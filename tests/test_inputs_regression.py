@@ -1,7 +1,5 @@
 """An outcome and its features: which columns they are, what is refused, and what the data cannot tell apart."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 
@@ -124,15 +122,11 @@ def test_new_rows_have_the_features_of_the_fit_in_its_order(fitted):
         assert known.notes == new({"a": [1, 1], "b": [1, 1], "y": [2, 2]}, fitted).notes == ()  # constant or not
 
 
+WHICH = "; leave it out of --features, or say which is the outcome with --target"
 NEW_REFUSED = {
     "lacking": ({"a": [1]}, {}, "there is no column 'b', which the fit has"),
     "more": ({"a": [1], "b": [2], "z": [0]}, {"features": "b,a,z"}, "column 'z' is not among the 2" + USE_A_B),
-    "target a feature": (
-        {"a": [1], "b": [2]},
-        {"target": "a"},
-        "column 'a' is both the outcome and a feature; leave it out of --features, or say which is the outcome "
-        "with --target",
-    ),
+    "target a feature": ({"a": [1], "b": [2]}, {"target": "a"}, "column 'a' is both the outcome and a feature" + WHICH),
 }
 test_new_rows_that_are_refused = refuses(Line, NEW_REFUSED, new=True, like=read(Line, FIT))
 
@@ -224,16 +218,14 @@ def test_indexes_that_differ_are_noted(source):
     assert read(Line, source(X, y.to_numpy())).notes == ()
 
 
-DIFFERENT = "X has 3 rows, y has 2"
+DIFFERENT, OTHERS = "X has 3 rows, y has 2", "X has columns 'b', 'a', feature holds 'x1', 'x2'"
+TWO_COLUMNS = "column 'y' has shape (3, 2), one dimension expected"
 APART = {
     "lengths": ((X2, [1, 2]), DIFFERENT),
     "sparse": ((scipy.sparse.csr_matrix(X2), [1, 2, 4]), "column 'X' is a sparse matrix" + ITS_ARRAY),
     "sparse outcome": ((X2, scipy.sparse.csr_matrix([[1], [2], [4]])), "column 'y' is a sparse matrix" + ITS_ARRAY),
-    "outcome of two columns": ((X2, X2), "column 'y' has shape (3, 2), one dimension expected"),
-    "frame of two columns": (
-        (X2, pd.DataFrame(X2, columns=["a", "b"])),
-        "column 'y' has shape (3, 2), one dimension expected",
-    ),
+    "outcome of two columns": ((X2, X2), TWO_COLUMNS),
+    "frame of two columns": ((X2, pd.DataFrame(X2, columns=["a", "b"])), TWO_COLUMNS),
     "three dimensions": ((np.zeros((3, 2, 2)), [1, 2, 4]), "X does not have two dimensions" + A_ROW_EACH),
     "one dimension": ((np.array([1.0, 2.0]), np.array([3.0, 5.0])), "X has one dimension, two expected" + ONE_COLUMN),
     "ragged": (([[1, 2], [3]], [1, 2]), "column 'X' is ragged: its rows have different lengths"),
@@ -244,10 +236,7 @@ APART = {
     "text": ((np.array([["1", "u"]]), [1]), "column 'x2', row 1: 'u' is not a number" + CHOOSE + "x1"),
     "weights": ({"X": X2, "y": [1, 2, 4], "weights": [1, 1, 1]}, "column 'X' has shape (3, 2), one dimension expected"),
     "file": ({**ARRAYS, "X": "/etc/hosts"}, "X does not have two dimensions; give it a row for each outcome"),
-    "frame": (
-        {**ARRAYS, "X": pd.DataFrame(X2, columns=["b", "a"])},
-        "X has columns 'b', 'a', feature holds 'x1', 'x2'",
-    ),
+    "frame": ({**ARRAYS, "X": pd.DataFrame(X2, columns=["b", "a"])}, OTHERS),
 }
 test_features_and_outcome_that_are_refused = refuses(Line, {k: (source, {}, m) for k, (source, m) in APART.items()})
 
@@ -279,11 +268,8 @@ def test_diabetes_is_the_data_of_efron_and_others_in_its_units():
 
 
 def test_an_outcome_that_is_constant_is_noted_and_five_thousand_features_are_read():
-    data = read(
-        Line,
-        {"y": [2, 2, None], "X": np.ones((3, 5000)), "feature": [f"x{i + 1}" for i in range(5000)]},
-        missing="drop",
-    )
+    wide = {"y": [2, 2, None], "X": np.ones((3, 5000)), "feature": [f"x{i + 1}" for i in range(5000)]}
+    data = read(Line, wide, missing="drop")
     constant = "column 'y' is constant: an intercept alone fits it without error"
     assert (data["X"].shape, data.notes) == ((2, 5000), ("1 row with missing values dropped (row 3)", constant))
     assert read(Line, data["X"], new=True, like=data)["X"].shape == (2, 5000)

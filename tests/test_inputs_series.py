@@ -1,7 +1,5 @@
 """Sequences of observations stay apart and in order, and what is unknown in them is never dropped."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -141,24 +139,15 @@ def named(names, y=(1, 2, 1, 2, 2)):
     return {"y": list(y), "id": list(names)}
 
 
-ID, MASK = {"sequence": "id"}, {"missing": "mask"}
+ID, MASK, ONE_TWO, AABAB = {"sequence": "id"}, {"missing": "mask"}, {"symbols": "1,2"}, named("aabab")
+HOLES, ITSELF = {"y": [1, 2, None, None], "sequence": list("uuvv")}, {"sequence": "y", "column": "y"}
 UNKNOWN = "; use --missing mask, which keeps it and takes its observation for unknown"
 NOT_ADJACENT = "to drop a row would join its neighbours, which are not adjacent" + UNKNOWN
 WRONG = {
-    "interleaved": (
-        REAL,
-        named("aabab"),
-        ID,
-        "'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5)",
-    ),
+    "interleaved": (REAL, AABAB, ID, "'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5)"),
     "back later": (COUNTS, named([1, 2, 2, 3, 2]), ID, "row 5: 2 names a sequence that ended in row 3" + TOGETHER),
     "no name": (SYMBOLS, named(["a", "a", None, "b", "b"]), {**ID, **MASK}, "'id': 1 missing value (row 3)" + NAME_IT),
-    "one column": (
-        REAL,
-        [1, 2],
-        {"sequence": "y", "column": "y"},
-        "'y' cannot hold both the outcomes and their sequences",
-    ),
+    "one column": (REAL, [1, 2], ITSELF, "'y' cannot hold both the outcomes and their sequences"),
     "dropped": (REAL, [1, None, 2], {"missing": "drop"}, NOT_ADJACENT),
     "nothing to drop": (COUNTS, [1, 1, 2], {"missing": "drop"}, NOT_ADJACENT),
     "impute": (SYMBOLS, [1, 2], {"missing": "impute"}, "missing must be 'refuse' or 'mask', got 'impute'"),
@@ -170,18 +159,8 @@ WRONG = {
     "no mask": (COUNTS, {"y": [3, -1], "sequence": [0, 0]}, MASK, "column 'y', row 2: -1 is negative; counts"),
     "with a hole": (SYMBOLS, ["a", None], {"missing": "mask"}, "column 'y' has only the symbol 'a'"),
     "lists and numbers": (COUNTS, [[1, 2], 3], {}, "item 2 is a int, the others are sequences"),
-    "symbol": (
-        SYMBOLS,
-        [[1, 2], [2, 1, 7]],
-        {"symbols": "1,2"},
-        "the 2 given; row 5 is position 3 of sequence 2; add it",
-    ),
-    "hole": (
-        REAL,
-        {"y": [1, 2, None, None], "sequence": list("uuvv")},
-        {},
-        "; row 3 is position 1 of sequence 'v'; use",
-    ),
+    "symbol": (SYMBOLS, [[1, 2], [2, 1, 7]], ONE_TWO, "the 2 given; row 5 is position 3 of sequence 2; add it"),
+    "hole": (REAL, HOLES, {}, "; row 3 is position 1 of sequence 'v'; use"),
     "fraction": (COUNTS, [[1, 2], [2, 0.5]], {}, "0.5 is not a whole number; row 4 is position 2 of sequence 2"),
 }
 

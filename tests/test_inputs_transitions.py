@@ -1,7 +1,5 @@
 """Transitions are made within a sequence and never across its end, a hole, or another sequence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -66,11 +64,8 @@ def test_short_and_empty_sequences_are_counted():
     data = read(Chain, [["a", "b"], ["c"], [], ["b"]])
     assert steps(data) == [("a", "b")]
     assert data["symbol"].tolist() == ["a", "b", "c"]
-    assert data.notes == (
-        "1 empty sequence",
-        "column 'symbol': symbols a, b, c",
-        "column 'sequence' names 3 sequences, 2 of them too short for a transition",
-    )
+    too_short = "column 'sequence' names 3 sequences, 2 of them too short for a transition"
+    assert data.notes == ("1 empty sequence", "column 'symbol': symbols a, b, c", too_short)
 
 
 def test_a_hole_breaks_the_sequence():

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM, sent to a real process: what was drawn is kept beside the result, never in its place."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

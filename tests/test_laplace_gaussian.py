@@ -166,9 +166,7 @@ def test_no_number_is_missing_however_far_the_parameters_are_apart():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ((-1.0, 0.0, 1.0), "precision must be >= 0"),
-        ((np.nan, 0.0, 1.0), "precision must be >= 0"),
-        ((np.inf, 0.0, 1.0), "precision must be >= 0"),
+        *(((precision, 0.0, 1.0), "precision must be >= 0") for precision in (-1.0, np.nan, np.inf)),
         ((1.0, np.inf, 1.0), "centre must be finite"),
         ((1.0, 0.0, [1.0, 0.0]), "scale must be > 0"),
         ((1e200, 1e200, 1e-300), "too large"),

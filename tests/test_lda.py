@@ -202,10 +202,9 @@ def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_f
     def evaluate(x):
         return -1000 * math.exp(-x / 30), Expectation(x, 0.0)
 
-    rng = np.random.default_rng(0)
-    found = search(
-        lambda rng: rng.random(), evaluate, lambda x: x + 1, rng, Reporter(), restarts=restarts, effort=effort
-    )
+    rng, reporter = np.random.default_rng(0), Reporter()
+    options = {"restarts": restarts, "effort": effort}
+    found = search(lambda rng: rng.random(), evaluate, lambda x: x + 1, rng, reporter, **options)
     assert len(found.climbs) == made
     assert 300 < len(found.best.trace) < 600
     assert found.best.gain_left <= 1e-5
@@ -282,13 +281,11 @@ def test_climbs_on_real_documents_end_above_scikit_learns():
     data, model = dict(bz.example(LDA)), LDA(K=5, alpha=0.1, eta=0.1)
     table, theirs = dense(data), []
     words = np.full(table.shape[1], 0.1)
+    options = {"doc_topic_prior": 0.1, "topic_word_prior": 0.1, "max_iter": 60}
     for seed in range(3):
-        fitted = decomposition.LatentDirichletAllocation(
-            5, doc_topic_prior=0.1, topic_word_prior=0.1, max_iter=60, random_state=seed
-        ).fit(table)
-        q = topic_model.TopicFactors(
-            fitted._unnormalized_transform(table), fitted.components_.T.copy(), words[:5], words
-        )
+        fitted = decomposition.LatentDirichletAllocation(5, **options, random_state=seed).fit(table)
+        proportions, topics = fitted._unnormalized_transform(table), fitted.components_.T.copy()
+        q = topic_model.TopicFactors(proportions, topics, words[:5], words)
         q = topic_model.with_documents(q, data)
         theirs.append(model.vb_e_step(q, data).value - model.divergence(q))
     climbs = vb.climbs(model, data, np.random.default_rng(0), restarts=3).climbs

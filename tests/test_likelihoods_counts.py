@@ -108,10 +108,8 @@ def variational(alpha, eta, passes=0):
 def test_responsibilities_are_right_where_their_products_underflow(concentration):
     """At 1e-6 each factor is exp(-1e6)."""
     documents, words, (counts, doc, term), found = variational(concentration, concentration)
-    logs = [
-        scipy.special.digamma(a) - scipy.special.digamma(a.sum(axis=axis, keepdims=True))
-        for a, axis in ((documents, 1), (words, 0))
-    ]
+    digamma = scipy.special.digamma
+    logs = [digamma(a) - digamma(a.sum(axis=axis, keepdims=True)) for a, axis in ((documents, 1), (words, 0))]
     joint = logs[0][doc] + logs[1][term]
     r = counts[:, None] * scipy.special.softmax(joint, axis=1)
     assert found[0] == pytest.approx(np.sum(counts * scipy.special.logsumexp(joint, axis=1)), rel=1e-10)

@@ -275,10 +275,8 @@ def test_the_solution_is_that_of_dense_linear_algebra(n, k):
     rng = np.random.default_rng(2)
     design, outcome = rows(n, k)
     mean, root = rng.standard_normal(k), 0.2 * np.tril(rng.standard_normal((k, k))) + 2 * np.eye(k)
-    solution, (centre, covariance, evidence) = (
-        solve(design, outcome, mean, root),
-        solved(design, outcome, mean, root),
-    )
+    problem = design, outcome, mean, root
+    solution, (centre, covariance, evidence) = solve(*problem), solved(*problem)
     assert np.allclose(solution.mean, centre, rtol=1e-8, atol=1e-8)
     assert np.allclose(solution.factor @ solution.factor.T, covariance, rtol=1e-8, atol=1e-10)
     assert np.allclose(solution.inverse @ solution.factor, np.eye(k), atol=1e-8)

@@ -1,7 +1,5 @@
 """NUTS with either sampler: right answers, known seeds, options that are checked, labels that survive."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from unittest.mock import Mock

@@ -106,11 +106,8 @@ def test_every_import_is_declared():
 
 def test_every_package_is_installed():
     folders = {path.parent for path in (ROOT / "bayeszoo").rglob("__init__.py")}
-    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders} | {
-        "bayeszoo.models",
-        "bayeszoo.models.data",
-        "bayeszoo.models.scorecards",
-    }
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    names |= {"bayeszoo.models", "bayeszoo.models.data", "bayeszoo.models.scorecards"}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
 
 
@@ -171,14 +168,8 @@ def command(installed, tmp_path):
     path = "\n".join([str(installed), *dependencies])
 
     def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", RUN, path, *arguments],
-            cwd=tmp_path,
-            env=os.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
+        options = {"cwd": tmp_path, "env": os.environ, "stdin": subprocess.DEVNULL, "capture_output": True}
+        done = subprocess.run([sys.executable, "-I", "-S", "-c", RUN, path, *arguments], text=True, **options)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

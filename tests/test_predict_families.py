@@ -14,15 +14,12 @@ from tests.quick import quick_first
 
 DirichletMultinomial, MarkovChain = bz.find("dirichlet_multinomial"), bz.find("markov_chain")
 NormalInverseWishart = bz.find("normal_inverse_wishart")
+FLOWERS = "petal width", "sepal length", "sepal width", "petal length"
 NEW = {
     "dirichlet_multinomial": {"bush": [3, 0, 60], "dukakis": [2, 1, 30], "other": [0, 0, 10]},
     "markov_chain": {"y": ["vowel", "vowel", "consonant", "consonant", "vowel"]},
-    "normal_inverse_wishart": {
-        "petal width": [0.2, 0.4],
-        "sepal length": [5.0, 4.4],
-        "sepal width": [3.4, 2.9],
-        "petal length": [1.5, 1.4],
-    },
+    # columns in another order than those of the fit
+    "normal_inverse_wishart": dict(zip(FLOWERS, ([0.2, 0.4], [5.0, 4.4], [3.4, 2.9], [1.5, 1.4]), strict=True)),
 }
 
 

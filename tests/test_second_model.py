@@ -13,23 +13,8 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.contract.sampler import MAX_Z
 from bayeszoo.fit import methods_for
-from bayeszoo.model import (
-    EM,
-    ClosedForm,
-    Collapsed,
-    Conjugate,
-    Enumerable,
-    Latent,
-    Model,
-    Observable,
-    PointEstimates,
-    Predictive,
-    Stochastic,
-    Sufficient,
-    Symmetric,
-    Variational,
-    capabilities,
-)
+from bayeszoo.model import EM, Model, PointEstimates
+from bayeszoo.model import capabilities as can
 from bayeszoo.model import find as zoo
 from tests.quick import zoo_with
 
@@ -199,10 +184,12 @@ DATA = {
     "multinomial_mixture": {"counts": np.array([[3, 1, 0], [4, 0, 1], [0, 2, 5], [1, 1, 6]]), "word": list("abc")},
     "lda": {"counts": np.array([[2, 1, 0], [0, 2, 1], [1, 0, 2]]), "word": list("abc")},
 }
-CLOSED = [(Observable,), (Sufficient,), (ClosedForm,), (Predictive,), (Conjugate,), (PointEstimates,)]
-LATENT = [(EM,), (Variational,), (EM, Variational), (Latent,), (Enumerable,), (Symmetric,), (Latent, Symmetric)]
-BASES = {"gaussian_mean": CLOSED, "multinomial_mixture": LATENT, "lda": [(Stochastic,), (Collapsed,)]}
-KINDS = [kind for kind in vars(capabilities).values() if isinstance(kind, type) and issubclass(kind, Model)]
+CONJUGATE = can.Observable, can.Sufficient, can.ClosedForm, can.Predictive, can.Conjugate, PointEstimates
+CLOSED = [(kind,) for kind in CONJUGATE]
+LATENT = [(kind,) for kind in (EM, can.Variational, can.Latent, can.Enumerable, can.Symmetric)]
+LATENT += [(EM, can.Variational), (can.Latent, can.Symmetric)]
+BASES = {"gaussian_mean": CLOSED, "multinomial_mixture": LATENT, "lda": [(can.Stochastic,), (can.Collapsed,)]}
+KINDS = [kind for kind in vars(can).values() if isinstance(kind, type) and issubclass(kind, Model)]
 HELPERS = {"vb_m_step", "vb_posterior", "exchangeable"}
 """Steps by which others of the zoo's models are computed."""
 QUICK = {"exact", "enumerate", "map", "mle", "em", "gibbs"}

@@ -107,9 +107,7 @@ def enumerated(documents):
 
 def errors(enumerated, broken=lambda model: model):
     """Return the errors of importance sampling in its own standard errors, where it has any."""
-    found = [
-        (criteria.estimate(broken(model), data, np.random.default_rng(1)), exact) for model, data, exact in enumerated
-    ]
+    found = [(criteria.estimate(broken(m), data, np.random.default_rng(1)), exact) for m, data, exact in enumerated]
     return np.array([(one.log_evidence - exact) / one.mcse for one, exact in found if one.k_hat <= 0.7])
 
 

@@ -1,7 +1,5 @@
 """Student t by its latent precisions: SciPy, PyMC and quadrature agree with EM and variational Bayes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -283,10 +281,6 @@ def mode(share):
     return lambda self: {"mu": self.mean, "lam": share(self)}
 
 
-def wrong_prior(self):
-    return MeanPrecision(self.m0, self.kappa0, self.a0, 1 / self.b0)
-
-
 def wrong_scale(nu, d, log_lam, right=scale_mixture.log_normalizers):
     return right(nu, d, 2 * log_lam)
 
@@ -301,13 +295,14 @@ def without_kappa(self, y):
 
 LIMITS = {stationary_gap: 1e-5, offset_gap: 1e-6, pymc_gap: 1e-10, bound_z: 4.4, gaussian_gap: 1e-9}
 REAL, TINY = (WEAK, NEWCOMB), (SMALL, FEW)
+PRIOR = property(lambda self: MeanPrecision(self.m0, self.kappa0, self.a0, 1 / self.b0))
 LOG_LAM = property(lambda self: math.log(self.shape / self.rate))
 BUGS = {
     "nu for nu + 1": bug(student_t, "weights", lambda nu, d: nu / (nu + d), stationary_gap, *REAL),
     "weights not in the scatter": bug(student_t, "Weighted", Unweighted, stationary_gap, *REAL),
     "sums of squares": bug(student_t, "Weighted", Uncentred, offset_gap, *REAL),
     "rate as scale": bug(MeanPrecision, "mode", mode(lambda q: (q.shape - 0.5) * q.rate), stationary_gap, *TINY),
-    "rate of the prior read as scale": bug(StudentT, "_prior", property(wrong_prior), pymc_gap, *TINY),
+    "rate of the prior read as scale": bug(StudentT, "_prior", PRIOR, pymc_gap, *TINY),
     "no 1/2 of the mode": bug(MeanPrecision, "mode", mode(lambda q: q.shape / q.rate), stationary_gap, *REAL),
     "sqrt forgotten": bug(student_t, "log_normalizers", wrong_scale, pymc_gap, *TINY),
     "dropped 1 / kappa": bug(MeanPrecision, "distances", without_kappa, bound_z, *TINY),

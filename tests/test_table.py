@@ -1,7 +1,5 @@
 """Tables are read as they are or refused, at once and in chunks alike, with a message that says where."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import sys
@@ -94,37 +92,23 @@ def test_many_chunks_keep_every_row_in_order(written):
 
 
 LATIN, UTF_16 = ("s\nfé\nno\n".encode(encoding) for encoding in ("latin-1", "utf-16"))
+PACKED, NOT_READ = "data.csv.gz", "compressed files are not read, but for gzip; unpack it first$"
+BOMB = "unpacks to more than 200 times its size; unpack it first, if that is right$"
 FILES = {
     "latin-1": ("data.csv", LATIN, {}, "data.csv is not UTF-8; use --encoding latin-1"),
     "utf-16": ("data.csv", UTF_16, {}, "data.csv is not UTF-8; use --encoding utf-16"),
     "a late byte": ("data.csv", b"s\n" + b"ok\n" * 100_000 + b"\xe9\n", {}, "data.csv is not UTF-8"),
     "not ASCII": ("data.csv", LATIN, {"encoding": "ascii"}, "data.csv is not ascii; use --encoding"),
-    **{
-        f"compressed as {suffix}": (
-            f"data.csv{suffix}",
-            b"PK",
-            options,
-            f"^data.csv{suffix}: compressed files are not read, but for gzip; unpack it first$",
-        )
-        for suffix, options in {".zip": {}, ".bz2": {"delimiter": ","}, ".XZ": {}}.items()
-    },
+    "zip": ("data.csv.zip", b"PK", {}, f"^data.csv.zip: {NOT_READ}"),
+    "bzip2": ("data.csv.bz2", b"PK", {"delimiter": ","}, f"^data.csv.bz2: {NOT_READ}"),
+    "xz": ("data.csv.XZ", b"PK", {}, f"^data.csv.XZ: {NOT_READ}"),
     "compressed Parquet": ("data.parquet.gz", b"", {}, "cannot tell the format of data.parquet.gz; use a .csv"),
     "packed, not UTF-8": ("data.csv.gz", gzip.compress(LATIN), {}, "data.csv.gz is not UTF-8; use --encoding latin-1"),
     "packed UTF-16": ("data.csv.gz", gzip.compress(UTF_16), {}, "data.csv.gz is not UTF-8; use --encoding utf-16"),
     "packed, a short row": ("data.csv.gz", gzip.compress(b"a,b\n1\n"), {}, "^data.csv.gz: row 1 has 1 field"),
-    "a bomb": (
-        "data.csv.gz",
-        gzip.compress(b"a" * 60_000_000),
-        {},
-        "^data.csv.gz unpacks to more than 200 times its size; unpack it first, if that is right$",
-    ),
-    "cut short": (
-        "data.csv.gz",
-        gzip.compress(b"a\n1\n")[:-9],
-        {},
-        "cannot read data.csv.gz: Compressed file ended before",
-    ),
-    "no gzip": ("data.csv.gz", b"a\n1\n", {}, "cannot read data.csv.gz: Not a gzipped file"),
+    "a bomb": (PACKED, gzip.compress(b"a" * 60_000_000), {}, f"^{PACKED} {BOMB}"),
+    "cut short": (PACKED, gzip.compress(b"a\n1\n")[:-9], {}, f"cannot read {PACKED}: Compressed file ended before"),
+    "no gzip": (PACKED, b"a\n1\n", {}, "cannot read data.csv.gz: Not a gzipped file"),
     "no known suffix": ("data.xyz", "a|b\n1|2\n", {}, "cannot tell the format of data.xyz"),
     "the first row sets the width": ("data.csv", "1,2\n3\n", {"header": False}, "row 2 has 1 field, row 1 has 2"),
     "no Parquet": ("data.parquet", b"PAR1 not really", {}, "data.parquet is not a readable Parquet file"),
@@ -291,16 +275,10 @@ def with_line(place, text):
     return "\n".join(["y", *cells[: place - 1], text, *cells[place:]]) + "\n"
 
 
-AB, HOLES = {"symbols": "a,b"}, "y\nNA\nNA\nNA\n"
+AB, HOLES, TWO_WORDS = {"symbols": "a,b"}, "y\nNA\nNA\nNA\n", with_line(17, "abc\nz")
 DROP, VOTES = {"missing": "drop"}, "v\na\nb\na\n"
 IN_CHUNKS = {
-    "two words": (
-        "gaussian_mean",
-        7,
-        with_line(17, "abc\nz"),
-        {},
-        "row 17: 'abc' is not .*row 18., of the rows up to 21",
-    ),
+    "two words": ("gaussian_mean", 7, TWO_WORDS, {}, "row 17: 'abc' is not .*row 18., of the rows up to 21"),
     "a hole": ("gaussian_mean", 7, with_line(17, "NA"), {}, "1 missing value .row 17., of the rows up to 21; use"),
     "too large": ("gaussian_mean", 7, with_line(17, "1e200"), {}, "row 17: '1e200' is too .*, of the rows up to 21"),
     "no value": ("gaussian_mean", 2, HOLES, DROP, "there are no observations"),

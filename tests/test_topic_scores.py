@@ -1,7 +1,5 @@
 """Scores of documents given topics beside the sum over all topics of their words; what a fit says of both."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import json
@@ -256,9 +254,8 @@ def by_loops(topics, counts, top):
     for topic in topics:
         holds = [set(np.flatnonzero(counts[:, v])) for v in np.argsort(-topic)[:top]]
         pairs = [(len(one & other), len(one), len(other)) for one, other in itertools.combinations(holds, 2)]
-        found.append(
-            np.mean([math.log(both * D / a / b) / -math.log(both / D) if both else -1 for both, a, b in pairs])
-        )
+        scores = [math.log(both * D / a / b) / -math.log(both / D) if both else -1 for both, a, b in pairs]
+        found.append(np.mean(scores))
     return found
 
 

@@ -134,9 +134,8 @@ def test_statistics_that_cannot_be_weighted_are_found_out():
         def updated(self, stats):
             return replace(self, m0=stats.mean, s0=1 / stats.n)
 
-    with pytest.raises(
-        bz.NumericalError, match=r"Mean.discounted\(2\) differs from the statistics of the same rows taken twice"
-    ):
+    message = r"Mean.discounted\(2\) differs from the statistics of the same rows taken twice"
+    with pytest.raises(bz.NumericalError, match=message):
         next(bz.stream(Careless(), [[1.0, 2.0]], forget=0.5))
 
 

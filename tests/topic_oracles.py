@@ -1,7 +1,5 @@
 """Tiny corpora, and every assignment of their words to topics: none of it is computed by bayeszoo."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -5,18 +5,14 @@ sigma ~ 1               sigma > 0
 y_n   ~ N(mu, sigma^2)  n = 1..N
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-import lazy_loader
 import numpy as np
+import pymc as pm
 import scipy
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.model import Observable
-
-pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,13 @@ v   ~ N(0, 3^2)
 x_i ~ N(0, exp(v))        i = 1..9
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-import lazy_loader
 import numpy as np
+import pymc as pm
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.model import Model, real
-
-pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,13 @@ mu_g ~ N(0, width^2)        g = 1..3
 y_n  ~ N(mu_g, 1)           n = 1..N, in group n mod 3
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-import lazy_loader
 import numpy as np
+import pymc as pm
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.model import Model, positive
-
-pm = lazy_loader.load("pymc")
 
 GROUPS = ("km/h", "naïve group", "x1[0]")
 

@@ -3,17 +3,13 @@
 x ~ StudentT(nu, 0, 1)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-import lazy_loader
 import numpy as np
+import pymc as pm
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.model import Model, positive
-
-pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,14 @@ psi ~ N(0, s^2)
 y_n ~ Bernoulli(1 / (1 + exp(-psi)))        n = 1..N
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-import lazy_loader
 import numpy as np
+import pymc as pm
 import scipy
 
 from bayeszoo.data.inputs import Binary
 from bayeszoo.model import Observable, positive
-
-pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,12 @@
 x ~ 1/2 N(-10, 1) + 1/2 N(10, 1)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-import lazy_loader
+import pymc as pm
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.model import Model, positive
-
-pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ Murphy 2012, exercise 3.9 (with a general shape); Gelman et al., BDA3, section 2
 import math
 from dataclasses import dataclass, replace
 
-import lazy_loader
 import numpy as np
+import pymc as pm
 import scipy
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 from bayeszoo.model import Conjugate, Observable, PointEstimates, Posterior, Stats, positive
-
-pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
