@@ -177,7 +177,7 @@ def test_q_is_scipys_density_averaged_over_its_copies():
     root = rng.normal(size=(4, 3, 3))
     covariance = root @ root.mT + np.eye(3)
     q = ard_posterior.Factored(rng.normal(size=(4, 3)), covariance, (2.5, np.array([1.0, 3.0])), (4.0, 2.0))
-    posterior = ard_posterior.posterior(q)
+    posterior = ard_posterior.factored_posterior(q)
     draws = posterior.rvs((3, 2), rng)
 
     def scipys(params):
@@ -194,7 +194,7 @@ def test_q_is_scipys_density_averaged_over_its_copies():
         for signs in itertools.product((1, -1), repeat=2)
     ]
     expected = scipy.special.logsumexp([scipys(copy) for copy in copies]) - math.log(8)
-    found = ard_posterior.log_density(q, draws, ard_posterior.signed_permutations(2))
+    found = ard_posterior.turned_log_density(q, draws, ard_posterior.signed_permutations(2))
     assert found.shape == (3, 2)
     assert found[1, 1] == pytest.approx(expected, rel=1e-12)
 
