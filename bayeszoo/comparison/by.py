@@ -257,5 +257,5 @@ def _by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
     )
 
 
-def _named(what: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
-    return {what if name == "median" else f"{what}_{name}": v for name, v in zip(QUANTILES, values, strict=True)}
+def _named(name: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
+    return {name if level == "median" else f"{name}_{level}": v for level, v in zip(QUANTILES, values, strict=True)}

@@ -161,9 +161,9 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
     """
     name = number_of_components(type(model)) if isinstance(model, Model) else None
     if name is None:
-        what = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+        received = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
         raise InputError(
-            f"numbers of components need models with a field K (components) or q (factors), got {what}",
+            f"numbers of components need models with a field K (components) or q (factors), got {received}",
             hint="see `bayeszoo list`",
         )
     counts = list(numbers)

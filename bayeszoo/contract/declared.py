@@ -73,7 +73,8 @@ def simulated_prior(case: Case) -> Check:
         if getattr(density.model.rvs_to_transforms[variable], "name", "") == "ordered":
             left_out.append(variable.name)
             continue
-        columns = [np.reshape(each, (PRIOR_DRAWS, -1)) for each in (values, [one[variable.name] for one in simulated])]
+        by_hand = [params[variable.name] for params in simulated]
+        columns = [np.reshape(each, (PRIOR_DRAWS, -1)) for each in (values, by_hand)]
         columns = [np.column_stack([each, each.mean(axis=1), each.std(axis=1)]) for each in columns]
         tests = [scipy.stats.ks_2samp(*pair).pvalue for pair in zip(columns[0].T, columns[1].T, strict=True)]
         lowest = min(lowest, *tests)
@@ -118,16 +119,16 @@ def _among_replicates(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
     params, data = case.model.simulate(rng, ROWS)
     declared = case.model.declare(data)
     fixed = {v: v.type.filter_variable(np.asarray(params[v.name], dtype=v.dtype)) for v in declared.free_RVs}
-    found = []
+    ranks = []
     for observed_variable in declared.observed_RVs:
         variable = clone_replace(observed_variable, fixed)
         replicates = pm.draw(variable, draws=REPLICATES, random_seed=rng, mode="FAST_COMPILE")
         observed = declared.rvs_to_values[observed_variable].eval()
         values, value = np.concatenate([observed[None], replicates]), variable.type()
         log_density_of = pytensor.function([value], pm.logp(variable, value), mode="FAST_COMPILE")
-        heights = np.array([log_density_of(one.astype(value.dtype)) for one in values])
-        found += [_ranks(each, rng) for each in (heights, values) if each.shape == heights.shape]
-    return found
+        heights = np.array([log_density_of(y.astype(value.dtype)) for y in values])
+        ranks += [_ranks(each, rng) for each in (heights, values) if each.shape == heights.shape]
+    return ranks
 
 
 def _ranks(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -35,8 +35,8 @@ def relative(values: Iterable[float] | np.ndarray | float, reference: Iterable[f
 def joint_ks(family: Any, drawn: list[dict[str, Any]], rng: np.random.Generator) -> float:
     """Compare draws with the closed form's own in the density of their copula, which is all that ranks do not show."""
     own = family.rvs(len(drawn), rng)
-    found = {name: np.array([point[name] for point in drawn]) for name in own}
-    return float(scipy.stats.ks_2samp(*(_log_copula(family, draws) for draws in (found, own))).pvalue)
+    sampled = {name: np.array([point[name] for point in drawn]) for name in own}
+    return float(scipy.stats.ks_2samp(*(_log_copula(family, draws) for draws in (sampled, own))).pvalue)
 
 
 def _log_copula(family: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
@@ -269,8 +269,8 @@ def batches(case: Case) -> Check:
     """L1i: learning in two batches is learning at once; statistics add up, are taken away, and are discounted."""
     violations = [_two_batches(case, at) for at in {0, 1, case.size // 3, case.size}]
     twice = (case.model.posterior(stats) for stats in (case.stats + case.stats, case.stats.discounted(2.0)))
-    found, expected = ([posterior.logpdf(point) for point in case.points] for posterior in twice)
-    return at_most("batches", float(np.max([*violations, relative(found, expected)])), 1e-10)
+    at_once, expected = ([posterior.logpdf(point) for point in case.points] for posterior in twice)
+    return at_most("batches", float(np.max([*violations, relative(at_once, expected)])), 1e-10)
 
 
 def _two_batches(case: Case, at: int) -> float:

@@ -86,7 +86,7 @@ def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
     written = []
     for card in cards:
         path = Path(folder, f"{card.model}.json")
-        held = asdict(card) | {"checks": [asdict(one) | {"value": _written(one.value)} for one in card.checks]}
+        held = asdict(card) | {"checks": [asdict(check) | {"value": _written(check.value)} for check in card.checks]}
         document = json.dumps(held, indent=1, allow_nan=False)
         path.write_text(f"{document}\n", encoding="utf-8", newline="\n")
         written.append(path)

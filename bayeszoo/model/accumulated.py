@@ -47,7 +47,7 @@ class Accumulated:
             raise InputError(f"the statistics are those of {self.model}, not of {model}", hint="accumulate them again")
 
     def _same_statistics(self, model: Model, probe: Data) -> bool:
-        mine, other = (arrays_of(sufficient(one).statistics(probe)) for one in (model, self.model))
+        mine, other = (arrays_of(sufficient(each).statistics(probe)) for each in (model, self.model))
         return mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
 
 

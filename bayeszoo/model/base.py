@@ -33,7 +33,7 @@ def _same(first: Any, second: Any) -> bool:
     if type(first) is not type(second):
         return NotImplemented
     pairs = [(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)]
-    return all(np.shape(one) == np.shape(other) and np.array_equal(one, other) for one, other in pairs)
+    return all(np.shape(own) == np.shape(other) and np.array_equal(own, other) for own, other in pairs)
 
 
 Values = Mapping[str, Any]  # named arrays: parameters, or the canonical arrays of a data set
@@ -101,9 +101,9 @@ class Model(ABC):
         values, shape = np.asarray(getattr(self, name), dtype=np.float64), np.atleast_1d(size)
         own = values.shape
         if own != tuple(shape[len(shape) - len(own) :]):
-            what, given = hyperparameters(self)[name], " x ".join(map(str, own))
-            expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(what.axes)}"
-            raise InputError(f"{what.label} has {given} entries, {expected}")
+            field, entries = hyperparameters(self)[name], " x ".join(map(str, own))
+            expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(field.axes)}"
+            raise InputError(f"{field.label} has {entries} entries, {expected}")
         return np.array(np.broadcast_to(values, shape))
 
     def coords(self, data: Values) -> dict[str, Any]:

@@ -114,8 +114,8 @@ def whole(default: int, label: str) -> Any:
     return _declared(default, Hyperparameter(label, whole=True))
 
 
-def _declared(default: Any, what: Hyperparameter, kw_only: bool = False) -> Any:
-    return field(default=default, metadata={"hyperparameter": what}, kw_only=kw_only)
+def _declared(default: Any, hyperparameter: Hyperparameter, kw_only: bool = False) -> Any:
+    return field(default=default, metadata={"hyperparameter": hyperparameter}, kw_only=kw_only)
 
 
 def hyperparameters(model: DataclassInstance | type[DataclassInstance]) -> dict[str, Hyperparameter]:

@@ -104,7 +104,7 @@ def _stream(
 def _require_weights(model: Conjugate[Any], stats: Any) -> None:
     """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
     both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
-    pairs = zip(*([np.asarray(getattr(one, name)) for name in hyperparameters(model)] for one in both), strict=True)
+    pairs = zip(*([np.asarray(getattr(each, name)) for name in hyperparameters(model)] for each in both), strict=True)
     if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
         differs = "discounted(2) differs from the statistics of the same rows taken twice"
         raise NumericalError(f"{type(stats).__name__}.{differs}")

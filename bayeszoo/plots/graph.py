@@ -61,13 +61,13 @@ def textbook(pymc_model: pm.Model) -> nx.DiGraph:
         for name in whole.nodes - observed
         if not list(whole.successors(name)) and observed & set(whole.predecessors(name))
     }
-    given = observed | {_key(variable) for variable in (*pymc_model.potentials, *pymc_model.data_vars)}
+    fixed = observed | {_key(variable) for variable in (*pymc_model.potentials, *pymc_model.data_vars)}
     graph = nx.DiGraph()
     for name in [name for name in variables if name in whole.nodes - left_out]:
         is_random = whole.nodes[name].get("shape", "ellipse") == "ellipse"
         plate = str(whole.nodes[name].get("cluster") or "").removeprefix("cluster")
         words = _words(variables[name], pymc_model)
-        graph.add_node(name, words=words, plate=plate, observed=name in given, random=is_random)
+        graph.add_node(name, words=words, plate=plate, observed=name in fixed, random=is_random)
     graph.add_edges_from(sorted((parent, child) for parent, child in whole.edges if parent in graph and child in graph))
     return graph
 

@@ -101,7 +101,7 @@ def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
     criteria = [each for each in criteria if table[each.column].notna().any()] or criteria[:1]
     figure, axes = _panels(criteria, 2.2, 3.2)
     K = table["components"].to_numpy(dtype=float)
-    what = "factors q" if table["model"].str.startswith("q=").all() else "components K"
+    axis_label = "factors q" if table["model"].str.startswith("q=").all() else "components K"
     for panel, criterion in zip(axes, criteria, strict=True):
         behind, errors = criterion.behind(table), criterion.errors(table)
         known, best, edge = ~np.isnan(behind), behind == 0, panel.get_xaxis_transform()
@@ -111,7 +111,7 @@ def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
         if np.nanmax(behind, initial=0.0) > 5 * _LINEAR_UP_TO:
             panel.set_yscale("symlog", linthresh=_LINEAR_UP_TO)
         panel.invert_yaxis()
-        panel.set_xlabel(what, fontsize="small")
+        panel.set_xlabel(axis_label, fontsize="small")
         panel.set_ylabel(_behind_the_best(criterion), fontsize="small")
         panel.set_xticks(K, [f"{k:g}" for k in K])
         panel.margins(y=0.12)  # room for the crosses at the edge

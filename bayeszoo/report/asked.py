@@ -90,8 +90,8 @@ def _data(data: Data | Accumulated, inputs: Inputs) -> TableBlock:
     each = pd.DataFrame([pd.Series(np.ravel(values)).describe() for _, values in shown])
     described = each.reindex(columns=list(_DESCRIBED)).dropna(axis=1, how="all")
     figures = described.to_numpy().tolist()
-    what = "" if isinstance(data, Data) else ", of which statistics were kept"
-    caption = f"The data: {data.rows} row{'s' * (data.rows != 1)}{what}, from {data.source or 'arrays'}"
+    note = "" if isinstance(data, Data) else ", of which statistics were kept"
+    caption = f"The data: {data.rows} row{'s' * (data.rows != 1)}{note}, from {data.source or 'arrays'}"
     caption += f"; the first {len(shown)} of {len(arrays)} columns" if len(arrays) > len(shown) else ""
     rows = [[name, data.columns.get(name, ""), *cells] for (name, _), cells in zip(shown, figures, strict=True)]
     heads = ["", "column", *(_DESCRIBED[str(name)] for name in described)]

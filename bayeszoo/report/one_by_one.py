@@ -178,24 +178,24 @@ def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
 
 def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Any:
     """Draw an approximation against the first fit by nuts of its model that may be shown."""
-    same = [(other, one) for other, one in sampled if same_model([tree, one])]
-    against, nuts = next(((other, one) for other, one in same if not withheld(one)), ("nuts", None))
-    what = f"{name} against {against}"
+    same = [(other, fitted) for other, fitted in sampled if same_model([tree, fitted])]
+    against, nuts = next(((other, fitted) for other, fitted in same if not withheld(fitted)), ("nuts", None))
+    title = f"{name} against {against}"
     if nuts is None:
-        return Skipped(what, "the estimates of nuts are withheld" if same else "no nuts of this model and prior")
+        return Skipped(title, "the estimates of nuts are withheld" if same else "no nuts of this model and prior")
     both = [label for label in labels(nuts) if label in labels(tree)]
     if not both:
-        return Skipped(what, "they have no quantity in common that is shown")
+        return Skipped(title, "they have no quantity in common that is shown")
     can = finite(tree, measurable(nuts, both))
     drawn, why, lacking = can[: 2 * plots.MOST], withheld(tree), [label for label in both if label not in can]
     etc = f" and {len(lacking) - 6} more" * (len(lacking) > 6)
     said = [
-        f"{what}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off.",
+        f"{title}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off.",
         *([f"The first {len(drawn)} of {len(can)} quantities."] if len(drawn) < len(can) else []),
         *([f"Without those whose sd is 0 or not finite: {', '.join(lacking[:6])}{etc}."] if lacking else []),
         *([f"It is withheld ({why})."] if why else []),
     ]
-    return picture(partial(plots.shrinkage, tree, nuts, drawn), what, " ".join(said))
+    return picture(partial(plots.shrinkage, tree, nuts, drawn), title, " ".join(said))
 
 
 def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict[str, Any]:

@@ -123,8 +123,8 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool) -> list[str]:
         highest = f"the highest {number(facts['highest_degenerate'], 9)}, {facts['degenerate_because']}"
         lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")
     if "occupied_components" in facts:
-        what = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
-        lines.append(f"{what}: {facts['occupied_components']}")
+        noun = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
+        lines.append(f"{noun}: {facts['occupied_components']}")
     return lines
 
 

@@ -88,10 +88,10 @@ def _exact(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _point(document: Mapping[str, Any]) -> tuple[str, str]:
-    what = "maximum of the likelihood" if document["facts"].get("estimate", document["method"]) == "mle" else "mode"
+    place = "maximum of the likelihood" if document["facts"].get("estimate", document["method"]) == "mle" else "mode"
     checks = document["gate"]["checks"]
     said = [words.format(number(checks[name]["value"], 2)) for name, words in _FOUND.items() if name in checks]
-    return "one point, no uncertainty", f"The {' and '.join([f'{what} was found', *said])}.{_measured(document)}"
+    return "one point, no uncertainty", f"The {' and '.join([f'{place} was found', *said])}.{_measured(document)}"
 
 
 def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -79,13 +79,13 @@ def measurable(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
 def varying(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
     """Return those of the scalars that are not the same in every draw."""
     do: Any = np.ptp(draws_of(tree, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
-    return [label for label, one in zip(quantities, do, strict=True) if one]
+    return [label for label, is_kept in zip(quantities, do, strict=True) if is_kept]
 
 
 def finite(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
     """Return those of the scalars whose draws are all finite."""
     are: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
-    return [label for label, one in zip(quantities, are, strict=True) if one]
+    return [label for label, is_kept in zip(quantities, are, strict=True) if is_kept]
 
 
 def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> np.ndarray:

@@ -127,21 +127,21 @@ def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
 
 
 def _moments_that_exist(
-    found: Summary,
+    summary: Summary,
     closed: Mapping[str, np.ndarray | None] | None,
     tails: np.ndarray | None,
 ) -> Summary:
     """Withhold moments of draws, and their errors, where the closed form or the tails say that they are infinite."""
-    if found["sd"] is None or (closed is None and tails is None):
-        return found
+    if summary["sd"] is None or (closed is None and tails is None):
+        return summary
     if tails is not None:
         has_mean, has_sd = tails < MAX_K_HAT, tails < SD_TAIL
     elif closed is not None:
         has_mean = has_sd = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
     is_sure = has_sd if tails is None else tails < UNSURE_TAIL
     exists = {"mean": has_mean, "sd": has_sd, "mcse_mean": has_sd, "mcse_sd": is_sure}
-    withheld = {key: np.where(exists[key], v, np.nan) for key, v in found.items() if v is not None and key in exists}
-    return {**found, **withheld}
+    withheld = {key: np.where(exists[key], v, np.nan) for key, v in summary.items() if v is not None and key in exists}
+    return {**summary, **withheld}
 
 
 def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:

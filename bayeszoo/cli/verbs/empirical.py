@@ -60,14 +60,14 @@ def empirical_command(
     """
     rows = table.read(model := zoo.find(name), data)
     chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
-    given = prior.model(model, rows)
+    start = prior.model(model, rows)
     if full and chosen:
-        require_fields(given, chosen)
-        if why := no_closed_form(given, rows):
+        require_fields(start, chosen)
+        if why := no_closed_form(start, rows):
             raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
-    maximum = empirical_bayes(given, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
-    point = mackay(given, rows, chosen) if applies(given) and set(chosen) <= set(FIELDS) else None
-    integrated = full_bayes(given, rows, chosen, plug_in=maximum) if full and maximum.status == "ok" else None
+    maximum = empirical_bayes(start, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
+    point = mackay(start, rows, chosen) if applies(start) and set(chosen) <= set(FIELDS) else None
+    integrated = full_bayes(start, rows, chosen, plug_in=maximum) if full and maximum.status == "ok" else None
     described = {
         **document(maximum, rows, point, integrated),
         "seed": seed,

@@ -77,8 +77,8 @@ def in_full(model: type[Model]) -> dict[str, Any]:
     for field in fields(cast(Any, model)):
         about = known.get(field.name)
         along = f"; along {', '.join(about.axes)}" if about and about.axes else ""
-        what = about.label + along if about else ""
-        rows.append({"field": field.name, "is": what, "default": text(field.default)})
+        label = about.label + along if about else ""
+        rows.append({"field": field.name, "is": label, "default": text(field.default)})
     return {
         **in_brief(model),
         "notation": notation(model),

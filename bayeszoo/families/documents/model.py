@@ -97,9 +97,9 @@ def log_terms(counts: np.ndarray, weights: Any, topics: Any) -> np.ndarray:
     """
     topics = np.asarray(topics, dtype=np.float64)
     logs = np.log(topics, out=np.full(topics.shape, _IMPOSSIBLE), where=topics > 0)
-    found = np.asarray(counts, dtype=np.float64) @ logs.mT
+    by_words = np.asarray(counts, dtype=np.float64) @ logs.mT
     with np.errstate(divide="ignore"):  # of a weight of 0
-        return np.log(np.asarray(weights))[..., None, :] + np.where(found > _IMPOSSIBLE / 2, found, -np.inf)
+        return np.log(np.asarray(weights))[..., None, :] + np.where(by_words > _IMPOSSIBLE / 2, by_words, -np.inf)
 
 
 class DocumentMixture(ByVariance):

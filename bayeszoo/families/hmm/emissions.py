@@ -171,8 +171,8 @@ class Normals(Emissions):
 
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log normal density."""
-        found = self.components.log_density(y[:, None], params["means"][:, None], params["variances"])
-        return np.where(self.seen(y)[:, None], found, 0.0)
+        densities = self.components.log_density(y[:, None], params["means"][:, None], params["variances"])
+        return np.where(self.seen(y)[:, None], densities, 0.0)
 
     def expected_log_density(self, hyper: Hyper, y: np.ndarray) -> np.ndarray:
         """Return its expectation under normal-inverse-gamma distributions."""

@@ -228,10 +228,10 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         orders = np.array(list(itertools.permutations(range(self.K))) if every else [range(self.K)])
         total = np.float64(-np.inf)
         for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
-            found = np.stack([pairs[..., order, np.arange(self.K)].sum(axis=-1) for order in some], axis=-1)
-            found = found + self.chain.initial.log_densities(q.initial[some], params)
-            found = found + self.chain.transition.log_densities(q.transition[some[:, :, None], some[:, None]], params)
-            total = np.logaddexp(total, np.logaddexp.reduce(found, axis=-1))
+            logs = np.stack([pairs[..., order, np.arange(self.K)].sum(axis=-1) for order in some], axis=-1)
+            logs = logs + self.chain.initial.log_densities(q.initial[some], params)
+            logs = logs + self.chain.transition.log_densities(q.transition[some[:, :, None], some[:, None]], params)
+            total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=-1))
         return np.asarray(total - math.log(len(orders)))
 
     def vb_row_terms(self, q: OfParts, data: Values) -> np.ndarray:

@@ -127,27 +127,27 @@ class Search:
                 kept.append(climb)
         return kept
 
-    def _are_same(self, one: Climb, other: Climb) -> bool:
+    def _are_same(self, first: Climb, other: Climb) -> bool:
         """Say whether two climbs ended at one maximum, under whatever labels."""
-        if abs(one.objective - other.objective) > SAME:
+        if abs(first.objective - other.objective) > SAME:
             return False
-        rows, others = self.fingerprint(one.state), self.fingerprint(other.state)
+        rows, others = self.fingerprint(first.state), self.fingerprint(other.state)
         return rows is None or others is None or bool(np.max(np.abs(rows - others), initial=0.0) < SAME_ROWS)
 
     @property
     def facts(self) -> dict[str, Any]:
         """Figures of the search."""
         degenerate = [climb for climb in self.climbs if climb.degenerate]
-        found = {
+        figures = {
             "restarts": len(self.climbs) + self.collapsed,
             "reached_the_best": self.reached,
             "maxima": [climb.objective for climb in self.distinct[:5]],
             "degenerate": len(degenerate) + self.collapsed,
         }
         if not degenerate:
-            return found
+            return figures
         highest = max(degenerate, key=lambda climb: climb.objective)
-        return {**found, "highest_degenerate": highest.objective, "degenerate_because": highest.degenerate}
+        return {**figures, "highest_degenerate": highest.objective, "degenerate_because": highest.degenerate}
 
     @property
     def checks(self) -> list[Check]:
@@ -242,12 +242,12 @@ def search(
 
 def _is_enough(climbs: list[Climb], done: int, restarts: int, effort: Effort) -> bool:
     """Say whether two climbs have reached the best, or the budget has been used up."""
-    heights = sorted((one.objective for one in climbs if one.is_sound), reverse=True)
+    heights = sorted((climb.objective for climb in climbs if climb.is_sound), reverse=True)
     is_settled = len(heights) > 1 and heights[0] - heights[1] <= SAME
     if done >= restarts and (effort.is_coarse or is_settled):
         return True
     least = restarts if restarts > RESTARTS else 2
-    return len(climbs) >= least and sum(len(one.trace) for one in climbs) >= effort.budget
+    return len(climbs) >= least and sum(len(climb.trace) for climb in climbs) >= effort.budget
 
 
 def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:

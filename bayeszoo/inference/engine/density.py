@@ -56,10 +56,10 @@ def open_to_others(folder: str | Path) -> str:
 
     Its owner, root and the user's own group may.
     """
-    found = Path(folder).stat()
-    foreign = found.st_uid not in (0, os.geteuid()) if hasattr(os, "geteuid") else False
-    of_group = found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid() if hasattr(os, "getegid") else False
-    if not (found.st_mode & stat.S_IWOTH or foreign or of_group):
+    status = Path(folder).stat()
+    foreign = status.st_uid not in (0, os.geteuid()) if hasattr(os, "geteuid") else False
+    of_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid() if hasattr(os, "getegid") else False
+    if not (status.st_mode & stat.S_IWOTH or foreign or of_group):
         return ""
     return (
         "warning: others may write to the folder of compiled code, which PyTensor runs as it finds it: take one of "
@@ -183,8 +183,8 @@ class Density:
             inputs.append(value)
             outputs.append(value if transform is None else transform.forward(value, *variable.owner.inputs))
         # a transform may need other parameters: their values, not draws of them
-        given = dict(zip(self.model.free_RVs, inputs, strict=True))
-        outputs = clone_replace(outputs, given)
+        values = dict(zip(self.model.free_RVs, inputs, strict=True))
+        outputs = clone_replace(outputs, values)
         return pytensor.function(inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore")
 
     def unconstrain(self, params: Mapping[str, Any]) -> np.ndarray:

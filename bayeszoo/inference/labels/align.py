@@ -92,15 +92,15 @@ def match(model: Latent, params: Values, responsibilities: np.ndarray, data: Val
 
 
 def _permuted(model: Model, name: str, values: Any, axis: str, permutations: np.ndarray) -> np.ndarray:
-    leading, made = permutations.ndim - 1, np.asarray(values)
+    leading, turned = permutations.ndim - 1, np.asarray(values)
     for i, own in enumerate(model.dims.get(name, ())):
         if own in (axis, f"{axis}_2"):
             at = leading + i
-            if made.shape[at] != permutations.shape[-1]:
-                raise InputError(f"{name} has {made.shape[at]} components, the permutations {permutations.shape[-1]}")
-            places = (1,) * i + (-1,) + (1,) * (made.ndim - at - 1)
-            made = np.take_along_axis(made, permutations.reshape(*permutations.shape[:-1], *places), axis=at)
-    return made
+            if turned.shape[at] != permutations.shape[-1]:
+                raise InputError(f"{name} has {turned.shape[at]} components, the permutations {permutations.shape[-1]}")
+            places = (1,) * i + (-1,) + (1,) * (turned.ndim - at - 1)
+            turned = np.take_along_axis(turned, permutations.reshape(*permutations.shape[:-1], *places), axis=at)
+    return turned
 
 
 def in_chunks(
@@ -148,7 +148,7 @@ def _start(p: np.ndarray) -> np.ndarray:
     """Return the mean responsibilities, shape (K, rows), that are best among those found from several draws."""
     few = p[:: max(len(p) // _START_DRAWS, 1)]
     starts = np.unique(np.linspace(0, len(few) - 1, _STARTS).astype(int))
-    permutations, _ = min((_climb(few, few[i]) for i in starts), key=lambda found: found[1])
+    permutations, _ = min((_climb(few, few[i]) for i in starts), key=lambda climb: climb[1])
     return _mean(few, permutations)
 
 

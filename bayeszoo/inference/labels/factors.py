@@ -41,7 +41,7 @@ def align(loadings: np.ndarray) -> FactorAlignment:
     W = loadings.reshape(-1, *loadings.shape[2:])
     few = W[:: max(len(W) // _START_DRAWS, 1)]
     starts = np.unique(np.linspace(0, len(few) - 1, _STARTS).astype(int))
-    best = max((_climb(few, few[i]) for i in starts), key=lambda found: found[1])[0]
+    best = max((_climb(few, few[i]) for i in starts), key=lambda climb: climb[1])[0]
     mean, _ = _climb(W, best)
     mean = mean[:, np.argsort(-np.square(mean).sum(axis=0), kind="stable")]
     permutations, signs = nearest(W, mean * _upright(mean))
@@ -63,7 +63,7 @@ def in_one_order(loadings: np.ndarray) -> FactorAlignment:
 def nearest(loadings: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return permutations and signs, each (draws, q), that bring loadings (draws, D, q) nearest to one matrix."""
     inner = reference.T @ loadings
-    permutations = np.array([scipy.optimize.linear_sum_assignment(-np.abs(one))[1] for one in inner])
+    permutations = np.array([scipy.optimize.linear_sum_assignment(-np.abs(products))[1] for products in inner])
     chosen = np.take_along_axis(inner, permutations[..., None], axis=2)[..., 0]
     return permutations, np.where(chosen < 0, -1.0, 1.0)
 

@@ -117,8 +117,8 @@ def _judged(
     """
     if not np.min(stability) >= MIN_STABILITY:
         k, is_factor = int(np.argmin(stability)) + 1, bool(model.signed)
-        what = f"what factor {k} is" if is_factor else f"which rows are of component {k}"
-        return f"draws do not agree {what}", ()
+        reason = f"what factor {k} is" if is_factor else f"which rows are of component {k}"
+        return f"draws do not agree {reason}", ()
     if kind == "exact":
         return "", ()
     arrays = {name: (("chain", "draw", f"{name}_entry"), some_entries(values)) for name, values in aligned.items()}

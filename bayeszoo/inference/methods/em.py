@@ -101,7 +101,7 @@ def _accelerated(evaluate: Evaluate, update: Update, coordinates: Coordinates) -
         nonlocal state, reached
         first = update(stats)
         second = update(evaluate(first)[1].stats)
-        farther = _extrapolated(*(coordinates.to_vector(one) for one in (state, first, second)))
+        farther = _extrapolated(*(coordinates.to_vector(each) for each in (state, first, second)))
         jump = None if farther is None else coordinates.from_vector(farther)
         state, reached = second, evaluate(second)
         if jump is not None and (there := evaluate(jump))[0] > reached[0]:  # NaN is not

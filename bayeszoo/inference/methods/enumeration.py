@@ -80,10 +80,10 @@ def require_few(model: Model, data: Values) -> Enumerable:
     """Return the model, or raise `InputError` unless every assignment of the rows can be gone through."""
     if not isinstance(model, Enumerable):
         raise InputError(f"{model.name} cannot be enumerated", hint="see `bayeszoo list`")
-    rows, K, what = model.latents(data), model.K, model.latent_unit
+    rows, K, unit = model.latents(data), model.K, model.latent_unit
     if K > 1 and rows > most_rows(K):
-        hint = f"give at most {most_rows(K)} {what}{'s' * (most_rows(K) != 1)}, or use another method"
-        raise InputError(f"{rows} {what}s have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
+        hint = f"give at most {most_rows(K)} {unit}{'s' * (most_rows(K) != 1)}, or use another method"
+        raise InputError(f"{rows} {unit}s have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
     return model
 
 

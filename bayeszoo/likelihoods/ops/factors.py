@@ -20,8 +20,8 @@ from bayeszoo.likelihoods.ops.operation import LogDensity
 
 def _by_loops(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
     """Return value and gradients by Woodbury's identity, as arrays."""
-    found = ppca_value_and_gradient(mean, loadings, variance[0], observed, n, means, scatters)
-    return np.asarray(found[0]), found[1], found[2], np.full(1, found[3])
+    results = ppca_value_and_gradient(mean, loadings, variance[0], observed, n, means, scatters)
+    return np.asarray(results[0]), results[1], results[2], np.full(1, results[3])
 
 
 class PpcaLikelihood(LogDensity):
