@@ -163,8 +163,9 @@ KINDS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def source_digest() -> str:
-    """Return a digest of the library and of the models that a line was computed with."""
+    """Return a digest of what the numbers of a line come from: models and library, but for what only shows them."""
     files = sorted(path for folder in ("bayeszoo", "models") for path in ROOT.joinpath(folder).rglob("*.py"))
+    files = [path for path in files if not {"cli", "plots", "report"} & set(path.parts)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
@@ -218,7 +219,8 @@ def page(lines: Mapping[str, Mapping[str, Any]], digest: str) -> str:
     parts = [
         "# Certificate",
         "Written by `make certify` from `models/scorecards/certificate.jsonl`, and not to be edited. It takes hours "
-        f"and goes on where it was interrupted: {len(lines)} cells so far, {present} of them with the present source.",
+        f"and goes on where it was interrupted: {len(lines)} cells so far, {present} of them with today's "
+        "models and engines.",
         "## Simulation-based calibration",
         f"Ranks among {THINNED} draws of parameters simulated with {ROWS} rows, chi-square in {BINS} bins, p times the "
         f"number of quantities; below {LEVEL:g} fails, and of fewer than {FEWEST} simulations nothing is concluded.",

@@ -41,7 +41,7 @@ def test_page_counts_what_the_lines_say():
     lines += [line("bad/funnel/0", status="ok", missed=["sd"]), line("bad/funnel/3", status="failed", missed=[])]
     lines += [{**line("bugs/test_x", bugs={"seen": True, "blind": False}), "source": "before"}]
     text = certify.page({each["cell"]: each for each in lines}, "now")
-    assert f"{len(lines)} cells so far, {len(lines) - 1} of them with the present source" in text
+    assert f"{len(lines)} cells so far, {len(lines) - 1} of them with today's models and engines" in text
     for row in (
         "| gaussian_mean/nuts | 100 | 0 | 0 | 1 | 1 | passed |",
         "| lda/gibbs | 2 | 1 | 1 | 0 | 1 | too few |",
