@@ -36,6 +36,10 @@ class InputError(ValueError):
         return InputError(self.message + more, column=self.column, rows=self.rows, hint=self.hint)
 
 
+class NoSimulator(InputError, NotImplementedError):
+    """A model draws no data from its prior, and data are needed."""
+
+
 class NumericalError(ArithmeticError):
     """A computation that should have given a finite number did not."""
 

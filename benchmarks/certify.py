@@ -35,6 +35,7 @@ from bayeszoo.contract.case import off_default
 from bayeszoo.contract.sampler import largest_z
 from bayeszoo.model.capabilities import ClosedForm, Collapsed, Observable, Symmetric
 from bayeszoo.model.density import log_density
+from bayeszoo.model.find import by_name
 from bayeszoo.results.stored import Fit
 
 ROOT = Path(__file__).parents[1]
@@ -118,7 +119,7 @@ def fit_bad(target: str, seed: str) -> dict[str, Any]:
     """Fit a target whose numbers are known to be out of reach, and say which wrong ones are shown."""
     name, fields = BAD[target]
     models.__path__ = [str(ROOT / "tests" / "bad_models"), *models.__path__]
-    bz.find.cache_clear()  # type: ignore[attr-defined]
+    by_name.cache_clear()
     try:
         fit = bz.fit(bz.find(name)(**fields), {"y": [0.0]}, "nuts", seed=int(seed), groups=())
         found = bz.summarize(fit)["v" if name == "funnel" else "x"]
@@ -126,7 +127,7 @@ def fit_bad(target: str, seed: str) -> dict[str, Any]:
         return {"status": fit.attrs["status"], "missed": missed}
     finally:
         models.__path__ = models.__path__[1:]
-        bz.find.cache_clear()  # type: ignore[attr-defined]
+        by_name.cache_clear()
 
 
 WRONG: dict[str, Callable[[Mapping[str, Any], Mapping[str, float]], list[str]]] = {

@@ -120,7 +120,7 @@ def write(text):
     """Write the model's file and forget what was imported of an earlier one."""
     (folder / "exponential_waits.py").write_text(text)
     sys.modules.pop("bayeszoo.models.exponential_waits", None)
-    zoo.find.cache_clear()
+    zoo.by_name.cache_clear()
     return bz.find("exponential_waits")
 
 

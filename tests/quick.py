@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayeszoo import models
-from bayeszoo.model.find import find
+from bayeszoo.model.find import by_name
 
 
 def quick_first(cases, count=1):
@@ -80,8 +80,8 @@ def zoo_with(folder, autouse=True):
     def more_models():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(models, "__path__", [str(Path(__file__).parent / folder), *models.__path__])
-            find.cache_clear()
+            by_name.cache_clear()
             yield
-        find.cache_clear()
+        by_name.cache_clear()
 
     return more_models

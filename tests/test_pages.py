@@ -51,7 +51,7 @@ def page_models(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setattr(models, "__path__", [*models.__path__, str(folder)])
     yield folder
-    zoo.find.cache_clear()
+    zoo.by_name.cache_clear()
     for path in folder.glob("*.py"):
         sys.modules.pop(f"bayeszoo.models.{path.stem}", None)
 
@@ -69,7 +69,7 @@ def test_a_page_prints_what_it_shows(path, whole, page_models, tmp_path, monkeyp
             run_session(text, names)
         elif file := re.match(r"# models/(\w+\.py)\n", text):
             (page_models / file[1]).write_text(text, encoding="utf-8")
-            zoo.find.cache_clear()
+            zoo.by_name.cache_clear()
         else:
             exec(text, names)
 

@@ -23,8 +23,6 @@ from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.base import label_of
-from bayeszoo.model.find import find
 from bayeszoo.report.tables import (
     ABOUT_COMPARISON,
     comparison_tables,
@@ -164,8 +162,7 @@ def kind_of(frame: pd.DataFrame, kind: str) -> str:
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
     """Print a fit: where it comes from, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
-    name = label_of(find(document["model"]), document["fields"])
-    console.print(f"{name}  {document['method']}: {document['sampler']}, {document['kind']}")
+    console.print(f"{Fit(tree).model}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
     show(text_table(*estimate_rows(tree, document)))

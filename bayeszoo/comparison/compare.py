@@ -14,8 +14,7 @@ from bayeszoo.answers.leave_out import NoScore, of_fit
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.base import Model, label_of
-from bayeszoo.model.find import find
+from bayeszoo.model.base import Model
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import (
@@ -194,7 +193,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 def model_label(tree: xr.DataTree) -> str:
     """Name a fit's model with its fields."""
-    return label_of(find(tree.attrs["model"]), Fit(tree).fields)
+    return str(Fit(tree).model)
 
 
 def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, Any] | None) -> list[dict[str, Any]]:

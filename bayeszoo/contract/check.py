@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from bayeszoo.data.inputs import Inputs, Measured, Regression, Series
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model import capabilities as can
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Enumerable
+from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Enumerable, simulates
 
 if TYPE_CHECKING:
     from bayeszoo.contract.case import Case
@@ -37,6 +38,7 @@ class Identity(NamedTuple):
 
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
 LATENT, MIXTURE = ("EM",), ("EM", "Variational", "Enumerable")
+SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
 PLAIN = ("ClosedForm", "EM")  # without either, a model is held to its declaration and its simulator alone
 
 
@@ -167,8 +169,39 @@ def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
     for identity in IDENTITIES:
         capable = all(CAPABILITIES[name](model) for name in identity.needs)
         replaced = any(CAPABILITIES[name](model) for name in identity.lacks)
-        if capable and not replaced and (closed or not identity.closed) and identity.when(model.inputs):
+        simulated = identity.function not in SIMULATED or simulates(model)
+        if capable and not replaced and simulated and (closed or not identity.closed) and identity.when(model.inputs):
             yield identity
+
+
+class Lacking(NamedTuple):
+    """What a model could have and has not: a step or a base, what it gives a user, and what is not checked without."""
+
+    what: str
+    gives: str
+    checks: str
+
+
+_OFFERS: tuple[tuple[str, type[Model] | None, str, str], ...] = (
+    ("weak", None, "priors scaled to the data", ""),
+    ("simulate", None, "`bayeszoo simulate`", "whether data drawn from the prior follow the declared density"),
+    ("Observable", can.Observable, "predictions, residuals, leave-one-out scores", "the density of a row by SciPy"),
+    ("Sufficient", can.Sufficient, "a cost that does not grow with the rows", ""),
+    ("ClosedForm", can.ClosedForm, "the exact posterior and evidence", "NUTS against an exact answer"),
+    ("EM", can.EM, "MAP and MLE by EM", ""),
+)
+
+
+def lacking(model: type[Model]) -> list[Lacking]:
+    """List what a model could have besides, with what cannot be checked of it without that."""
+    found = []
+    for name, base, gives, checks in _OFFERS:
+        steps = [] if base is None else sorted(base.__abstractmethods__ - Model.__abstractmethods__)
+        what = f"step {name}" if base is None else f"base {name} ({', '.join(steps)})"
+        if not (can.has_step(name)(model) if base is None else issubclass(model, base)):
+            by_enumeration = base is can.ClosedForm and issubclass(model, Enumerable)
+            found.append(Lacking(what, gives, "" if by_enumeration else checks))
+    return found
 
 
 def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:

@@ -25,7 +25,7 @@ from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import EM, ClosedForm, Variational
+from bayeszoo.model.capabilities import EM, ClosedForm, Variational, simulates
 
 MOST = 5  # maxima of EM that are looked at
 SHARE = math.log(1000)
@@ -142,7 +142,7 @@ def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
     shapes = {name: np.shape(value) for name, value in density.constrain(density.start).items()}
     free = problem.declared.free_RVs
     with contextlib.suppress(NotImplementedError, NumericalError):  # of an improper prior
-        drawn = [problem.model.simulate(rng)[0] for _ in range(CLIMBS)]
+        drawn = [problem.model.simulate(rng)[0] for _ in range(CLIMBS)] if simulates(type(problem.model)) else [{}]
         if any(v.name not in drawn[0] or np.shape(drawn[0][v.name]) != shapes[v.name] for v in free):
             seed = int(rng.integers(2**31 - 1))
             each = pm.draw(free, draws=CLIMBS, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayeszoo.data.inputs.labels import labels_of
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NoSimulator
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Model(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     dims: ClassVar[Axes] = {}
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    instead_of_predict: ClassVar[str] = "see `bayeszoo list`"
+    instead_of_predict: ClassVar[str] = "rows are predicted of a model that has the base Observable"
     own: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, family: bool = False, **kwargs: Any) -> None:
@@ -85,7 +85,7 @@ class Model(ABC):
         cls.name = "_".join(word.lower() for word in words)
         cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
 
-    def __init__(self) -> None:  # which `dataclass` replaces
+    def __init__(self, *values: Any, **fields: Any) -> None:  # which `dataclass` replaces
         raise InputError(f"{type(self).__name__} is no dataclass", hint="write @dataclass(frozen=True) above the class")
 
     def __post_init__(self) -> None:
@@ -145,9 +145,9 @@ class Model(ABC):
         model = weak.replaced(**given)
         return model.labelled(data) if weak.labels else model
 
-    @abstractmethod
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior and ``size`` rows of data given them: ``(parameters, data)``."""
+        raise NoSimulator(f"{self.name} has no step `simulate`")
 
     @abstractmethod
     def declare(self, data: Values) -> pm.Model:

@@ -354,7 +354,7 @@ class Symmetric(Model):
         """Return quantities that do not depend on the labels; leading axes are draws. The gate looks at these."""
 
 
-def _gives(step: str) -> Callable[[type[Model]], bool]:
+def has_step(step: str) -> Callable[[type[Model]], bool]:
     """Say whether a class has an optional step of every model, instead of its default."""
     return lambda model: any(step in vars(base) for base in model.__mro__ if base is not Model)
 
@@ -365,11 +365,15 @@ def _named(*kinds: type[Model]) -> dict[str, Callable[[type[Model]], bool]]:
 
 CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable),
-    "Derived": _gives("derived"),
-    "Compiled": _gives("compiled"),
+    "Derived": has_step("derived"),
+    "Compiled": has_step("compiled"),
     **_named(EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Symmetric),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
+
+
+simulates = has_step("simulate")
+"""Whether a class draws data from its prior."""
 
 
 def capabilities(model: type[Model]) -> tuple[str, ...]:

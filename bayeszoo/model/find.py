@@ -1,18 +1,42 @@
-"""Discovery: a file in ``bayeszoo.models`` is a model, and so is an installed entry point of that group."""
+"""Discovery: a file in ``bayeszoo.models``, an installed entry point of that group, or a file that the user names."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.util
 import inspect
+import os
 import pkgutil
+import re
+import stat
+import sys
+import traceback
 from difflib import get_close_matches
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
+_IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")
+
+
+class OwnFile(NamedTuple):
+    """Where a user's own model is: its file, its class, and the SHA-256 of the text that was run."""
+
+    path: str
+    kind: str
+    digest: str
+
+
+_FILES: dict[type[Model], OwnFile] = {}
+"""The files of the classes that were found in one."""
 
 
 def builtin_names() -> list[str]:
@@ -36,17 +60,33 @@ def names() -> list[str]:
     return sorted([*builtin_names(), *plugins()])
 
 
-@cache
 def find(name: str) -> type[Model]:
-    """Return the class of the model called ``name``.
+    """Return the class of a model.
+
+    Parameters
+    ----------
+    name : str
+        The name of a model of the zoo or of an installed plug-in; or a file and a class in it, such as
+        ``"path/to/my_model.py:MyModel"``. The file is run, as ``python my_model.py`` would run it, and again when its
+        text has changed. It can import what is installed; its own folder is not looked into.
 
     Raises
     ------
     InputError
-        When there is no such model, or its file does not define exactly the class that its name promises.
+        When there is no such model, its file cannot be run or does not define the class, or the class lacks a step.
     """
     if not isinstance(name, str):
         raise InputError(f"a model's name is needed, got {name!r}", hint="see `bayeszoo list`")
+    if place := _IN_FILE.fullmatch(name):
+        if not place[2]:
+            raise InputError(f"{place[1]} is a file, of which a class must be named", hint=f"write {place[1]}:CLASS")
+        return _in_file(Path(place[1]), place[2])
+    return by_name(name)
+
+
+@cache
+def by_name(name: str) -> type[Model]:
+    """Return the class of a model of the zoo or of a plug-in."""
     if name in builtin_names():
         return _only_model(name)
     if name in plugins():
@@ -54,6 +94,101 @@ def find(name: str) -> type[Model]:
     close = get_close_matches(name, names(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else "see `bayeszoo list`"
     raise InputError(f"there is no model called {name!r}", hint=hint)
+
+
+# Files
+
+
+def own_file(model: type[Model]) -> OwnFile | None:
+    """Return where a class was found, if in a file that a user named."""
+    return _FILES.get(model)
+
+
+def find_again(file: OwnFile) -> type[Model]:
+    """Return the class that a fit was made by, or raise `InputError` where its file has gone or changed."""
+    path = Path(file.path)
+    if not path.is_file():
+        raise InputError(f"the fit is of {file.kind} in {path}, which has gone", hint="put the file back, or fit again")
+    if _digest_of(_text_of(path)) != file.digest:
+        raise InputError(f"{path} has changed since the fit was made", hint="fit again, or restore the file")
+    if file not in _FILES.values() and _is_of_others(path):  # the fit may be anybody's, and so may the file
+        hint = f"name it yourself: bz.find({f'{path}:{file.kind}'!r})"
+        raise InputError(f"{path}, which the fit is of, is not yours alone, and is not run unasked", hint=hint)
+    return _in_file(path, file.kind)
+
+
+def _is_of_others(path: Path) -> bool:
+    """Say whether somebody else than the user and root owns a file, or may write to it."""
+    found = path.stat()
+    foreign = found.st_uid not in (0, os.geteuid()) if hasattr(os, "geteuid") else False
+    return foreign or bool(found.st_mode & stat.S_IWOTH)
+
+
+def _in_file(path: Path, kind: str) -> type[Model]:
+    text, place = _text_of(path), str(path.resolve())
+    module = _run(place, text)
+    candidate = getattr(module, kind, None)
+    if not inspect.isclass(candidate):
+        classes = [name for name, value in vars(module).items() if _is_own(value, module)]
+        hint = f"it defines {', '.join(classes)}" if classes else "it defines no model"
+        raise InputError(f"{path.name} has no class {kind}", hint=hint)
+    model = _complete(candidate, f"{path.name}:{kind}")
+    _FILES[model] = OwnFile(place, kind, _digest_of(text))
+    return model
+
+
+def _is_own(value: object, module: ModuleType) -> bool:
+    """Say whether a value is a model that a module defines."""
+    if not issubclass(type(value), type):  # to ask a lazily loaded module for its __class__ would import PyMC
+        return False
+    return issubclass(value, Model) and value.__module__ == module.__name__  # type: ignore[arg-type]
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text") from None
+
+
+def _digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Loader(SourceFileLoader):
+    """Runs the text that was read, of which the digest is, and neither reads nor writes bytecode."""
+
+    def __init__(self, name: str, path: str, text: str) -> None:
+        super().__init__(name, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> Any:
+        """Compile the text."""
+        return self.source_to_code(self._text.encode(), self.path)
+
+
+@cache
+def _run(path: str, text: str) -> ModuleType:
+    """Run a file once for each text that it has."""
+    name = f"bayeszoo_file_{_digest_of(f'{path}:{text}')[:16]}"
+    loader = _Loader(name, path, text)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None  # it has a loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look up their annotations
+    try:
+        loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # it is the user's code: whatever it raises is about the file
+        del sys.modules[name]
+        lines = [step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
+        at = f", line {lines[-1]}" if lines else ""
+        raise InputError(f"{Path(path).name}{at}: {type(error).__name__}: {error}") from error
+    return module
+
+
+# The zoo and plug-ins
 
 
 def _load(point: EntryPoint) -> object:
@@ -66,19 +201,23 @@ def _load(point: EntryPoint) -> object:
 
 def _only_model(name: str) -> type[Model]:
     module = importlib.import_module(f"{GROUP}.{name}")
-    # asking a lazily loaded module for its __class__, as inspect.isclass does, would import PyMC
-    classes = [value for value in vars(module).values() if issubclass(type(value), type)]
-    models = [c for c in classes if issubclass(c, Model) and c.__module__ == module.__name__]
+    models = [value for value in vars(module).values() if _is_own(value, module)]
     if len(models) != 1:
         raise InputError(f"{name}.py defines {len(models)} models", hint="one file holds one model")
     return _checked(models[0], name)
 
 
 def _checked(candidate: object, name: str) -> type[Model]:
+    model = _complete(candidate, f"the plug-in {name!r}")
+    if model.name != name:
+        raise InputError(f"{model.__name__} is called {model.name!r}, but is offered as {name!r}")
+    return model
+
+
+def _complete(candidate: object, what: str) -> type[Model]:
+    """Return a class that is a model and has every step that its bases require."""
     if not (inspect.isclass(candidate) and issubclass(candidate, Model)):
-        raise InputError(f"the plug-in {name!r} is not a bayeszoo Model")
+        raise InputError(f"{what} is not a bayeszoo Model", hint="derive it from bayeszoo.model.Model")
     if missing := sorted(candidate.__abstractmethods__):
         raise InputError(f"{candidate.__name__} lacks {', '.join(missing)}", hint="see CONTRACT.md")
-    if candidate.name != name:
-        raise InputError(f"{candidate.__name__} is called {candidate.name!r}, but is offered as {name!r}")
     return candidate

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.data.read import example
+from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
+from bayeszoo.model.capabilities import simulates
 from bayeszoo.plots import style
 
 if TYPE_CHECKING:
@@ -26,8 +29,10 @@ _INK, _SHADE, _PLATE = "#30343b", "#d5dae1", "#8a8f98"
 
 
 def declared(model: Model, data: Values | None = None) -> pm.Model:
-    """Declare a model as the textbook does, for the data or else for a few simulated rows."""
-    return model.declare(model.simulate(np.random.default_rng(0), 3)[1] if data is None else data)
+    """Declare a model as the textbook does: for the data, or a few simulated rows, or else its first example."""
+    if data is None:
+        data = model.simulate(np.random.default_rng(0), 3)[1] if simulates(type(model)) else example(model)
+    return model.declare(data)
 
 
 def model_svg(model: Model, data: Values | None = None) -> bytes:
@@ -52,7 +57,10 @@ def textbook(pymc_model: pm.Model) -> nx.DiGraph:
     import networkx as nx
     import pymc as pm
 
-    whole = pm.model_to_networkx(pymc_model)
+    try:
+        whole = pm.model_to_networkx(pymc_model)
+    except NotImplementedError as error:  # it draws from the prior to know the sizes
+        raise InputError(f"PyMC has no graph of a model with an improper prior: {error}") from None
     variables = {_key(variable): variable for variable in pymc_model.named_vars.values()}
     observed = {_key(variable) for variable in pymc_model.observed_RVs}
     left_out = {_key(v) for v in pymc_model.data_vars if v.name not in pymc_model.named_vars_to_dims}

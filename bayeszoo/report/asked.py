@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from bayeszoo.fit import defaults_of
 from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
+from bayeszoo.model.find import own_file
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Code, Section, TableBlock, Words, picture, table
 from bayeszoo.report.tables import seconds
@@ -149,13 +151,19 @@ def python(trees: Sequence[xr.DataTree]) -> str:
     for tree in trees:
         fit, attrs = Fit(tree), tree.attrs
         fields = "".join(f"    {name}={value!r},\n" for name, value in fit.fields.items())
-        code = f"M = bz.find({fit.model.name!r})\nmodel = M(\n{fields})\n{_data_line(tree)}"
+        code = f"M = bz.find({_name(type(fit.model))!r})\nmodel = M(\n{fields})\n{_data_line(tree)}"
         lines += [code] * (code != before)
         before, defaults = code, defaults_of(type(fit.model), attrs["method"])
         options = {name: value for name, value in fit.options.items() if value != defaults.get(name, value)}
         how = _keywords({"method": attrs["method"], "seed": int(attrs["seed"]), **options})
         lines.append(f"fits.append(bz.fit(model, data, {how}))")
     return "\n".join([*lines, 'bz.report(fits, "report.html")'])
+
+
+def _name(model: type[Model]) -> str:
+    """Return the name by which a class is found: in a file of the user's, without its folder."""
+    own = own_file(model)
+    return model.name if own is None else f"{PurePath(own.path).name}:{own.kind}"
 
 
 def _data_line(tree: xr.DataTree) -> str:

@@ -22,6 +22,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import ClosedForm, Symmetric
+from bayeszoo.model.find import own_file
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.stored import Fit, dumps
 
@@ -184,6 +185,8 @@ def _provenance(
         "columns": dict(data.columns),
         "reading": dict(data.reading),
     }
+    if (own := own_file(type(problem.model))) is not None:
+        nested["model_file"] = own._asdict()
     if isinstance(data, Accumulated):
         plain["statistics_digest"] = digest_of(data.stats)
         nested["data_arrays"] = described(data.like, problem.model.inputs.coords)

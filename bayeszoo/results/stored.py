@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.find import find
+from bayeszoo.model.find import OwnFile, find, find_again
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,12 +125,17 @@ class Fit:
     # Model and data
 
     def _made_by(self) -> tuple[Hashable, ...]:
-        return self.tree.attrs["model"], self.tree.attrs["fields"]
+        return self.tree.attrs["model"], self.tree.attrs["fields"], self.tree.attrs.get("model_file")
 
     @property
     def model(self) -> Model:
         """The model, with its hyperparameters."""
-        return cast(Model, self._kept("model", self._made_by(), lambda: find(self.tree.attrs["model"])(**self.fields)))
+        return cast(Model, self._kept("model", self._made_by(), lambda: self._kind()(**self.fields)))
+
+    def _kind(self) -> type[Model]:
+        """Return the class of the model, which may be in a file of the user's; it is run only if it is as it was."""
+        own = self.tree.attrs.get("model_file")
+        return find(self.tree.attrs["model"]) if own is None else find_again(OwnFile(**json.loads(own)))
 
     @property
     def given(self) -> Data | Accumulated:

@@ -11,16 +11,18 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.contract import scorecard
-from bayeszoo.contract.check import check
+from bayeszoo.contract.check import check, lacking
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, as_dict, passed
 from bayeszoo.model import find as zoo
+from bayeszoo.model.base import Model
 from bayeszoo.model.fields import text
 
 
 def check_command(
     name: str | None = None,
+    data: opt.DataFile = None,
     /,
     *,
     every: Annotated[opt.Every, Parameter(help="Check every model of the zoo.")] = False,
@@ -28,8 +30,11 @@ def check_command(
     sampler: bool = True,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
 ) -> int:
     """Check a model's declaration, closed forms and sampling against each other.
+
+    Without DATA: on data that the model draws from its prior, and on those that it comes with.
 
     Parameters
     ----------
@@ -42,23 +47,44 @@ def check_command(
     """
     if (name is None) == (not every):
         raise InputError("name a model, or use --all")
+    if every and data is not None:
+        raise InputError("--all checks each model on its own data", hint="leave out DATA")
     names = zoo.builtin_names() if every else [str(name)]
     if stored and not as_json:
         return max(show_stored(name) for name in names)
     cards = [scorecard.load(name) for name in names] if stored else []
-    checks_of: dict[str, Sequence[Check]] = {card.model: card.checks for card in cards}
+    rows, checks_of = None, dict[str, Sequence[Check]]()
+    checks_of |= {card.model: card.checks for card in cards}
     if not stored:
-        reporter = terminal.TerminalReporter()
-        checks_of = {name: check(zoo.find(name), seed=seed, sampler=sampler, reporter=reporter) for name in names}
+        reporter, kinds = terminal.TerminalReporter(), {name: zoo.find(name) for name in names}
+        rows = None if data is None else table.read(kinds[names[0]], data)
+        checks_of = {
+            name: check(kind, rows, seed=seed, sampler=sampler, reporter=reporter) for name, kind in kinds.items()
+        }
     if as_json:
         dates = {card.model: {"date": card.date} for card in cards}
-        terminal.print_json({name: dates.get(name, {}) | as_dict(checks) for name, checks in checks_of.items()})
+        found = {name: dates.get(name, {}) | as_dict(checks) for name, checks in checks_of.items()}
+        lacks = {name: {"lacking": [each._asdict() for each in lacking(zoo.find(name))]} for name in found}
+        terminal.print_json({name: card | lacks[name] for name, card in found.items()})
     else:
         from bayeszoo.contract.case import cases_of  # which imports PyTensor
 
         for name, checks in checks_of.items():
-            terminal.show_scorecard(checks, str(cases_of(zoo.find(name), None, seed)[0].model))
+            terminal.show_scorecard(checks, str(cases_of(zoo.find(name), rows, seed)[0].model))
+            _show_lacking(zoo.find(name))
     return 0 if all(map(passed, checks_of.values())) else Untrustworthy.exit_code
+
+
+def _show_lacking(model: type[Model]) -> None:
+    """Print what was not checked of a model and why; and of a user's own what more it could have."""
+    console, found = terminal.out(), lacking(model)
+    for each in found:
+        if each.checks:
+            console.print(f"not checked: {each.checks}, for want of the {each.what}")
+    if zoo.own_file(model) is not None:
+        console.print("It could also have:" if found else "")
+        for each in found:
+            console.print(f"  {each.what}: {each.gives}")
 
 
 def show_stored(name: str) -> int:

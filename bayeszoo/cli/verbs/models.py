@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
@@ -20,7 +19,7 @@ from bayeszoo.foundation import writing
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import capabilities
+from bayeszoo.model.capabilities import capabilities, simulates
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.report.asked import notation
 from bayeszoo.results.stored import dumps
@@ -73,7 +72,9 @@ def in_full(model: type[Model]) -> dict[str, Any]:
     """Return also its notation, fields, inputs, data and graph: in Mermaid, which needs no program to be installed."""
     import pymc as pm
 
-    rows, known, instance = [], hyperparameters(model), model()
+    from bayeszoo.plots.graph import declared
+
+    rows, known = [], hyperparameters(model)
     for field in fields(cast(Any, model)):
         about = known.get(field.name)
         along = f"; along {', '.join(about.axes)}" if about and about.axes else ""
@@ -85,7 +86,7 @@ def in_full(model: type[Model]) -> dict[str, Any]:
         "fields": rows,
         "inputs": model.inputs.describe(),
         "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
-        "graph": str(pm.model_to_mermaid(instance.declare(instance.simulate(np.random.default_rng(0), 3)[1]))),
+        "graph": str(pm.model_to_mermaid(declared(model()))) if simulates(model) or model.examples else "",
     }
 
 

@@ -1,0 +1,154 @@
+"""A model in a file of the user's own: found by its path, fitted, and remembered by its fits."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.contract.check import applicable, check, lacking
+from bayeszoo.errors import NoSimulator
+from bayeszoo.fit import methods_for
+from bayeszoo.model import find as zoo
+
+COIN = '''"""A coin of one's own.
+
+theta ~ Beta(a, b)
+"""
+from __future__ import annotations
+from dataclasses import dataclass
+from bayeszoo.models.beta_bernoulli import BetaBernoulli as Coin
+from bayeszoo.model import positive
+
+@dataclass(frozen=True)
+class BetaBernoulli(Coin):
+    """It has the name of a model of the zoo."""
+    a: float = positive(3.0, "prior a")
+'''
+LEAST = '''"""No more than a model must have."""
+from dataclasses import dataclass
+import pymc as pm
+from bayeszoo.data.inputs import Counts
+from bayeszoo.model import Model
+
+@dataclass(frozen=True)
+class Rate(Model):
+    inputs = Counts("y")
+
+    def declare(self, data):
+        with pm.Model() as model:
+            rate = pm.HalfFlat("rate")
+            pm.Poisson("y", rate, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
+        return model
+'''
+
+
+@pytest.fixture
+def coin(written):
+    return f"{written(COIN, 'coin.py')}:BetaBernoulli"
+
+
+@pytest.fixture
+def least(written):
+    return f"{written(LEAST, 'rate.py')}:Rate"
+
+
+def test_a_fit_remembers_the_file_and_says_when_it_has_changed_or_gone(coin, run, written, tmp_path):
+    rows, fit = written("y\n1\n0\n1\n"), tmp_path / "fit.nc"
+    code, out, _ = run("fit", coin, rows, "--method", "exact", "--seed", "1", "-o", fit, "--json")
+    assert (code, json.loads(out)["parameters"]["theta"]["mean"]) == (0, pytest.approx(5 / 7))  # a = 3, not the zoo's 1
+    tree = bz.load(fit)
+    assert bz.view(tree).model == bz.find(coin)()
+    assert json.loads(tree.attrs["model_file"])["path"] == str((tmp_path / "coin.py").resolve())
+    (tmp_path / "coin.py").write_text(COIN.replace("3.0", "4.0"))
+    assert bz.find(coin)().a == 4  # which is read anew
+    for problem in ("has changed since the fit was made; fit again, or restore the file", "which has gone; put the"):
+        code, out, err = run("predict", fit)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert problem in err
+        (tmp_path / "coin.py").unlink(missing_ok=True)
+    (tmp_path / "coin.py").write_text(COIN)
+    assert run("predict", fit)[0] == 0
+
+
+def test_a_file_of_somebody_else_is_not_run_because_a_fit_names_it(coin, run, written, tmp_path, monkeypatch):
+    assert run("fit", coin, written("y\n1\n0\n"), "--method", "exact", "-o", tmp_path / "fit.nc")[0] == 0
+    (tmp_path / "coin.py").chmod(0o666)
+    assert run("predict", tmp_path / "fit.nc")[0] == 0  # the class was named in this process
+    monkeypatch.setattr(zoo, "_FILES", {})
+    code, out, err = run("predict", tmp_path / "fit.nc")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is not yours alone, and is not run unasked; name it yourself: bz.find(" in err
+
+
+def test_every_command_takes_a_file(coin, run, written):
+    rows = written("y\n1\n0\n1\n")
+    assert "A coin of one's own." in run("show", coin)[1]
+    assert "beta_bernoulli(a=2" in run("select", rows, "-c", f"{coin} a=2", "--no-loo")[1]
+    assert run("simulate", coin, "--size", "3", "--seed", "1")[1].startswith("y\n")
+    compared = run("compare", coin, rows, "--methods", "exact,mle", "--seed", "1")
+    assert compared[0] == 0
+    tree = bz.fit(bz.find(coin)(), [1, 0], "exact", seed=1)
+    from bayeszoo.report.asked import python
+
+    assert "M = bz.find('coin.py:BetaBernoulli')" in python([tree])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("x = 1 / 0", "X", "own.py, line 1: ZeroDivisionError: division by zero"),
+        ("x = (", "X", "own.py: SyntaxError: '(' was never closed"),
+        ("import sys\nsys.exit(3)", "X", "own.py, line 2: SystemExit: 3"),
+        ("import beside", "X", "own.py, line 1: ModuleNotFoundError: No module named 'beside'"),
+        (LEAST, "Rates", "own.py has no class Rates; it defines Rate"),
+        ("class X: pass", "X", "own.py:X is not a bayeszoo Model; derive it from"),
+        ("from bayeszoo.model import Model\nclass X(Model): pass", "X", "X lacks declare; see CONTRACT.md"),
+        (LEAST, "", "own.py is a file, of which a class must be named; write"),
+        (b"\xff", "X", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_that_holds_no_model_is_refused_in_one_line(text, kind, message, run, written, tmp_path):
+    (tmp_path / "beside.py").write_text("")
+    place = written(text, "own.py")
+    code, out, err = run("fit", f"{place}:{kind}" if kind else place, "--method", "exact")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert re.search("cannot be read: No such file", run("show", "no/such.py:Model")[2])
+
+
+def test_a_model_needs_inputs_and_declare_alone(least, run):
+    kind = bz.find(least)
+    assert {"nuts", "map", "advi"} <= {*methods_for(kind)}
+    with pytest.raises(NoSimulator, match="rate has no step `simulate`"):
+        kind().simulate(np.random.default_rng(0))
+    assert run("simulate", least)[::2] == (2, "error: rate has no step `simulate`\n")
+    assert run("show", least)[0] == 0
+    code, _, err = run("check", least)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "give yours: bayeszoo check MODEL DATA" in err
+
+
+def test_what_a_model_could_have_besides_is_listed_with_what_is_not_checked(least):
+    found = {each.what.partition(" (")[0]: each for each in lacking(bz.find(least))}
+    names = ("step weak", "step simulate", "base Observable", "base Sufficient", "base ClosedForm", "base EM")
+    assert tuple(found) == names
+    assert [name for name in names if found[name].checks] == ["step simulate", "base Observable", "base ClosedForm"]
+    assert "simulated_prior" not in {identity.function for identity in applicable(bz.find(least))}
+    assert [each.what[:7] for each in lacking(bz.find("beta_bernoulli"))] == ["step we", "base EM"]
+
+
+@pytest.mark.slow
+def test_a_flat_prior_is_fitted_and_has_no_evidence(least, run, written, tmp_path, capsys):
+    rows, fit = written("y\n" + "3\n1\n4\n1\n5\n" * 4), tmp_path / "fit.nc"
+    code, out, _ = run("check", least, rows)
+    assert code == 0
+    assert "not checked: the density of a row by SciPy, for want of the base Observable (likelihood)" in out
+    found = json.loads(run("fit", least, rows, "--method", "laplace", "--seed", "1", "--json", "-o", fit)[1])
+    assert (found["status"], found["log_evidence"]) == ("ok", None)
+    assert found["facts"]["evidence_withheld"] == "log evidence is undefined under a flat prior (rate)"
+    assert run("report", fit, "-o", tmp_path / "fit.html")[0] == 0
+    tree = bz.fit(bz.find(least)(), [3, 1, 4, 1, 5] * 4, "nuts", seed=1)
+    assert abs(bz.summarize(tree)["rate"]["mean"] - 57 / 20) < 0.05  # Gamma(57, 20)
+    assert all(each.passed for each in check(bz.find(least), [3, 1, 4, 1, 5]))
