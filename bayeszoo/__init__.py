@@ -45,11 +45,12 @@ from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
+from bayeszoo.report.notebook import show_in_notebooks, view
 from bayeszoo.report.page import report
 from bayeszoo.results.figures import facts, joint_covariance
 from bayeszoo.results.files import load, save
 from bayeszoo.results.groups import extend
-from bayeszoo.results.summary import summarize, view
+from bayeszoo.results.summary import summarize
 
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.
@@ -67,3 +68,5 @@ __all__ += ["contrasts", "fit_by", "select"]
 # Pictures and the page.
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_lasso_path", "plot_predictive_check", "plot_residuals"]
 __all__ += ["plot_scree", "plot_select", "plot_states", "plot_topics", "plots", "report"]
+
+show_in_notebooks()

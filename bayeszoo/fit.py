@@ -6,17 +6,18 @@ import importlib
 import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.base import Model, chosen_by_data, fields_of
 from bayeszoo.model.capabilities import CAPABILITIES
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
@@ -53,12 +54,13 @@ METHODS: dict[str, Method] = {
 
 
 def fit(
-    model: Model,
+    model: Model | type[Model],
     data: Any = None,
     method: str = "nuts",
     *,
     seed: int | np.random.Generator | None = None,
     reporter: Reporter | None = None,
+    progress: bool = False,
     groups: Sequence[str] | None = None,
     **options: Any,
 ) -> xr.DataTree:
@@ -66,8 +68,8 @@ def fit(
 
     Parameters
     ----------
-    model : Model
-        An instance: its fields are the prior.
+    model : Model or its class
+        An instance, whose fields are the prior; of a class the weakly informative prior for these data is taken.
     data : Data, Accumulated or anything that `read` takes, optional
         By default the model's own first real data set. What `accumulate` made of a file in chunks has no rows: the fit
         then has no leave-one-out scores.
@@ -80,6 +82,8 @@ def fit(
         same draws again, and fits that differ in one of them are independent.
     reporter : Reporter, optional
         Takes progress; silent by default.
+    progress : bool
+        Whether progress is written to stderr, as a terminal and a notebook show it; a reporter comes first.
     groups : sequence of str, optional
         The groups that `extend` adds: by default those that the fit can have, while they hold a few million numbers.
     **options
@@ -113,17 +117,19 @@ def fit(
     >>> float(tree["exact"]["theta"].sel(statistic="mean").round(4))
     0.5097
     """
-    if not isinstance(model, Model):
-        raise InputError(f"fit needs a model instance, got {type(model).__name__}", hint="write bz.find(name)()")
-    run = _function(type(model), method)
-    if misplaced := sorted(options.keys() & model.inputs.options):
+    kind = model if isinstance(model, type) else type(model)
+    if not issubclass(kind, Model):
+        raise InputError(f"fit needs a model, got {kind.__name__}", hint="write bz.find(name), or bz.find(name)(...)")
+    run = _function(kind, method)
+    if misplaced := sorted(options.keys() & kind.inputs.options):
         raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
     effective = _with_defaults(run, method, options)
     seed = _as_seed(seed)
-    checked = given(model, data)
+    model, checked = _with_prior(model, data)
     rng = stream(seed, model.name, fields_of(model), checked.digest, method)
-    problem = Problem(model, checked, rng, reporter or Reporter())
+    problem = Problem(model, checked, rng, reporter or (ProgressLine() if progress else Reporter()))
     outcome = run(problem, **options)
+    problem.reporter.close()
     how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
     tree = assemble(problem, outcome, how, effective)
     warn(tree)
@@ -136,6 +142,18 @@ def given(model: Model, data: Any) -> Data | Accumulated:
         data.require(model)
         return data
     return read(model, data)
+
+
+def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Accumulated]:
+    """Return the model and its data; of a class the model with the weakly informative prior, which a note says."""
+    if isinstance(model, Model):
+        return model, given(model, data)
+    if isinstance(data, Accumulated):
+        raise InputError("statistics give no scale for a prior", hint="give the model that they were accumulated for")
+    rows = read(model, data)
+    weak = model.weak_given(rows, {})
+    notes = ("priors are scaled to the data",) if chosen_by_data(weak, ()) else ()
+    return weak, replace(rows, notes=(*rows.notes, *notes))
 
 
 def methods_for(model: type[Model]) -> list[str]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -18,6 +19,7 @@ from bayeszoo.cli import app as cli
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
+from bayeszoo.report.notebook import show_in_notebooks
 from bayeszoo.results import files
 from tests.quick import quick_first, quick_where
 
@@ -341,9 +343,27 @@ def test_a_notebook_shows_the_table_and_the_verdict():
     tree = bz.fit(bz.find("normal_gamma")(), y, "exact", seed=1, groups=[])
     html = bz.view(tree)._repr_html_()
     assert "exact: ok" in html
-    assert html.count("<tr>") == 3  # the head, mu and lam
+    assert html.count("<tr>") == 4  # the head, mu, lam and sigma
+    assert html.count("<img") == 1
     assert f"{float(tree['exact']['mu'].sel(statistic='mean')):.4g}" in html
     tree.attrs["status"] = "failed"
     withheld = bz.view(tree)._repr_html_()
     assert "estimates are withheld" in withheld
-    assert "<td>mu</td><td>-</td>" in withheld
+    assert "<td>mu</td><td>withheld</td>" in withheld
+    assert "<img" not in withheld
+
+
+def test_ipython_shows_fits_so_and_other_trees_as_xarray_does(monkeypatch):
+    from IPython.core.formatters import HTMLFormatter
+
+    formatter = HTMLFormatter()
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": formatter}))
+    with monkeypatch.context() as patch:
+        patch.setattr("IPython.get_ipython", lambda: shell)
+        show_in_notebooks()
+    tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact", seed=1, groups=[])
+    assert "beta_bernoulli(a=1, b=1), exact: ok" in formatter(tree)
+    other = xr.DataTree.from_dict({"posterior": tree["posterior"].to_dataset()})
+    assert "exact: ok" not in formatter(other)
+    assert "xr-header" in formatter(other)
+    assert "exact: ok" not in tree._repr_html_()  # xarray itself is as it was

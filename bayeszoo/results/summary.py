@@ -1,10 +1,9 @@
-"""What a fit says about each parameter, in numbers and as a notebook shows it; withheld when the gate failed."""
+"""What a fit says about each parameter, in numbers; withheld when the gate failed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +25,6 @@ Summary = dict[str, Any]  # by statistic, an array of the parameter's shape; Non
 _EMPTY: Summary = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
 MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
-_COLUMNS = ("mean", "sd", "q025", "median", "q975", "mcse_mean", "r_hat")
-_MOST_ROWS = 40  # rows of the table in a notebook; `summarize` gives all of them
 SD_TAIL, UNSURE_TAIL = 0.5, 0.4
 """Pareto shape of a tail from which there is no variance, and from which k-hat, which is .1 off, cannot exclude it: the
 sd is then shown without an error, and a note says so. There is no mean from 1; that of thousands of draws cannot be
@@ -316,52 +313,3 @@ def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:
     """Return the fit to be asked about single components: as `best`, but one that does not withhold them."""
     shown = [tree for tree in trees if Fit(tree).is_shown and not components_withheld(tree)]
     return best(shown or trees)
-
-
-class View(Fit):
-    """A view of a fit that a notebook shows as its verdict and its table of estimates."""
-
-    def __repr__(self) -> str:
-        """Name the model and the method, and give the verdict."""
-        return f"{self.model}, {self.method}: {self.status}"
-
-    def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{name}</th>" for name in ("parameter", *_COLUMNS))
-        rows = self._rows_of_table()
-        more = f"<p>{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)</p>" if len(rows) > _MOST_ROWS else ""
-        said = [*failures_of(self.tree), next_step(self.tree)]
-        why = "".join(f"<p>{escape(line)}</p>" for line in said if line)
-        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows[:_MOST_ROWS])}</tbody></table>"
-        return f"<p><b>{escape(repr(self))}</b></p>{why}{table}{more}"
-
-    def _rows_of_table(self) -> list[str]:
-        """Return a row of HTML for each scalar; a number that is withheld or does not apply is a dash."""
-        rows, posterior = [], self.tree["posterior"].to_dataset()
-        for parameter, summary in summarize(self.tree, listed(self.tree)).items():
-            for index, label in elements(posterior[parameter]):
-                values = ("-" if (v := summary[name]) is None else f"{np.asarray(v)[index]:.4g}" for name in _COLUMNS)
-                cells = "".join(f"<td>{value}</td>" for value in values)
-                rows.append(f"<tr><td>{escape(label)}</td>{cells}</tr>")
-        return rows
-
-
-def view(tree: xr.DataTree) -> View:
-    """Return a view of a fit, which a notebook shows as its verdict and its table of estimates.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        What `fit` returned, or what was loaded.
-
-    Raises
-    ------
-    InputError
-        When it is not a fit.
-
-    Examples
-    --------
-    >>> import bayeszoo as bz
-    >>> bz.view(bz.fit(bz.find("beta_bernoulli")(a=1, b=1), method="exact", seed=1))
-    beta_bernoulli(a=1, b=1), exact: ok
-    """
-    return View(tree)

@@ -1,0 +1,103 @@
+"""A fit as a notebook shows it: its verdict, its table of estimates and a picture of its first densities."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.plots import fits as plots
+from bayeszoo.plots.drawable import drawable, one_of_each
+from bayeszoo.plots.style import data_uri
+from bayeszoo.report.tables import estimate_rows, figures, number
+from bayeszoo.results.caveats import failures_of, next_step
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import document
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_MOST_ROWS = 40  # rows of the table; `summarize` gives all of them
+_PANEL = 3.2, 2.2
+"""Width and height, in inches, of the density of a quantity."""
+
+
+class View(Fit):
+    """A view of a fit that a notebook shows as its verdict, its table of estimates and a picture."""
+
+    def __repr__(self) -> str:
+        """Name the model and the method, and give the verdict."""
+        return f"{self.model}, {self.method}: {self.status}"
+
+    def _repr_html_(self) -> str:
+        described = document(self.tree)
+        heads, rows = estimate_rows(self.tree, described)
+        cells = [[str(row[0]), *(number(value, 4) for value in row[1:])] for row in rows[:_MOST_ROWS]]
+        body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in cells)
+        table = f"<table><thead><tr>{_cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>"
+        more = [f"{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)"] if len(rows) > _MOST_ROWS else []
+        above = filter(None, [*failures_of(self.tree), next_step(self.tree)])
+        said = f"<p><b>{escape(repr(self))}</b></p>{_lines(above)}{table}{_lines([*more, *figures(described)])}"
+        return said + _picture(self.tree)
+
+
+def _cells(tag: str, values: list[str]) -> str:
+    return "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values)
+
+
+def _lines(lines: Any) -> str:
+    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def _picture(tree: xr.DataTree) -> str:
+    """Draw the density of the first entry of each parameter; nothing of a point estimate or of what is withheld."""
+    shown = drawable([tree])
+    if not shown:
+        return ""
+    across = len(chosen := one_of_each(shown[0]))
+    size = _PANEL[0] * across, _PANEL[1] + 0.3
+    make = partial(plots.overlay, tree, col_wrap=across, figure_kwargs={"figsize": size})
+    try:
+        source = data_uri(make)
+    except (InputError, Untrustworthy):
+        return ""
+    return f'<img alt="densities of {escape(", ".join(chosen))}" src="{source}" style="background: white">'
+
+
+def view(tree: xr.DataTree) -> View:
+    """Return a view of a fit, which a notebook shows as its verdict, its table of estimates and a picture.
+
+    Where IPython has imported bayeszoo, a fit at the end of a cell is shown so without it.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, or what was loaded.
+
+    Raises
+    ------
+    InputError
+        When it is not a fit.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> bz.view(bz.fit(bz.find("beta_bernoulli")(a=1, b=1), method="exact", seed=1))
+    beta_bernoulli(a=1, b=1), exact: ok
+    """
+    return View(tree)
+
+
+def html(tree: xr.DataTree) -> str:
+    """Return how a notebook shows a tree: a fit by its view, every other one as xarray does."""
+    return (View(tree) if "bayeszoo_format" in tree.attrs else tree)._repr_html_()
+
+
+def show_in_notebooks() -> None:
+    """Let IPython, where it runs, show fits by `html`; xarray itself is left as it is, and is not imported."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None:
+        formatter = shell.display_formatter.formatters["text/html"]
+        formatter.for_type_by_name("xarray.core.datatree", "DataTree", html)
