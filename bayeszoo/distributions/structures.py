@@ -78,6 +78,21 @@ class Structure:
         except np.linalg.LinAlgError:
             raise NumericalError("a covariance is not positive definite") from None
 
+    def to_vector(self, covariances: np.ndarray) -> np.ndarray:
+        """Return free coordinates of covariances: their factors, of the diagonals the logarithms."""
+        factor, rows = self.factor(covariances), range(self.block)
+        factor[..., rows, rows] = np.log(factor[..., rows, rows])
+        return factor[..., *np.tril_indices(self.block)].ravel()
+
+    def from_vector(self, vector: np.ndarray) -> np.ndarray:
+        """Return the covariances (n, *shape) that have the coordinates."""
+        rows = range(self.block)
+        packed = vector.reshape(-1, self.blocks, self.block * (self.block + 1) // 2)
+        factor = np.zeros((*packed.shape[:2], self.block, self.block))
+        factor[..., *np.tril_indices(self.block)] = packed
+        factor[..., rows, rows] = np.exp(factor[..., rows, rows])
+        return self._shaped(factor @ factor.mT)
+
     def log_det(self, factor: np.ndarray) -> np.ndarray:
         """Return the log determinant of the blocks together."""
         return 2 * np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=(-2, -1))

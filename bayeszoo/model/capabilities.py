@@ -133,10 +133,10 @@ class Expectation:
 
 
 class Coordinates(NamedTuple):
-    """Free coordinates of the parameters, in which EM may be accelerated."""
+    """Free coordinates of the parameters, or of q(theta), in which climbs are accelerated."""
 
-    to_vector: Callable[[Values], np.ndarray]
-    from_vector: Callable[[np.ndarray], dict[str, Any]]
+    to_vector: Callable[[Any], np.ndarray]
+    from_vector: Callable[[np.ndarray], Any]
 
 
 class EM(Model):
@@ -184,7 +184,7 @@ class EM(Model):
         """Return the log density of each row given those before, of shape (..., rows), where that is known."""
         return None
 
-    def coordinates(self) -> Coordinates | None:
+    def coordinates(self, data: Any) -> Coordinates | None:
         """Return coordinates in which the climb is accelerated; None where it is not."""
         return None
 
@@ -232,6 +232,10 @@ class Variational(Model):
 
     def vb_row_terms(self, q: Any, data: Any) -> np.ndarray | None:
         """Return the log normalizer of each row, of shape (rows,), where that is known: it tells optima apart."""
+        return None
+
+    def vb_coordinates(self, data: Any) -> Coordinates | None:
+        """Return coordinates of q(theta) in which the climb is accelerated; None where it is not."""
         return None
 
     def occupied(self, q: Any) -> int | None:

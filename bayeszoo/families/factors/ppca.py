@@ -51,7 +51,7 @@ class PpcaModel(FactorModel, family=True):
         """Return parameters with a higher expected log joint density or, with ``flat``, log likelihood."""
         return m_step_flat(stats) if flat else self.prior(len(stats.centre)).m_step(stats)
 
-    def coordinates(self) -> Coordinates:
+    def coordinates(self, data: Any) -> Coordinates:
         """Return the mean, the free loadings and the log of the variance as coordinates of the parameters."""
 
         def parameters(x: np.ndarray) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, log_count_probability, symmetrized
-from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents
+from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.capabilities import Expectation, Observable
+from bayeszoo.model.capabilities import Coordinates, Expectation, Observable
 
 AXES: dict[str, tuple[str, ...]] = {
     "full": ("component", "column", "column_2"),
@@ -92,6 +92,37 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         largest = log_weights.max()  # of few rows all would underflow
         value, stats = components.sums(np.exp(log_weights - largest), hyper.m, covariances, data["Y"])
         return Expectation(stats, value + len(data["Y"]) * float(largest))
+
+    def coordinates(self, data: Values) -> Coordinates:
+        """Return logarithms of the weights, means, and factors of the covariances."""
+        components = self.components_of(data)
+
+        def to_vector(params: Values) -> np.ndarray:
+            return components.to_vector(params["weights"], params["means"], params["covariances"])
+
+        def from_vector(x: np.ndarray) -> dict[str, np.ndarray]:
+            weights, means, covariances = components.from_vector(x)
+            return {"weights": weights / weights.sum(), "means": means, "covariances": covariances}
+
+        return Coordinates(to_vector, from_vector)
+
+    def vb_coordinates(self, data: Values) -> Coordinates:
+        """Return the same of q(theta), and logarithms of its counts."""
+        components, K = self.components_of(data), self.K
+        least = components.structure.block - 1  # degrees of freedom
+
+        def to_vector(q: Any) -> np.ndarray:
+            own = q["components"]
+            logs = np.log(own.kappa), np.log(np.atleast_1d(own.nu - least))
+            return np.concatenate([*logs, components.to_vector(q["weights"], own.m, own.psi)])
+
+        def from_vector(x: np.ndarray) -> dict[str, Any]:
+            size = 1 if components.tied else K
+            kappa, nu = np.exp(x[:K]), least + np.exp(x[K : K + size])
+            weights, m, psi = components.from_vector(x[K + size :])
+            return {"weights": weights, "components": Hyper(m, kappa, nu[0] if components.tied else nu, psi)}
+
+        return Coordinates(to_vector, from_vector)
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of weights, means and covariances; leading axes are draws."""

@@ -100,6 +100,16 @@ class GaussianComponents:
         variances = pm.InverseGamma("covariances", alpha=shape, beta=scale, shape=(K, *psi.shape), dims=dims)
         return (variances[:, :, None] if psi.ndim else variances[:, None, None]) * np.eye(self.columns)
 
+    def to_vector(self, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+        """Return free coordinates of positive weights, means and covariances."""
+        return np.concatenate([np.log(weights), means.ravel(), self.structure.to_vector(covariances)])
+
+    def from_vector(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights (K,), means (K, D) and covariances that have the coordinates."""
+        weights, means, rest = np.split(vector, [self.count, self.count * (1 + self.columns)])
+        covariances = self.structure.from_vector(rest)
+        return np.exp(weights), means.reshape(self.count, -1), covariances[0] if self.tied else covariances
+
     def _each(self, covariances: Any) -> np.ndarray:
         """Give covariances an axis of components, of length 1 where they are tied."""
         values = np.asarray(covariances, dtype=np.float64)

@@ -5,6 +5,7 @@ The objective may not fall at any step, or the climb raises: a fall is a bug in 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.capabilities import Coordinates, Expectation
 
 MAX_FALL = 1e-9  # share of the objective's size by which rounding may make it fall
 GAIN_LEFT = 1e-9  # a climb has converged when the gain that it has left is less than this share of the objective's size
@@ -25,6 +26,10 @@ ROUNDING = 1e-15  # share of the objective's size below which a gain is that of 
 SAME_ROWS = 1e-3
 """Nats within which each row is as likely at one maximum as at another, if they are the same but for labels."""
 NOISE = 1e-12  # share below which a gain may be that of rounding, if another step gained nothing
+SLOW = 3e-3  # share of all that a climb has gained below which a step ends its first part
+NEAR = 1e-2
+"""Nats below a maximum, and by which each row is as likely there, from where a climb is taken to end at it."""
+HOPELESS = 20.0  # nats below the best from which a climb is given up that gains little
 MAX_STEPS = 20_000
 RESTARTS = 20
 MOST_RESTARTS = 200
@@ -40,7 +45,9 @@ Begin = Callable[[np.random.Generator], Any]
 Evaluate = Callable[[Any], tuple[float, Expectation]]
 Update = Callable[[Any], Any]
 Suspect = Callable[[Any], str]
+Steps = tuple[Evaluate, Update]
 Fingerprint = Callable[[Any], np.ndarray | None]
+Until = Callable[[Any, list[float]], bool]
 
 
 @dataclass(frozen=True)
@@ -158,15 +165,22 @@ class Search:
         ]
 
 
-def climb(state: Any, evaluate: Evaluate, update: Update, effort: Effort | None = None) -> Climb:
+def climb(
+    state: Any,
+    evaluate: Evaluate,
+    update: Update,
+    effort: Effort | None = None,
+    until: Until = lambda state, trace: False,
+) -> Climb:
     """Alternate ``evaluate(state) -> (objective, expectation)`` and ``update(stats) -> state`` until nothing is gained.
 
-    Raises `NumericalError` when the objective falls, which is a bug in the steps, or is not finite.
+    It is cut short where ``until(state, trace)`` says so. Raises `NumericalError` when the objective falls, which is a
+    bug in the steps, or is not finite.
     """
     effort = effort or Effort()
     height, expectation = evaluate(state)
     trace = [height]
-    while math.isfinite(height) and len(trace) <= effort.steps and not effort.is_level(trace):
+    while math.isfinite(height) and len(trace) <= effort.steps and not (effort.is_level(trace) or until(state, trace)):
         state = update(expectation.stats)
         height, expectation = evaluate(state)
         if height < trace[-1] - MAX_FALL * max(1.0, abs(trace[-1])):
@@ -213,41 +227,156 @@ def search(
     restarts: int = RESTARTS,
     fingerprint: Fingerprint = lambda state: None,
     effort: Effort | None = None,
+    coordinates: Coordinates | None = None,
 ) -> Search:
     """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
 
     ``suspect(state)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, and up to
     `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
+
+    From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
+    by longer steps where there are ``coordinates``: to the end, to a maximum that another has reached, or not at all
+    where they are far below the best and gain little.
     """
-    climbs: list[Climb] = []
-    collapsed, reason, effort = 0, "", effort or Effort()
-    while len(climbs) + collapsed < max(restarts, MOST_RESTARTS):
-        done = len(climbs) + collapsed
-        if _is_enough(climbs, done, restarts, effort):
-            break
-        reporter.progress("restarts", done, max(restarts, done))
+    climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), coordinates)
+    while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
+        wave, begun = 1 if climbs.effort.is_coarse else max(restarts - climbs.starts, 1), list[Climb]()
+        for _ in range(wave):
+            reporter.progress("starts", climbs.starts + len(begun), max(restarts, climbs.starts + wave))
+            begun += climbs.begin(lambda: begin(rng))
+        for i, climb_ in enumerate(sorted(begun, key=lambda climb_: climb_.objective, reverse=True)):
+            reporter.progress("climbs", i, len(begun))
+            climbs.finish(climb_)
+    ordered = sorted(climbs.ends, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
+    if not any(climb_.is_sound for climb_ in ordered):
+        raise NumericalError(_why_none(ordered, climbs.reason, climbs.starts))
+    return Search(ordered, climbs.collapsed, fingerprint, climbs.effort)
+
+
+class _Climbs:
+    """The climbs of a search as they are made: those that ended, and how many collapsed."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        suspect: Suspect,
+        fingerprint: Fingerprint,
+        effort: Effort,
+        coordinates: Coordinates | None,
+    ) -> None:
+        self.effort, self.ends, self.collapsed, self.reason = effort, list[Climb](), 0, ""
+        self._steps, self._suspect, self._fingerprint = steps, suspect, fingerprint
+        self._longer_steps = _accelerated(*steps, coordinates) if coordinates else steps
+        self._known: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
+
+    @property
+    def starts(self) -> int:
+        """How many starts were climbed from."""
+        return len(self.ends) + self.collapsed
+
+    def begin(self, start: Callable[[], Any]) -> list[Climb]:
+        """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
+        until = _never if self.effort.is_coarse else _has_slowed
+        return self._climbed(start, self._steps, until)
+
+    def _climbed(self, start: Callable[[], Any], steps: Steps, until: Until) -> list[Climb]:
         try:
-            climbed = climb(begin(rng), evaluate, update, effort)
+            return [climb(start(), *steps, self.effort, until)]
         except AscentError:
             raise
         except NumericalError as error:
-            collapsed, reason = collapsed + 1, str(error)
-            continue
-        climbs.append(replace(climbed, degenerate=suspect(climbed.state)))
-    ordered = sorted(climbs, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
-    if not any(climb_.is_sound for climb_ in climbs):
-        raise NumericalError(_why_none(ordered, reason, done + 1))
-    return Search(ordered, collapsed, fingerprint, effort)
+            self.collapsed, self.reason = self.collapsed + 1, str(error)
+            return []
+
+    def finish(self, begun: Climb) -> None:
+        """Go on with a climb, unless it is at its end or hopeless."""
+        ends = [begun] if self.effort.is_coarse or self._is_hopeless(begun) else self._finished(begun)
+        self.ends += [replace(end, degenerate=self._suspect(end.state)) for end in ends]
+
+    def _finished(self, begun: Climb) -> list[Climb]:
+        reached: list[Climb] = []
+
+        def is_at_a_known_maximum(state: Any, trace: list[float]) -> bool:
+            reached[:] = [end for end, rows in self._known if self._is_near(state, trace[-1], end, rows)]
+            return bool(reached)
+
+        ends = self._climbed(lambda: begun.state, self._longer_steps, is_at_a_known_maximum)
+        for end in ends if not reached else ():
+            if (rows := self._fingerprint(end.state)) is not None:
+                self._known.append((end, rows))
+        return [replace(end, trace=np.append(begun.trace, ends[0].trace[1:])) for end in reached[:1] or ends]
+
+    def _is_near(self, state: Any, height: float, end: Climb, rows: np.ndarray) -> bool:
+        """Say whether a point is so near to a maximum that climbs from it end there."""
+        if not 0 <= end.objective - height <= NEAR:
+            return False
+        own = self._fingerprint(state)
+        return own is not None and bool(np.max(np.abs(own - rows), initial=0.0) <= NEAR)
+
+    def _is_hopeless(self, begun: Climb) -> bool:
+        """Say whether a climb would end far below the best though it gained ten times what its steps promise."""
+        best = max((end.objective for end in self.ends if end.is_sound), default=-math.inf)
+        gain = 10 * begun.gain_left * max(1.0, abs(begun.objective))
+        return bool(begun.objective + gain < best - HOPELESS)
+
+    def are_enough(self, restarts: int) -> bool:
+        """Say whether two climbs have reached the best, or the budget has been used up."""
+        heights = sorted((end.objective for end in self.ends if end.is_sound), reverse=True)
+        is_settled = len(heights) > 1 and heights[0] - heights[1] <= SAME
+        if self.starts >= restarts and (self.effort.is_coarse or is_settled):
+            return True
+        least = restarts if restarts > RESTARTS else 2
+        return len(self.ends) >= least and sum(len(end.trace) for end in self.ends) >= self.effort.budget
 
 
-def _is_enough(climbs: list[Climb], done: int, restarts: int, effort: Effort) -> bool:
-    """Say whether two climbs have reached the best, or the budget has been used up."""
-    heights = sorted((climb.objective for climb in climbs if climb.is_sound), reverse=True)
-    is_settled = len(heights) > 1 and heights[0] - heights[1] <= SAME
-    if done >= restarts and (effort.is_coarse or is_settled):
-        return True
-    least = restarts if restarts > RESTARTS else 2
-    return len(climbs) >= least and sum(len(climb.trace) for climb in climbs) >= effort.budget
+def _never(state: Any, trace: list[float]) -> bool:
+    return False
+
+
+def _has_slowed(state: Any, trace: list[float]) -> bool:
+    """Say whether a step has gained a small share of what all have gained."""
+    return len(trace) > 1 and trace[-1] - trace[-2] <= SLOW * (trace[-1] - trace[0])
+
+
+def _accelerated(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Steps:
+    """Return steps that go two at a time, and jump along their direction where that climbs higher: they never fall.
+
+    EM converges linearly, and slowly where the latent variables say much about the parameters that the data do not: the
+    loadings of a factor with little noise take thousands of steps. Varadhan and Roland 2008, scheme S3.
+    """
+    state: Any = None
+    reached: Any = None  # the height and the E-step at ``state``, from where the next step is
+
+    def remembered(here: Any) -> tuple[float, Expectation]:
+        nonlocal state, reached
+        if here is not state:
+            state, reached = here, evaluate(here)
+        return reached
+
+    def two_steps_or_a_jump(stats: Any) -> Any:
+        nonlocal state, reached
+        first = update(stats)
+        second = update(evaluate(first)[1].stats)
+        farther = _extrapolated(*map(coordinates.to_vector, (state, first, second)))
+        state, reached = second, evaluate(second)
+        if farther is not None:
+            with contextlib.suppress(NumericalError):  # of a point where the density is not defined
+                jump = coordinates.from_vector(farther)
+                if (there := evaluate(jump))[0] > reached[0]:  # NaN is not
+                    state, reached = jump, there
+        return state
+
+    return remembered, two_steps_or_a_jump
+
+
+def _extrapolated(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
+    """Return where the steps between three points lead; None where they do not bend."""
+    step, bend = first - start, second - 2 * first + start
+    size = np.linalg.norm(bend)
+    if not size > 0:
+        return None
+    length = max(np.linalg.norm(step) / size, 1.0)
+    return start + 2 * length * step + length**2 * bend
 
 
 def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:

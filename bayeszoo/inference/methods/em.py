@@ -13,10 +13,10 @@ import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Evaluate, Search, Update, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Coordinates, Expectation
+from bayeszoo.model.capabilities import EM, Expectation
 from bayeszoo.model.density import log_rows
 
 SPACE = "constrained (no Jacobian)"
@@ -67,58 +67,18 @@ def climbs(
     def update(stats: Any) -> Any:
         return model.m_step(stats, flat)
 
-    steps: tuple[Evaluate, Update] = evaluate, update
-    if coordinates := model.coordinates():
-        steps = _accelerated(evaluate, update, coordinates)
     return search(
         lambda rng: model.start(data, rng),
-        *steps,
+        evaluate,
+        update,
         rng,
         reporter or Reporter(),
         suspect,
         restarts,
         lambda params: log_rows(model, params, data),
         Effort.of(model, data),
+        model.coordinates(data),
     )
-
-
-def _accelerated(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> tuple[Evaluate, Update]:
-    """Return steps that go two at a time, and jump along their direction where that climbs higher: they never fall.
-
-    EM converges linearly, and slowly where the latent variables say much about the parameters that the data do not: the
-    loadings of a factor with little noise take thousands of steps. Varadhan and Roland 2008, scheme S3.
-    """
-    state: Any = None
-    reached: Any = None  # the height and the E-step at ``state``, from where the next step is
-
-    def remembered(here: Any) -> tuple[float, Expectation]:
-        nonlocal state, reached
-        if here is not state:
-            state, reached = here, evaluate(here)
-        return reached
-
-    def two_steps_or_a_jump(stats: Any) -> Any:
-        nonlocal state, reached
-        first = update(stats)
-        second = update(evaluate(first)[1].stats)
-        farther = _extrapolated(*(coordinates.to_vector(each) for each in (state, first, second)))
-        jump = None if farther is None else coordinates.from_vector(farther)
-        state, reached = second, evaluate(second)
-        if jump is not None and (there := evaluate(jump))[0] > reached[0]:  # NaN is not
-            state, reached = jump, there
-        return state
-
-    return remembered, two_steps_or_a_jump
-
-
-def _extrapolated(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
-    """Return where the steps between three points lead; None where they do not bend."""
-    step, bend = first - start, second - 2 * first + start
-    size = np.linalg.norm(bend)
-    if not size > 0:
-        return None
-    length = max(np.linalg.norm(step) / size, 1.0)
-    return start + 2 * length * step + length**2 * bend
 
 
 def mle(model: EM, data: Any) -> dict[str, Any]:

@@ -91,6 +91,7 @@ def climbs(
         restarts=restarts,
         fingerprint=fingerprint,
         effort=Effort.of(model, data),
+        coordinates=model.vb_coordinates(data),
     )
 
 
