@@ -42,8 +42,7 @@ def joint_ks(family: Any, drawn: list[dict[str, Any]], rng: np.random.Generator)
 def _log_copula(family: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
     """Joint log density less those of the marginals; rounded, for it is 0 where the parameters are independent."""
     each = (marginal.logpdf(draws[name]).reshape(len(draws[name]), -1).sum(axis=1) for name, marginal in family.items())
-    points = ({name: values[i] for name, values in draws.items()} for i in range(len(draws[next(iter(draws))])))
-    return np.nan_to_num(np.round([family.logpdf(point) for point in points] - sum(each), 6))
+    return np.nan_to_num(np.round(family.logpdf(draws) - sum(each), 6))
 
 
 def lowest_ks(ranks: np.ndarray) -> float:
@@ -65,7 +64,7 @@ def candidate_identity(case: Case) -> Check:
     """L1b: log joint less log posterior is the log evidence at every point (Besag 1989)."""
     posterior = case.model.posterior(case.stats)
     seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
-    candidates = case.log_joint - [posterior.logpdf({k: seen[k][i] for k in posterior}) for i in range(2 * POINTS)]
+    candidates = case.log_joint - posterior.logpdf({k: seen[k][: 2 * POINTS] for k in posterior})
     violations = [relative(candidates, case.log_evidence)]
     counts = case.model.log_evidence_counts(case.stats)
     violations.append(relative(counts - case.stats.log_coefficient, case.log_evidence))

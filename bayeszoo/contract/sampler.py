@@ -48,12 +48,7 @@ def joint_z(draws: Mapping[str, np.ndarray], posterior: Any, rng: np.random.Gene
 
     It sees draws whose every marginal is right and whose dependence is not.
     """
-    shape = next(iter(draws.values())).shape[:2]
-    densities = np.array(
-        [[posterior.logpdf({k: v[i, j] for k, v in draws.items()}) for j in range(shape[1])] for i in range(shape[0])]
-    )
-    exact = posterior.rvs(4000, rng)
-    expected = np.array([posterior.logpdf({k: v[i] for k, v in exact.items()}) for i in range(4000)])
+    densities, expected = posterior.logpdf(draws), posterior.logpdf(posterior.rvs(4000, rng))
     mcse = diagnostics.mcse(densities)
     return float((densities.mean() - expected.mean()) / np.hypot(mcse, expected.std() / np.sqrt(4000)))
 

@@ -5,7 +5,6 @@ The functions at the end are for rows of probabilities: what the steps of EM and
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy.special import digamma, gammaln
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import sum_of_others
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.special import deviance, log_beta_ratio, log_binomial, log_peak
 from bayeszoo.errors import NumericalError
 
@@ -82,15 +81,13 @@ class Dirichlet:
         """Draw an array of shape ``(*size, *alpha.shape)``."""
         return draw_dirichlet(self.alpha, size, rng)
 
-    def logpdf(self, p: Any) -> float:
-        """Log density at ``p``, of the shape of ``alpha``: all rows together, with every constant.
+    def logpdf(self, p: Any) -> np.ndarray:
+        """Log density at ``p`` (..., *alpha.shape): all rows together, with every constant.
 
         By Stirling's series around p = alpha / sum(alpha): the terms of the textbook's formula are as large as alpha,
         and would cancel. NaN where the density has no limit: one entry 0 with alpha < 1, another with alpha > 1.
         """
-        p = np.asarray(p, dtype=np.float64)
-        if np.any(p < 0):
-            return -math.inf
+        p, axes = np.asarray(p, dtype=np.float64), self.alpha.ndim
         total = self.alpha.sum(axis=-1, keepdims=True)
         inner = ~(p <= 0)
         safe, edge = np.where(inner, p, 1.0), np.minimum(p, 0.0)
@@ -98,8 +95,9 @@ class Dirichlet:
         with np.errstate(invalid="ignore"):
             limit = scipy.special.xlogy(self.alpha - 1, edge) + np.log(self.alpha) + self.alpha
             limit = limit - self.alpha * np.log(self.alpha / total)
-            each = np.sum(log_peak(self.alpha) + np.where(inner, smooth, limit))
-        return float(each - np.sum(log_peak(total) + np.log(total)))
+            each = sum_over(log_peak(self.alpha) + np.where(inner, smooth, limit), axes)
+        whole = each - np.sum(log_peak(total) + np.log(total))
+        return np.where(sum_over(p < 0, axes) > 0, -np.inf, whole)[()]
 
     def mode(self) -> np.ndarray:
         """Return the mode, (alpha - 1) / sum(alpha - 1), of the shape of ``alpha``; on the edge where an alpha is 1."""

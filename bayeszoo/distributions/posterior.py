@@ -29,7 +29,8 @@ class Posterior(Mapping[str, Any]):
         ``draw(size, rng) -> {name: array of shape (*size, *parameter shape)}``, jointly; by default the marginals are
         drawn independently.
     log_density : callable, optional
-        ``log_density(params) -> float``, jointly, with every constant; by default the marginals' densities multiply.
+        ``log_density(params) -> array``, jointly, with every constant, one number for each draw along the leading axes
+        of the parameters; by default the marginals' densities multiply.
     within : mapping of str to callable, optional
         Of a joint distribution whose parameters are uncorrelated: the covariance matrix of the entries of those whose
         entries are not. By default nothing is known where ``draw`` is given, else all entries are uncorrelated.
@@ -39,7 +40,7 @@ class Posterior(Mapping[str, Any]):
         self,
         marginals: Mapping[str, Any],
         draw: Callable[[tuple[int, ...], np.random.Generator], dict[str, np.ndarray]] | None = None,
-        log_density: Callable[[Mapping[str, Any]], float] | None = None,
+        log_density: Callable[[Mapping[str, Any]], Any] | None = None,
         within: Mapping[str, Callable[[], np.ndarray]] | None = None,
     ) -> None:
         self._marginals = dict(marginals)
@@ -56,7 +57,7 @@ class Posterior(Mapping[str, Any]):
         marginals = {name: marginal for part in parts for name, marginal in part.items()}
         known = [part._within for part in parts if part._within is not None]
         within = {name: matrix for each in known for name, matrix in each.items()} if len(known) == len(parts) else None
-        return cls(marginals, draw, lambda params: math.fsum(part.logpdf(params) for part in parts), within)
+        return cls(marginals, draw, lambda params: sum(part.logpdf(params) for part in parts), within)
 
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
@@ -71,8 +72,8 @@ class Posterior(Mapping[str, Any]):
         """Draw independently: arrays of shape ``(*size, *parameter shape)``."""
         return self._draw((size,) if isinstance(size, int) else size, rng)
 
-    def logpdf(self, params: Mapping[str, Any]) -> float:
-        """Log density at one point, with every constant."""
+    def logpdf(self, params: Mapping[str, Any]) -> Any:
+        """Log density with every constant: a number at one point, an array where leading axes of all are draws."""
         return self._log_density(params)
 
     def covariance(self) -> np.ndarray:
@@ -95,8 +96,13 @@ class Posterior(Mapping[str, Any]):
         shapes = {name: np.shape(marginal.mean()) for name, marginal in self.items()}
         return {name: self[name].rvs(size=(*size, *shape), random_state=rng) for name, shape in shapes.items()}
 
-    def _product(self, params: Mapping[str, Any]) -> float:
-        return math.fsum(float(np.sum(marginal.logpdf(params[name]))) for name, marginal in self.items())
+    def _product(self, params: Mapping[str, Any]) -> Any:
+        return sum(sum_over(marginal.logpdf(params[name]), np.ndim(marginal.mean())) for name, marginal in self.items())
+
+
+def sum_over(values: Any, axes: int) -> Any:
+    """Sum over the last axes, as many as are said: those of the entries, where the others are draws."""
+    return np.sum(values, axis=tuple(range(-axes, 0)))
 
 
 def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Posterior:

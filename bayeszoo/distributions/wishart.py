@@ -66,17 +66,19 @@ class NormalInverseWishart:
             raise NumericalError(f"Sigma cannot be drawn: nu = {self.nu:g} is too near to D - 1 = {len(self.m) - 1}")
         return {"mu": mu, "Sigma": (Sigma + Sigma.mT) / 2}
 
-    def logpdf(self, params: Mapping[str, Any]) -> float:
-        """Joint log density at ``mu`` (D,) and ``Sigma`` (D, D); -inf where Sigma is not positive definite."""
+    def logpdf(self, params: Mapping[str, Any]) -> Any:
+        """Joint log density at ``mu`` (..., D) and ``Sigma`` (..., D, D); -inf where one is not positive definite."""
         mu, Sigma = (np.asarray(params[name], dtype=np.float64) for name in ("mu", "Sigma"))
         try:
             factor = self._matrices.factor(Sigma)
         except NumericalError:
-            return -math.inf
-        squares = self._matrices.scaled(factor, (mu - self.m)[None])[0]
+            if mu.ndim == 1:
+                return -math.inf
+            return np.array([self.logpdf({"mu": a, "Sigma": b}) for a, b in zip(mu, Sigma, strict=True)])
+        squares = self._matrices.scaled(factor, (mu - self.m)[..., None, :])[..., 0]
         of_mu = (len(self.m) * math.log(self.kappa / (2 * math.pi)) - self._matrices.log_det(factor)) / 2
         of_sigma = self._matrices.log_inverse_wishart(factor, self.nu, self.Psi)
-        return float(of_sigma + of_mu - self.kappa / 2 * squares)
+        return of_sigma + of_mu - self.kappa / 2 * squares
 
 
 class MultivariateT(ByMarginals):

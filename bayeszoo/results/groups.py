@@ -225,10 +225,7 @@ def _log_prior(fit: Fit) -> xr.Dataset:
     if isinstance(model, EM):
         values = np.asarray(model.log_prior(draws, fit.data))
     elif isinstance(model, ClosedForm):
-        density = prior(model, fit.data).logpdf
-        shape = next(iter(draws.values())).shape[:2]
-        each = (density({name: value[i] for name, value in draws.items()}) for i in np.ndindex(shape))
-        values = np.fromiter(each, dtype=np.float64).reshape(shape)
+        values = np.asarray(prior(model, fit.data).logpdf(draws))
     else:
         values = _declared_log_prior(fit)
     coords = {name: np.arange(size) for name, size in zip(("chain", "draw"), values.shape, strict=True)}

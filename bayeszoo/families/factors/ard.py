@@ -77,7 +77,7 @@ def factored_posterior(q: Factored) -> Posterior:
         alpha, variance = rng.gamma(a, 1 / b, (*size, len(b))), d / rng.gamma(c, 1.0, size)
         return {"mean": both[..., 0], "loadings": both[..., 1:], "alpha": alpha, "variance": variance}
 
-    return Posterior(marginals, draw, lambda params: float(turned_log_density(q, params, [np.eye(len(b))])))
+    return Posterior(marginals, draw, lambda params: turned_log_density(q, params, [np.eye(len(b))]))
 
 
 def turned_log_density(q: Factored, params: Mapping[str, Any], turns: Sequence[np.ndarray]) -> np.ndarray:

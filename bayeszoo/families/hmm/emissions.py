@@ -217,9 +217,9 @@ class Normals(Emissions):
             drawn = self.components.rvs(hyper, size, rng)
             return {"means": drawn["means"][..., 0], "variances": drawn["covariances"]}
 
-        def log_density(params: Values) -> float:
+        def log_density(params: Values) -> np.ndarray:
             means = np.asarray(params["means"])[..., None]
-            return float(self.components.log_posterior(hyper, means, params["variances"]))
+            return self.components.log_posterior(hyper, means, params["variances"])
 
         means = frozen.t(hyper.nu, loc=hyper.m[:, 0], scale=np.sqrt(hyper.psi / hyper.nu / hyper.kappa))
         variances = frozen.invgamma(hyper.nu / 2, scale=hyper.psi / 2)

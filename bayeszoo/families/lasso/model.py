@@ -183,8 +183,8 @@ def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:
         tau2 = variances.rvs(size=(*size, len(b)), random_state=rng)
         return {"w": rng.normal(origin, np.sqrt(tau2)), "tau2": tau2}
 
-    def log_density(params: Values) -> float:
+    def log_density(params: Values) -> Any:
         tau2 = np.asarray(params["tau2"])
-        return math.fsum([*variances.logpdf(tau2), *frozen.norm(origin, np.sqrt(tau2)).logpdf(params["w"])])
+        return np.sum(variances.logpdf(tau2) + frozen.norm(origin, np.sqrt(tau2)).logpdf(params["w"]), axis=-1)
 
     return Posterior({"w": frozen.laplace(origin, b), "tau2": variances}, draw, log_density)

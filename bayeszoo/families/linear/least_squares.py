@@ -76,12 +76,12 @@ class Solution:
         """``log_det``, but NaN where rounding could change an evidence by `MAX_ROUNDING`."""
         return self.log_det * self.trust
 
-    def distance(self, theta: np.ndarray) -> float:
-        """Return the squared distance of theta from the mean in standard deviations.
+    def distance(self, theta: np.ndarray) -> np.ndarray:
+        """Return the squared distance of theta (..., T) from the mean in standard deviations.
 
         It is summed over prior and data, which is more exact far from the mean than the inverse of their sum.
         """
-        return float(np.sum(np.square(self.precision_root @ (theta - self.mean))))
+        return np.sum(np.square((theta - self.mean) @ self.precision_root.T), axis=-1)
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
         """Return the posterior variance of ``rows @ theta``."""
@@ -112,10 +112,10 @@ class Solution:
             prior_root=self.prior_root / units[:, None],
         )
 
-    def log_normal(self, theta: Any, variance: float) -> float:
-        """Return the log density of N(mean, variance factor factor') at theta."""
+    def log_normal(self, theta: Any, variance: Any) -> Any:
+        """Return the log density of N(mean, variance factor factor') at theta (..., T), and variances (...)."""
         squares = self.distance(np.asarray(theta))
-        powers = len(self.mean) * math.log(2 * math.pi * variance)
+        powers = len(self.mean) * np.log(2 * math.pi * variance)
         return -(powers + squares / variance) / 2 - self.log_det_factor
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -187,9 +187,11 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: fl
         noise = np.sqrt(variances)[..., None] * solution.noise(size, rng)
         return {name: solution.mean + noise, variance: variances}
 
-    def log_density(params: Mapping[str, Any]) -> float:
-        value = float(params[variance])
-        return float(inverse_gamma.logpdf(value)) + solution.log_normal(params[name], value) if value > 0 else -math.inf
+    def log_density(params: Mapping[str, Any]) -> Any:
+        value = np.asarray(params[variance], dtype=np.float64)
+        safe = np.where(value > 0, value, 1.0)
+        together = inverse_gamma.logpdf(safe) + solution.log_normal(params[name], safe)
+        return np.where(value > 0, together, -np.inf)[()]
 
     def covariance() -> np.ndarray:
         return solution.covariance() * (scale / (shape - 1) if shape > 1 else math.inf)

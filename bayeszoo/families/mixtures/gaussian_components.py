@@ -284,8 +284,8 @@ class GaussianComponents:
     def posterior(self, hyper: Hyper) -> Posterior:
         """Return the distribution of means and covariances."""
 
-        def log_density(params: Values) -> float:
-            return float(self.log_posterior(hyper, params["means"], params["covariances"]))
+        def log_density(params: Values) -> np.ndarray:
+            return self.log_posterior(hyper, params["means"], params["covariances"])
 
         return Posterior(self.marginals(hyper), lambda size, rng: self.rvs(hyper, size, rng), log_density)
 
