@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import special, stats
 
 import bayeszoo as bz
@@ -14,6 +15,7 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.hmm import passes
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.plots import latent
 from bayeszoo.plots.latent import plot_states
 from bayeszoo.results.assemble import assemble
 from tests.test_hidden_markov import enumerated
@@ -259,13 +261,27 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     assert len(plot_states(tree).axes) == 2
 
 
+def test_a_band_holds_its_mean_and_says_where_few_draws_pull_it_out():
+    figure = Figure()
+    axes = figure.subplots()
+    rows, mean, band = np.arange(2), np.array([0.5, 0.3]), np.array([[0.4, 0.0], [0.6, 0.1]])
+    latent._draw_band(axes, rows, mean, band)
+    assert axes.collections[0].get_paths()[0].get_extents().y1 == 0.6
+    assert axes.collections[0].get_paths()[0].contains_point((0.999, 0.29))
+    latent._draw_band(axes, rows, np.array([0.5, 0.05]), band)
+    said = ["few draws differ, or change labels" in drawn.get_label() for drawn in axes.collections]
+    assert said == [True, False]
+
+
 def test_numbers_are_drawn_where_they_are_known():
     model = NUMBERS(K=2, initial=[0.5, 0.5], transition=TRANSITION)
     data = bz.read(model, {"flow": [1.0, None, 3.0]}, missing="mask")
     point = {"means": np.array([[[1.0, 3.0]]]), "variances": np.ones((1, 1, 2))}
     figure = plot_states(tree_of(model, data, point, kind="point estimate"), truth=[True, False, False])
-    (points,) = figure.axes[0].lines
+    points, means = figure.axes[0].lines
     assert points.get_xydata().tolist() == [[1, 1], [3, 3]]
+    path = bz.decode(tree_of(model, data, point, kind="point estimate"))["viterbi"]
+    assert means.get_ydata().tolist() == [{1: 1.0, 2: 3.0}[k] for k in path]
     assert figure.axes[0].get_ylabel() == "flow"
     assert len(figure.axes[1].collections) == 1  # no band
 

@@ -101,6 +101,7 @@ def test_the_worst_row_of_a_binary_outcome_is_the_least_probable():
         worst = worst_rows(bz.residuals(tree, seed=seed), 6)
         assert worst.index[:5].tolist() == [5, 12, 18, 21, 29]
         assert worst["log_tail"].iloc[0] == pytest.approx(math.log(5 / 31))  # without the row: Beta(5, 26)
+        assert worst["deviance"].iloc[0] == pytest.approx(math.sqrt(-2 * math.log(6 / 32)))  # of all rows: Beta(6, 26)
 
 
 def test_no_fact_of_a_fit_that_failed_gives_the_elbo_away(coin):

@@ -17,7 +17,7 @@ from bayeszoo.inference.labels.align import permute
 from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
 from bayeszoo.report import checks, one_by_one
-from bayeszoo.report.blocks import Choice, GridBlock, Picture, Skipped
+from bayeszoo.report.blocks import Choice, Folded, GridBlock, Picture, Skipped
 from bayeszoo.results import matched as matched_module
 from bayeszoo.results.quantities import free_of_labels, labels
 from bayeszoo.results.stored import Fit
@@ -95,7 +95,7 @@ def captions(blocks):
                 words[block.what] = block.reason
             case Choice():
                 words |= captions(itertools.chain.from_iterable(block.options.values()))
-            case GridBlock():
+            case GridBlock() | Folded():
                 words |= captions(block.blocks)
     return words
 
@@ -154,7 +154,7 @@ def test_fits_of_one_method_have_names_and_colours_of_their_own(flat, sharp):
 def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, sharp):
     with pytest.raises(bz.InputError, match=r"and advi .*a=50, b=5\) are fits of different models or priors"):
         plots.shrinkage(called(sharp, "advi"), called(flat, "nuts"))
-    words = captions(one_by_one.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]).blocks)
+    words = captions(one_by_one.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]))
     assert "what is shorter is too sure" in words[f"advi {FLAT} against nuts {FLAT}"]
     assert words[f"advi {SHARP} against nuts"] == "no nuts of this model and prior"
 
@@ -174,7 +174,7 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
 def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
     bad = held(called(flat, "advi"))
     assert legend(plots.shrinkage(bad, called(flat, "nuts"))) == ["nuts", "advi (withheld)"]
-    words = captions(one_by_one.section([called(flat, "nuts"), bad]).blocks)
+    words = captions(one_by_one.section([called(flat, "nuts"), bad]))
     assert "It is withheld (estimates are withheld: the gate did not pass" in words["advi against nuts"]
     reason = one_by_one.hero([held(called(flat, "nuts")), bad]).reason
     assert reason.startswith("nuts: estimates are withheld")
@@ -190,7 +190,7 @@ def test_quantities_without_a_standard_deviation_are_not_compared():
     assert [str(one).split()[0] for one in shown] == ["lam"]
     with pytest.raises(bz.InputError, match="no quantity has a standard deviation"):
         plots.shrinkage(advi, nuts, ["mu"])
-    words = captions(one_by_one.section([nuts, advi]).blocks)["advi against nuts"]
+    words = captions(one_by_one.section([nuts, advi]))["advi against nuts"]
     assert "Without those whose sd is 0 or not finite: mu" in words
 
 
@@ -213,7 +213,7 @@ def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
     assert legend(plots.overlay([nuts, held(flat), flat_mode])) == ["nuts", "MAP"]
     assert "The MAP is withheld" in one_by_one.hero([nuts, held(flat_mode)]).caption
     assert "The exact density is withheld" in one_by_one.hero([nuts, held(flat)]).caption
-    words = captions(one_by_one.section([nuts, held(flat), held(flat_mode)]).blocks)["density of theta"]
+    words = captions(one_by_one.section([nuts, held(flat), held(flat_mode)]))["densities of theta"]
     assert "Dashed" not in words
     assert "Dotted" not in words
 
@@ -229,7 +229,7 @@ def test_of_a_failed_fit_the_pictures_are_of_what_failed(topics):
 
 def test_of_very_many_quantities_the_first_are_shown_and_it_is_said(long, monkeypatch):
     monkeypatch.setattr(one_by_one, "_chosen", lambda *_: [])  # which take their time
-    words = captions(one_by_one.section([called(long, "nuts"), called(long, "advi")]).blocks)
+    words = captions(one_by_one.section([called(long, "nuts"), called(long, "advi")]))
     assert words["intervals of Sigma"].endswith("The first 36 of 49.")
     total = len(labels(long))
     assert f"The first 24 of {total} quantities." in words["advi against nuts"]
@@ -256,17 +256,16 @@ def test_the_axis_and_the_legend_of_one_quantity_are_whole(flat, draw, fits, tmp
 def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
     tree = called(bz.fit(BETA(1, 1), COINS, "exact", seed=1, draws=5000), "nuts")
     seen = {}
-    for name in ("trace", "rank", "ess"):
+    for name in ("trace", "rank"):
         draw = getattr(plots, name)
         spy = lambda tree, *a, name=name, draw=draw, **o: seen.update({name: tree}) or draw(tree, *a, **o)  # noqa: E731
         monkeypatch.setattr(plots, name, spy)
-    words = captions(one_by_one.section([tree]).blocks)
+    words = captions(one_by_one.section([tree]))
     sizes = {name: one["posterior"].sizes["draw"] for name, one in seen.items()}
-    assert sizes == {"trace": 2000, "rank": 2000, "ess": 5000}
+    assert sizes == {"trace": 500, "rank": 500}
     kept = seen["trace"]["posterior"]["draw"].to_numpy()
-    assert (kept[0], kept[-1], set(np.diff(kept))) == (0, 4999, {2, 3})
-    assert all("; 2000 of its 5000 draws, evenly spaced" in words[f"{what} of theta"] for what in ("trace", "ranks"))
-    assert "2000" not in words["effective sample size of theta"]
+    assert (kept[0], kept[-1], set(np.diff(kept))) == (0, 4999, {10, 11})
+    assert all("; 500 of its 5000 draws, evenly spaced" in words[f"{what} of theta"] for what in ("traces", "ranks"))
 
 
 @pytest.fixture(scope="module")
@@ -296,6 +295,8 @@ def test_the_k_hats_drawn_are_those_of_the_score(outlier):
 
 
 def test_rows_whose_residuals_are_withheld_are_counted(outlier):
-    words = captions(checks.leave_one_out({"nuts": (outlier, None)}).blocks)
+    words = captions(
+        [checks.leave_one_out({"nuts": (outlier, None)}), checks.draw_residuals(checks.residuals(outlier))]
+    )
     assert "Withheld of 1 of 12 rows: k-hat above 0.5" in words["residuals"]
     assert "left out of nuts" in words["k-hat of each observation"]

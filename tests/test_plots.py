@@ -165,8 +165,8 @@ def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
 
     tree = exact.copy(deep=True)
     tree["posterior"]["lam"] = tree["posterior"]["lam"] * 0
-    (choice,) = [block for block in section([tree]).blocks if block.kind == "choice" and block.label == "quantity"]
-    assert list(choice.options) == ["mu", "sigma"]
+    (densities,) = section([tree])
+    assert [block.alt for block in densities.blocks] == ["densities of mu, sigma"]
 
 
 def test_long_names_leave_room_for_the_intervals():

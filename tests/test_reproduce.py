@@ -99,8 +99,16 @@ def fit_of(name, source, method, **options):
     return bz.fit(kind.weak(data), data, method)
 
 
+def all_blocks(section):
+    """The blocks of a section, and those folded in it."""
+    for block in section.blocks:
+        yield block
+        if block.kind == "folded":
+            yield from all_blocks(block)
+
+
 def text_of(section):
-    return "\n".join(getattr(block, "text", "") for block in section.blocks)
+    return "\n".join(getattr(block, "text", "") for block in all_blocks(section))
 
 
 @pytest.mark.parametrize(("name", "source", "options", "method"), READ)
@@ -143,7 +151,8 @@ def test_data_out_of_a_fit_are_read_as_the_fit_was():
 
 def test_what_was_read_is_in_the_table_of_provenance():
     tree = fit_of("linear_regression", "reg.csv", "map", target="z", features="a,b")
-    (rows,) = [block.rows for block in asked.provenance({"map": tree}).blocks if block.columns[0] == "data"]
+    tables = [block for block in all_blocks(asked.again({"map": tree})) if block.kind == "table"]
+    (rows,) = [table.rows for table in tables if table.columns[0] == "data"]
     assert ["read with", "target='z', features='a,b'"] in [list(row) for row in rows]
 
 
@@ -162,9 +171,9 @@ def test_an_example_and_options_of_the_method_are_said():
 
 def test_an_interrupted_fit_is_said_to_be_made_whole():
     tree = bz.fit(bz.find("normal_gamma")(), "newcomb.csv", "exact")
-    assert "interrupted" not in text_of(asked.reproduce([tree]))
+    assert "interrupted" not in text_of(asked.again({"exact": tree}))
     tree.attrs["status"] = "interrupted"
-    assert "interrupted is made whole" in text_of(asked.reproduce([tree]))
+    assert "interrupted is made whole" in text_of(asked.again({"exact": tree}))
 
 
 def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
@@ -182,7 +191,7 @@ def test_one_seed_is_drawn_for_all_methods_of_a_call_and_one_command_is_printed(
     words = "compare linear_regression reg.csv --target z --methods exact,map --report page.html --plot densities.svg"
     typed(*words.split())
     (seed,) = {tree.attrs["seed"] for tree in fits[0]}
-    assert asked.reproduce(fits[0]).blocks[1].text == f"bayeszoo {words} --seed {seed}"
+    assert asked.again(dict(enumerate(fits[0]))).blocks[1].text == f"bayeszoo {words} --seed {seed}"
     assert_remade(*fits[0])
     model = bz.find("beta_bernoulli")()
     (first,), (other,) = ({f.attrs["seed"] for f in fit_each(model, [1, 0], ["exact", "map"])} for _ in range(2))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 from sklearn.linear_model import LinearRegression as LeastSquares
+from sklearn.metrics import mean_poisson_deviance
 
 import bayeszoo as bz
 from bayeszoo.answers.residuals import pointwise_level, quantiles
@@ -204,6 +205,20 @@ def test_plotting_positions_are_bloms():
     assert found["theoretical"][[0, 1, 3, 4]] == pytest.approx(known)
     assert np.isnan(found["theoretical"][2])
     assert found["outside"].tolist() == [False, False, False, False, True]
+
+
+def test_deviances_are_scikit_learns_and_rank_rows_whatever_the_seed():
+    y = np.array([0, 3, 1, 12, 2, 0, 1])
+    frame = bz.residuals(bz.fit(GammaPoisson(2.0, 1.0), y, "exact", seed=1))
+    squares = [mean_poisson_deviance([seen], [mean]) for seen, mean in zip(y, frame["mean"], strict=True)]
+    assert np.square(frame["deviance"]).tolist() == pytest.approx(squares)
+    assert frame["deviance"].abs().idxmax() == 4
+    coins = {"successes": [3, 0, 9, 2], "trials": [10, 5, 12, 4]}
+    frame = bz.residuals(bz.fit(BetaBernoulli(), coins, "exact", seed=1))
+    (k, n), p = coins.values(), frame["mean"] / coins["trials"]
+    saturated, fitted = (stats.binom.logpmf(k, n, share) for share in (np.divide(k, n), p))
+    assert np.square(frame["deviance"]).tolist() == pytest.approx((2 * (saturated - fitted)).tolist())
+    assert bz.residuals(bz.fit(NormalGamma(), y.astype(float), "exact", seed=1))["deviance"].isna().all()
 
 
 # Draws, point estimates, many rows

@@ -201,9 +201,10 @@ def test_refusals(make, message):
 
 def marks(panel, label):
     """Return how many marks a panel has under a label."""
+    stripes = [patch for patch in panel.patches if patch.get_label() == label]
     lines = [*panel.lines, *(group.lines[0] for group in panel.containers)]
     groups = {group.get_label(): len(group.lines[0].get_xdata()) for group in panel.containers}
-    return groups.get(label, sum(len(line.get_xdata()) for line in lines if line.get_label() == label))
+    return groups.get(label, len(stripes) + sum(len(line.get_xdata()) for line in lines if line.get_label() == label))
 
 
 def test_picture_shows_each_criterion(degrees):

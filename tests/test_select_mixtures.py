@@ -194,8 +194,9 @@ def test_criteria_are_drawn_against_the_number_of_components(table):
         best = known[column].min() if column in ("aic", "bic") else known[column].max()
         assert points == pytest.approx(dict(zip(known["components"], np.abs(known[column] - best), strict=True)))
         assert (panel.yaxis_inverted(), panel.get_xlabel()) == (True, "components K")
-    lost = [line for line in figure.axes[0].lines if line.get_label() == "withheld"]
-    assert [list(line.get_xdata()) for line in lost] == [[1.0]]
+    lost = [stripe for stripe in figure.axes[0].patches if stripe.get_label() == "withheld"]
+    assert [stripe.get_x() + stripe.get_width() / 2 for stripe in lost] == pytest.approx([1.0])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["withheld"]  # and no mark where the worst would be
     factors = shown.assign(model=[f"q={k}" for k in shown["components"]])
     assert {panel.get_xlabel() for panel in bz.plot_select(factors).axes} == {"factors q"}
     names = [panel.get_title() for panel in bz.plot_select(table.reset_index().assign(components=2)).axes]

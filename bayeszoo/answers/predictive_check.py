@@ -120,9 +120,13 @@ def predictive_check(
     >>> list(bz.predictive_check(tree, {"median": np.median}).index)
     ['median']
     """
+    return compared(replicate(tree, statistics, replicates=replicates, seed=seed), tree)
+
+
+def compared(again: Replicates, tree: xr.DataTree) -> pd.DataFrame:
+    """Return what `predictive_check` does of replicated data sets."""
     import pandas as pd
 
-    again = replicate(tree, statistics, replicates=replicates, seed=seed)
     rows = [_compared(again, name, tree.attrs["kind"]) for name in again.replicated]
     frame = pd.DataFrame(rows, index=pd.Index(list(again.replicated), name="statistic"))
     basis = "plug-in" if tree.attrs["kind"] == "point estimate" else "posterior draws"

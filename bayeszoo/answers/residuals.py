@@ -19,6 +19,7 @@ import scipy
 
 from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one, importance
+from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.errors import InputError, NumericalError
@@ -85,6 +86,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         One row a data row, numbered as in the table read, in the outcome's units where there are any:
 
         ``observed``; ``mean`` and ``sd`` of the posterior predictive given all rows; ``residual``, observed less mean;
+        ``deviance``, of counts and binary outcomes the root of the deviance of ``observed`` from ``mean``, of a Poisson
+        or a binomial distribution, with the sign of the residual (NaN of other outcomes): what ranks such rows;
         ``mean_without`` and ``sd_without``, the same moments given all other rows (NaN where ``basis`` is in sample);
         ``standardized``, the outcome less the mean in standard deviations, without the row where that is known (NaN
         where the standard deviation is infinite); ``pit``; ``normal_score``, the standard normal quantile of the PIT
@@ -140,6 +143,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "mean": whole.mean,
         "sd": whole.sd,
         "residual": residual,
+        "deviance": _deviance(model, data, y, whole.mean),
         "mean_without": np.where(shown, without.mean, np.nan) if without else unknown,
         "sd_without": np.where(shown, without.sd, np.nan) if without else unknown,
         "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
@@ -284,6 +288,18 @@ def _summed(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 
 # Scores
+
+
+def _deviance(model: Model, data: Data, y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the signed roots of the unit deviances of counts and binary outcomes: McCullagh and Nelder 1989, 2.4."""
+    if isinstance(model.inputs, Counts):
+        halves = [scipy.special.kl_div(y, mean)]
+    elif isinstance(model.inputs, Binary):
+        trials = data.get("trials", np.ones(len(y)))
+        halves = [scipy.special.kl_div(y, mean), scipy.special.kl_div(trials - y, trials - mean)]
+    else:
+        return np.full(len(y), np.nan)
+    return np.copysign(np.sqrt(2 * np.maximum(sum(halves), 0)), y - mean)
 
 
 def _scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

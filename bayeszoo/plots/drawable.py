@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
+import scipy
+
 from bayeszoo.comparison.compare import require_same_data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model.base import fields_of
+from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import style as pictures
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.matched import matched
@@ -75,8 +78,32 @@ def same_model(trees: Sequence[xr.DataTree]) -> bool:
 
 
 def that_have(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> list[xr.DataTree]:
-    """Return the fits that have all of the quantities."""
-    return [tree for tree in trees if set(quantities) <= set(labels(tree))]
+    """Return the fits that have all of the quantities, and mean by them what the first of these does."""
+    those = [tree for tree in trees if set(quantities) <= set(labels(tree))]
+    return [tree for tree in those if all(_means_the_same(those[0], tree, label) for label in quantities)]
+
+
+def _means_the_same(first: xr.DataTree, second: xr.DataTree, label: str) -> bool:
+    """Say whether two fits mean the same by a name: sigma is the sd of Gaussian noise, and a scale of Student's.
+
+    They do where their models are of one class, a base of both declares the parameter, or their rows have distributions
+    of one kind.
+    """
+    one, other = type(Fit(first).model), type(Fit(second).model)
+    if one is other:
+        return True
+    shared = [base for base in one.__mro__ if base in other.__mro__]
+    declared = {name for base in shared for name in vars(base).get("dims", ())}
+    return label.partition("[")[0] in declared or _law(first) == _law(second) != ""
+
+
+def _law(tree: xr.DataTree) -> str:
+    """Name the kind of distribution that a row has given the parameters, where the model says it."""
+    fit = Fit(tree)
+    if not isinstance(fit.model, Observable):
+        return ""
+    law = fit.model.likelihood({name: values[0, :1] for name, values in fit.draws().items()}, fit.like)
+    return str(law.dist.name) if isinstance(law, scipy.stats.distributions.rv_frozen) else type(law).__name__
 
 
 def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BAND = (0.05, 0.95)
 """Quantiles over draws between which the band lies."""
+_WIDER = 0.01
+"""Probability by which a band is made wider without a word."""
 ACROSS = 5
 """Topics in a row of the picture."""
 _HELD = 2**24
@@ -71,7 +73,7 @@ def plot_states(
     height = (sum(heights) + 0.9) / len(heights)
     figure, axes = panels(len(heights), 10, height, across=1, sharex=True, height_ratios=heights)
     if numbers:
-        _draw_numbers(axes[0], whole)
+        _draw_numbers(axes[0], whole, frame)
     _draw_probability(axes[-2], whole, frame, k, shaded)
     _draw_path(axes[-1], whole, frame)
     for panel in axes:
@@ -115,6 +117,15 @@ def _band(whole: Decodable, k: int) -> np.ndarray:
     return np.asarray(np.quantile(np.concatenate(each), BAND, axis=0))
 
 
+def _draw_band(axes: Axes, rows: np.ndarray, mean: np.ndarray, band: np.ndarray) -> None:
+    """Draw a band of quantiles over draws, wide enough to hold the mean, and say where that made it wider."""
+    label = f"{BAND[0]:.0%} to {BAND[1]:.0%} of the draws"
+    low, high = np.minimum(band[0], mean), np.maximum(band[1], mean)
+    if np.max((high - low) - (band[1] - band[0])) > _WIDER:
+        label += ", and their mean: few draws differ, or change labels"
+    axes.fill_between(rows, low, high, color=_PALE, lw=0, label=label)
+
+
 def _draw_probability(
     axes: Axes, whole: Decodable, frame: pd.DataFrame, k: int, shaded: tuple[np.ndarray, str] | None
 ) -> None:
@@ -122,8 +133,7 @@ def _draw_probability(
     if shaded is not None:
         axes.broken_barh(_spans(shaded[0]), (-0.02, 1.04), color=_TRUE, lw=0, label=shaded[1])
     if len(flat(whole.draws)[next(iter(whole.draws))]) > 1:
-        low, high = _band(whole, k)
-        axes.fill_between(rows, low, high, color=_PALE, lw=0, label="5% to 95% of the draws")
+        _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(whole, k))
     axes.plot(rows, frame[f"smoothed[{label}]"], color=_DARK, lw=1.2, label="given all rows")
     axes.set(ylim=(-0.02, 1.02), ylabel=f"P(state {label})")
     axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.1)
@@ -145,10 +155,15 @@ def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     axes.set(ylim=(len(lanes) - 0.5, -0.5), ylabel="Viterbi")
 
 
-def _draw_numbers(axes: Axes, whole: Decodable) -> None:
-    y = whole.data["y"]
-    seen = whole.model.emissions(whole.data).seen(y)
+def _draw_numbers(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
+    """Draw the numbers, and the mean of the state that each row is in by the most probable path."""
+    y, K, emissions = whole.data["y"], whole.model.K, whole.model.emissions(whole.data)
+    seen, draws = emissions.seen(y), flat(whole.draws)
+    each = np.stack([emissions.next_mean(draws, state) for state in np.eye(K)], axis=1)
+    path = frame["viterbi"].map({label: k for k, label in enumerate(whole.states)}).to_numpy()
     axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
+    axes.step(frame.index, each.mean(axis=0)[path], where="mid", color=_DARK, lw=1.5, label="mean of the state")
+    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0.1)
     axes.set_ylabel(whole.data.columns.get("y", "y"), parse_math=False)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_POINTS = 5000
+MAX_POINTS = 1000
 """Points that are drawn as vectors; more become one image."""
 _DARK, _PALE, _LOUD = "#1f4e79", "#c9d8e6", "#c0392b"
 

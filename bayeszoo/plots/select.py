@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.plots.style import panels
+from bayeszoo.plots.style import panels, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 32
 """Candidates that are drawn; more could not be read."""
-MAX_NAME = 40
 _LINEAR_UP_TO = 10.0
 """Where differences are large, the axis is linear to here and logarithmic beyond."""
 _CANDIDATES: dict[str, Any] = {"ecolor": "0.6", "ms": 4, "label": "candidates"}
 _BEST: dict[str, Any] = {"color": "C1", "ms": 12, "zorder": 3, "label": "best"}
-_WITHHELD: dict[str, Any] = {"color": "0.5", "label": "withheld"}
-_ABOUT = "Star: best{}; cross: withheld; bar: one standard error{}"
+_WITHHELD: dict[str, Any] = {"color": "0.93", "lw": 0, "zorder": 0, "label": "withheld"}
+_NO_VALUE: dict[str, Any] = {"ha": "center", "va": "center", "color": "0.5", "fontsize": "x-small"}
+_ABOUT = "Star: best{}; grey: withheld; bar: one standard error{}"
 
 
 class Criterion(NamedTuple):
@@ -61,9 +61,9 @@ def plot_select(table: pd.DataFrame) -> Figure:
 
     Where the candidates differ in the number of components K, or of factors q, the criteria that there are of some of
     them are drawn against it. Else every panel shows how far each candidate is behind the best of that criterion, which
-    is at 0; better is left. Bars are one standard error of the difference, where it has one. A star marks the best, a
-    grey cross at the edge what is withheld. Of more than 32 candidates those that come first by some criterion are
-    drawn, and the figure says how many are not.
+    is at 0; better is left. Bars are one standard error of the difference, where it has one. A star marks the best; a
+    grey stripe without a value is what is withheld. Of more than 32 candidates those that come first by some criterion
+    are drawn, and the figure says how many are not.
 
     Parameters
     ----------
@@ -104,17 +104,19 @@ def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
     axis_label = "factors q" if table["model"].str.startswith("q=").all() else "components K"
     for panel, criterion in zip(axes, criteria, strict=True):
         behind, errors = criterion.behind(table), criterion.errors(table)
-        known, best, edge = ~np.isnan(behind), behind == 0, panel.get_xaxis_transform()
+        known, best = ~np.isnan(behind), behind == 0
         panel.errorbar(K[known], behind[known], yerr=errors[known], fmt="o-", lw=0.8, **_CANDIDATES)
         panel.plot(K[best], behind[best], "*", **_BEST)
-        panel.plot(K[~known], np.full(np.sum(~known), 0.04), "x", transform=edge, **_WITHHELD)
+        for k in K[~known]:
+            panel.axvspan(k - 0.3, k + 0.3, **_WITHHELD)
+            panel.text(k, 0.5, "withheld", transform=panel.get_xaxis_transform(), rotation="vertical", **_NO_VALUE)
         if np.nanmax(behind, initial=0.0) > 5 * _LINEAR_UP_TO:
             panel.set_yscale("symlog", linthresh=_LINEAR_UP_TO)
         panel.invert_yaxis()
         panel.set_xlabel(axis_label, fontsize="small")
         panel.set_ylabel(_behind_the_best(criterion), fontsize="small")
         panel.set_xticks(K, [f"{k:g}" for k in K])
-        panel.margins(y=0.12)  # room for the crosses at the edge
+        panel.margins(y=0.12)
     figure.suptitle(_ABOUT.format("", " of the difference from the best"), fontsize="medium")
     return figure
 
@@ -126,19 +128,21 @@ def _against_candidates(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
     figure, axes = _panels(criteria, 0.0, 1.8 + 0.27 * len(chosen), sharey=True)
     places, largest = np.arange(len(chosen)), float(np.nanmax(behind[:, chosen], initial=0.0))
     for panel, criterion, x, dx in zip(axes, criteria, behind[:, chosen], errors[:, chosen], strict=True):
-        known, best, edge = ~np.isnan(x), x == 0, panel.get_yaxis_transform()
+        known, best = ~np.isnan(x), x == 0
         panel.errorbar(x[known], places[known], xerr=dx[known], fmt="o", color="C0", **_CANDIDATES)
         panel.plot(x[best], places[best], "*", **_BEST)
-        panel.plot(np.full(np.sum(~known), 0.96), places[~known], "x", transform=edge, **_WITHHELD)
+        for place in places[~known]:
+            panel.axhspan(place - 0.4, place + 0.4, **_WITHHELD)
+            panel.text(0.5, place, "withheld", transform=panel.get_yaxis_transform(), **_NO_VALUE)
         panel.set_xlabel(_behind_the_best(criterion) if known.any() else "withheld", fontsize="small")
         panel.axvline(0, color="0.8", lw=0.8, zorder=0)
         panel.grid(axis="y", color="0.93")
-        panel.margins(x=0.12)  # room for the crosses at the edge
+        panel.margins(x=0.12)
         if largest > 5 * _LINEAR_UP_TO:
             panel.set_xscale("symlog", linthresh=_LINEAR_UP_TO)
         elif largest == 0:  # one candidate, or all alike
             panel.set_xlim(-1, 1)
-    axes[0].set_yticks(places, [_short(name) for name in table["model"].iloc[chosen]], parse_math=False)
+    axes[0].set_yticks(places, [short(name) for name in table["model"].iloc[chosen]], parse_math=False)
     axes[0].set_ylim(len(chosen) - 0.5, -0.5)
     hidden = len(table) - len(chosen)
     more = f"; {hidden} of {len(table)} candidates are not shown" if hidden else ""
@@ -163,8 +167,3 @@ def _chosen(behind: np.ndarray) -> np.ndarray:
     ranks = np.argsort(np.argsort(np.where(np.isnan(behind), np.inf, behind), axis=1, kind="stable"), axis=1)
     best = np.where(np.isnan(behind), behind.shape[1], ranks).min(axis=0)
     return np.sort(np.argsort(best, kind="stable")[:MAX_SHOWN])
-
-
-def _short(name: Any) -> str:
-    text = "".join(c if c.isprintable() else " " for c in str(name))
-    return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"

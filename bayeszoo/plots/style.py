@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COLOURS = ["#1f5a92", "#d9822b", "#5b9a3c", "#7a5ea8", "#c0392b", "#2a8f8a", "#8a6d3b", "#5d636d"]
 """What is told apart by colour, in order."""
+MAX_NAME = 40
 _INK, _PALE = "#30343b", "#c9ced6"
 STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
@@ -88,6 +89,12 @@ def panels(
     return figure, every[:count]
 
 
+def short(name: Any) -> str:
+    """Return a name of a user's as a line of at most `MAX_NAME` characters."""
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"
+
+
 def svg(make: Callable[[], Any]) -> bytes:
     """Return what ``make`` draws, a `Figure` or a `PlotCollection`, as SVG without dates."""
     import matplotlib.pyplot as plt
@@ -103,11 +110,11 @@ def svg(make: Callable[[], Any]) -> bytes:
         finally:
             for number in set(plt.get_fignums()) - set(before):
                 plt.close(number)
-    return _PATH.sub(lambda path: _DIGITS.sub(rb"\1", path.group()), buffer.getvalue())
+    return _PATH.sub(lambda path: _EXCESS.sub(b"", path.group()), buffer.getvalue())
 
 
-_PATH, _DIGITS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
-"""Coordinates have six decimals of a point, and two are more than can be seen: half of a trace."""
+_PATH, _EXCESS = re.compile(rb' [dxy]="[^"]*"'), re.compile(rb"(?<=\.\d)\d+| \n|(?<=[ML]) ")
+"""Coordinates have six decimals of a point, and one is all that can be seen; lines need no blanks: most of a trace."""
 
 
 def _plain_powers(figure: Figure) -> None:

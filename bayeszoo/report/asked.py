@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import PurePath
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Inputs
+from bayeszoo.data.inputs import Inputs, Regression
 from bayeszoo.data.read import Data, own_example
 from bayeszoo.fit import defaults_of
 from bayeszoo.model.accumulated import Accumulated, arrays_of
@@ -20,7 +21,7 @@ from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import own_file
 from bayeszoo.plots.graph import declared, draw
-from bayeszoo.report.blocks import Code, Section, TableBlock, Words, picture, table
+from bayeszoo.report.blocks import Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.tables import seconds
 from bayeszoo.results.stored import Fit
 
@@ -33,29 +34,48 @@ _DESCRIBED |= {"top": "most frequent"}
 _COLUMNS_SHOWN = 20
 
 
+_MOST_NAMED = 160
+"""Characters of the names of columns at the top of the page."""
+
+
+def data_line(tree: xr.DataTree) -> str:
+    """Name the data at the top of the page: where they come from, how many rows, and which columns are what."""
+    fit, rows = Fit(tree), int(tree.attrs["data_rows"])
+    inputs, columns = fit.model.inputs, dict(fit.columns)
+    has_outcome = isinstance(inputs, Regression) and inputs.name in columns
+    outcome = [f"outcome {columns.pop(inputs.name)}"] if has_outcome else []
+    others = shorten(", ".join(columns.values()), _MOST_NAMED)
+    said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *outcome]
+    said += [f"{'features' if outcome else 'from'} {others}"] if others else []
+    return "; ".join(said)
+
+
 def section(tree: xr.DataTree) -> Section:
     """Say what was asked."""
     model, data = Fit(tree).model, Fit(tree).given
     table_of = f"The table: {type(model).inputs.describe()}."
     if own := own_example(model, data.source, data.digest):
         table_of += f" These data come with the model: {own.about} ({own.source})"
+    _, *others = _paragraphs(notation(type(model)))  # the first is at the top of the page
+    words = [block for block in others if isinstance(block, Words)]
     blocks = [
-        *_paragraphs(notation(type(model))),
-        _prior(model, data),
-        Words(table_of),
-        _data(data, type(model).inputs),
-        *(Words(line, "note") for line in Fit(tree).notes),
+        *(block for block in others if isinstance(block, Code)),
+        *([Folded("More about the model", words)] if words else []),
+        Folded("The prior and the switches", [_prior(model, data)]),
+        Folded("The data", [Words(table_of), _data(data, type(model).inputs)]),
+        Folded("The graph of the model", [_graph(model, data)]),
     ]
     return Section("asked", "What was asked", blocks)
 
 
-def graph(tree: xr.DataTree) -> Section:
+def _graph(model: Model, data: Data | Accumulated) -> Any:
     """Draw the graph of the model as it is declared in PyMC."""
-    model, data = Fit(tree).model, Fit(tree).given
-    pymc_model = declared(model, data if isinstance(data, Data) else None)
-    caption = "Shaded: observed. A frame: one of each along its axis. Discrete latent variables are summed out."
-    drawn = picture(partial(draw, pymc_model), f"graph of {model.name}", caption)
-    return Section("graph", "The graph of the model", [drawn])
+    blocks: list[Any] = []
+    with skipping("the graph of the model", blocks):
+        pymc_model = declared(model, data if isinstance(data, Data) else None)
+        caption = "Shaded: observed. A frame: one of each along its axis. Discrete latent variables are summed out."
+        blocks.append(picture(partial(draw, pymc_model), f"graph of {model.name}", caption))
+    return blocks[0]
 
 
 def _paragraphs(words: str) -> list[Words | Code]:
@@ -80,7 +100,7 @@ def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
             origin = "weakly informative, scaled to these data"
         rows.append([field.name, text(value), known[field.name].label if field.name in known else "", origin])
     columns = ["field", "value", "is", "comes from"]
-    return table(columns, rows, "The prior and the switches", columns[1:])
+    return table(columns, rows, words=columns[1:])
 
 
 def _data(data: Data | Accumulated, inputs: Inputs) -> TableBlock:
@@ -105,11 +125,22 @@ def notation(model: type[Model]) -> str:
     return (sys.modules[model.__module__].__doc__ or "").strip()
 
 
-# Provenance
+# How to make it again
 
 
-def provenance(named: Mapping[str, xr.DataTree]) -> Section:
-    """Give seeds, digests, seconds and versions."""
+def again(named: Mapping[str, xr.DataTree]) -> Section:
+    """Give the commands by which fits were made, the Python that makes each again, seeds, digests and versions."""
+    trees = list(named.values())
+    lead = "The same versions, data and seed give the same numbers, up to how a machine rounds the last digits."
+    if any(tree.attrs["status"] == "interrupted" for tree in trees):
+        lead += " A fit that was interrupted is made whole, which gives other numbers."
+    typed = dict.fromkeys(command(tree) for tree in trees if "command" in tree.attrs)
+    on_command_line = [Code("\n".join(typed), "On the command line")] if typed else []
+    in_python, rest = Folded("In Python", [Code(python(trees))]), Folded("Seeds, digests, versions", _provenance(named))
+    return Section("again", "How to make it again", [Words(lead), *on_command_line, in_python, rest])
+
+
+def _provenance(named: Mapping[str, xr.DataTree]) -> list[TableBlock]:
     rows = [
         [name, *(str(tree.attrs[key]) for key in ("method", "sampler", "seed", "created_at", "declared_from"))]
         for name, tree in named.items()
@@ -120,22 +151,11 @@ def provenance(named: Mapping[str, xr.DataTree]) -> Section:
     data = [["source", first.attrs["data_source"]], ["rows", str(first.attrs["data_rows"])]]
     data += [["read with", words]] if (words := _keywords(_options_of_reading(first))) else []
     data += [["SHA-256 of the arrays", first.attrs["data_digest"]]]
-    blocks = [
-        table(columns, rows, "The fits", ["method", "engine", "made at", "declared from"]),
+    return [
+        table(columns, rows, words=["method", "engine", "made at", "declared from"]),
         table(["data", ""], data, words=[""], sortable=False),
         table(["package", "version"], Fit(first).versions.items(), words=["version"], sortable=False),
     ]
-    return Section("provenance", "Where this comes from", blocks)
-
-
-def reproduce(trees: Sequence[xr.DataTree]) -> Section:
-    """Give the commands by which fits were made, and the Python that makes each again."""
-    lead = "The same versions, data and seed give the same numbers, up to how a machine rounds the last digits."
-    if any(tree.attrs["status"] == "interrupted" for tree in trees):
-        lead += " A fit that was interrupted is made whole, which gives other numbers."
-    typed = dict.fromkeys(command(tree) for tree in trees if "command" in tree.attrs)
-    blocks = [Words(lead), *([Code("\n".join(typed), "On the command line")] if typed else [])]
-    return Section("reproduce", "How to make it again", [*blocks, Code(python(trees), "In Python")])
 
 
 def command(tree: xr.DataTree) -> str:

@@ -64,6 +64,14 @@ class GridBlock(Block):
 
 
 @dataclass(frozen=True)
+class Folded(Block):
+    """Blocks that a reader unfolds."""
+
+    title: str
+    blocks: Sequence[Any]
+
+
+@dataclass(frozen=True)
 class Choice(Block):
     """Alternatives of which a reader chooses one, at first ``first``; without script all are shown."""
 

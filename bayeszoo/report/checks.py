@@ -3,45 +3,144 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.answers import leave_out as score
-from bayeszoo.answers.predictive_check import Replicates, predictive_check, prior_tree, replicate
+from bayeszoo.answers.predictive_check import Replicates, compared, prior_tree, replicate
 from bayeszoo.answers.residuals import WITHHELD, residuals
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
-from bayeszoo.report.blocks import Section, Skipped, Words, picture, skipping, table
+from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.tables import number
+from bayeszoo.report.verdict import Verdict
 from bayeszoo.results.groups import extend
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
+RARE = 0.005
+"""A p-value this near to 0 or 1 is said: of the seven quantities of a model that is right in one report of fifteen."""
 _ABOUT = (
     "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
     "data. The data were used to fit as well, so these lean towards one half."
 )
 
 
-def prior_predictive_section(tree: xr.DataTree) -> Section:
+@dataclass(frozen=True)
+class Checked:
+    """A fit beside data sets that its model makes; what it does not allow for is an error of `predictive_check`."""
+
+    tree: xr.DataTree
+
+    @cached_property
+    def replicates(self) -> Replicates:
+        """Quantities of the data and of 1000 replicated data sets, or as many as there are draws."""
+        sizes = self.tree["posterior"].sizes
+        is_point = self.tree.attrs["kind"] == "point estimate"
+        return replicate(self.tree, replicates=1000 if is_point else min(1000, sizes["draw"] * sizes["chain"]))
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """What `predictive_check` returns."""
+        return compared(self.replicates, self.tree)
+
+    @cached_property
+    def residuals(self) -> pd.DataFrame:
+        """What `residuals` returns."""
+        return residuals(self.tree)
+
+    def verdict(self, name: str) -> Verdict:
+        """Say whether the model makes data like those observed."""
+        try:
+            frame = self.frame[self.frame["p_value"].notna()]
+        except (InputError, NumericalError, Untrustworthy) as error:
+            return Verdict(name, "unknown", "the model was not checked", f"No replicates: {error}.", 0.0)
+        edge = np.minimum(frame["p_value"], 1 - frame["p_value"])
+        never, rarely = frame[edge == 0], frame[(edge > 0) & (edge < RARE)]
+        said = [f"The data's {_listed(never)} never occur{'s' * (len(never) == 1)} in {_total(frame)} replicates."]
+        said = said * bool(len(never)) + [f"Hardly any replicate has the data's {_listed(rarely)}."] * bool(len(rarely))
+        if len(never):
+            return Verdict(name, "misfit", "the model does not fit", " ".join(said), 0.0)
+        if len(rarely):
+            return Verdict(name, "caution", "the model fits, but for what is said here", " ".join(said), 0.0)
+        words = f"Replicates are like the data in all {len(frame)} quantities compared: {', '.join(frame.index)}."
+        return Verdict(name, "ok", "the model fits", words, 0.0)
+
+
+def _total(frame: pd.DataFrame) -> int:
+    return int(frame["replicates"].iloc[0])
+
+
+def _listed(frame: pd.DataFrame) -> str:
+    """Name quantities with their values, and what 95% of the replicates have."""
+    rows = [(name, *(number(x, 3) for x in row)) for name, *row in frame[["observed", "q025", "q975"]].itertuples()]
+    return " and ".join(f"{name} ({observed}; replicates {low} to {high})" for name, observed, low, high in rows)
+
+
+def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left_out: list[Any]) -> Section:
+    """Compare the data with what the model makes: after the data, each row from the others, and before the data."""
+    blocks: list[Any] = []
+    parts: dict[str, Callable[[], list[Any]]] = {
+        "posterior predictive checks": lambda: _predictive(checked),
+        "residuals": lambda: [draw_residuals(checked.residuals)],
+        "leave-one-out": lambda: [leave_one_out(named)],
+        "prior predictive checks": lambda: [_prior_predictive(checked.tree)],
+    }
+    for what, make in parts.items():
+        if what == "leave-one-out" or checked.verdict("").state != "unknown":  # which says why
+            with skipping(what, left_out):
+                blocks += make()
+    return Section("fit", "Does the model fit?", blocks)
+
+
+def _predictive(checked: Checked) -> list[Any]:
+    """List and draw the quantities of replicated data sets beside the observed ones."""
+    columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
+    keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
+    rows = [[str(name), *cells] for name, *cells in checked.frame[keys].itertuples()]
+    caption = f"Quantities of {_total(checked.frame)} data sets of the fitted model; red: the observed."
+    pictures = [picture(partial(draw_replicates, _known(checked.replicates)), "posterior predictive checks", caption)]
+    if checked.tree.attrs["kind"] != "point estimate":
+        caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
+        pictures.append(picture(partial(_outcomes, checked.tree), "replicated outcomes", caption))
+    return [table(columns, rows, words=["note"]), Words(_ABOUT, "note"), Folded("Pictures of the replicates", pictures)]
+
+
+def _known(replicates: Replicates) -> Replicates:
+    """Leave out quantities that the data do not have."""
+    observed = {name: values for name, values in replicates.observed.items() if np.isfinite(values).all()}
+    return replace(replicates, observed=observed, replicated={n: replicates.replicated[n] for n in observed})
+
+
+def _outcomes(tree: xr.DataTree) -> Any:
+    """Draw the outcome beside replicates of it, as ArviZ does."""
+    import arviz_plots
+
+    with warnings.catch_warnings(action="ignore"):  # of outcomes that are 0 and 1
+        again = extend(tree.copy(), ["posterior_predictive"])
+        return arviz_plots.plot_ppc_dist(again, kind="ecdf", num_samples=25, backend="matplotlib")
+
+
+def _prior_predictive(tree: xr.DataTree) -> Folded:
     """Compare the data with what the model makes before it has seen any."""
-    replicates = _middle(replicate(prior_tree(tree)))
     lead = (
         "Data sets drawn from the prior, beside the observed one. A weak prior allows almost anything, and is wide "
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
-    drawn = picture(partial(draw_replicates, replicates), "prior predictive checks", caption, wide=True)
-    return Section("prior", "Before the data: what the prior expects", [Words(lead), drawn])
+    drawn = partial(draw_replicates, _middle(replicate(prior_tree(tree))))
+    blocks = [Words(lead), picture(drawn, "prior predictive checks", caption)]
+    return Folded("Before the data: what the prior expects", blocks)
 
 
 def _middle(replicates: Replicates) -> Replicates:
@@ -54,40 +153,7 @@ def _middle(replicates: Replicates) -> Replicates:
     return replace(known, replicated=replicated)
 
 
-def _known(replicates: Replicates) -> Replicates:
-    """Leave out quantities that the data do not have."""
-    observed = {name: values for name, values in replicates.observed.items() if np.isfinite(values).all()}
-    return replace(replicates, observed=observed, replicated={n: replicates.replicated[n] for n in observed})
-
-
-def predictive_section(tree: xr.DataTree) -> Section:
-    """Compare the data with what the fitted model makes."""
-    draws = tree["posterior"].sizes["draw"] * tree["posterior"].sizes["chain"]
-    replicates = 1000 if tree.attrs["kind"] == "point estimate" else min(1000, draws)
-    frame = predictive_check(tree, replicates=replicates)
-    columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
-    keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
-    rows = [[str(name), *cells] for name, *cells in frame[keys].itertuples()]
-    caption = f"Quantities of {replicates} data sets of the model fitted by {tree.attrs['method']}; red: the observed."
-    make = lambda: draw_replicates(_known(replicate(tree, replicates=replicates)))  # noqa: E731
-    drawn = picture(make, "posterior predictive checks", caption, wide=True)
-    blocks = [Words(_ABOUT), drawn, table(columns, rows, words=["note"])]
-    if tree.attrs["kind"] != "point estimate":
-        caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
-        blocks.insert(2, picture(partial(_outcomes, tree), "replicated outcomes", caption))
-    return Section("predictive", "After the data: what the model would make again", blocks)
-
-
-def _outcomes(tree: xr.DataTree) -> Any:
-    """Draw the outcome beside replicates of it, as ArviZ does."""
-    import arviz_plots
-
-    with warnings.catch_warnings(action="ignore"):  # of outcomes that are 0 and 1
-        again = extend(tree.copy(), ["posterior_predictive"])
-        return arviz_plots.plot_ppc_dist(again, kind="ecdf", backend="matplotlib")
-
-
-def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
+def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Folded:
     """Predict each observation from the others."""
     model = Fit(next(iter(named.values()))[0]).model
     if not isinstance(model, Observable):
@@ -101,9 +167,7 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Section:
     if sampled is not None:
         caption = f"k-hat of each row left out of {sampled}: above the dashed line its weights cannot be used."
         blocks.append(picture(partial(plots.khat, ok[sampled]), "k-hat of each observation", caption))
-    if ok:
-        blocks.append(_residuals(ok[sampled if sampled is not None else next(iter(ok))]))
-    return Section("loo", "Each from the others: leave-one-out", blocks)
+    return Folded("Each row from the others: leave-one-out", blocks)
 
 
 def _score(tree: xr.DataTree) -> list[Any]:
@@ -117,16 +181,12 @@ def _score(tree: xr.DataTree) -> list[Any]:
     return [number(scores.mean, 9), scores.se, scores.mcse, scores.k_hat, ""]
 
 
-def _residuals(tree: xr.DataTree) -> Any:
+def draw_residuals(frame: pd.DataFrame) -> Any:
     """Draw the residuals of a fit, and say of how many rows they are withheld, and why."""
-    blocks: list[Any] = []
-    with skipping("residuals", blocks):
-        frame = residuals(tree)
-        held = int((frame["basis"] == WITHHELD).sum())
-        why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
-        if held == len(frame):
-            return Skipped("residuals", f"withheld of all {held} rows: {why}")
-        caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
-        caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
-        blocks.append(picture(partial(plot_residuals, frame), "residuals", caption, wide=True))
-    return blocks[0]
+    held = int((frame["basis"] == WITHHELD).sum())
+    why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
+    if held == len(frame):
+        return Skipped("residuals", f"withheld of all {held} rows: {why}")
+    caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."
+    caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
+    return picture(partial(plot_residuals, frame), "residuals", caption, wide=True)

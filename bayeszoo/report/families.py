@@ -1,26 +1,29 @@
-"""What only some models have: components of rows, states over time, topics, factors, a path of coefficients."""
+"""What a person asks a model for: effects of features, components of rows, states over time, topics, factors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.topics import topics as words_of
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.lasso.model import LaplaceWeights
-from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
+from bayeszoo.plots.drawable import withheld
+from bayeszoo.plots.effects import explained, plot_effects, plot_slopes
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.style import COLOURS, panels
-from bayeszoo.report.blocks import Section, Words, picture, table
+from bayeszoo.report.blocks import Folded, GridBlock, Section, Words, picture, skipping, table
+from bayeszoo.report.one_by_one import hero
 from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components
@@ -33,42 +36,78 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 12
 
 
-def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
-    """Yield what a section is about, and what makes it, for each that the model can have."""
+class Answer(NamedTuple):
+    """What a person asked a model for: a picture ``beside`` the verdicts, and what needs the width ``below`` them."""
+
+    beside: Sequence[Any] = ()
+    below: Sequence[Any] = ()
+
+
+def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
+    """Return the answer of the model, or where it has none, or withholds it, the densities of its parameters."""
     tree = best_of_components(trees)
     model: Model = Fit(tree).model
-    if isinstance(model, FoldIn):
-        yield "topics", partial(topics, tree)
-    elif isinstance(model, HiddenMarkovModel):
-        yield "states", partial(states, tree)
-    elif isinstance(model, Latent) and "loadings" not in tree["posterior"].data_vars:
-        yield "components of the rows", partial(responsibilities, tree)
-    if "loadings" in tree["posterior"].data_vars:
-        yield "factors", partial(factors, best(trees))  # whose pictures do not depend on labels
-    if isinstance(model, LaplaceWeights):
+    made: list[Answer] = []
+    with skipping("the answer of the first screen", left_out):
+        if isinstance(model, FoldIn):
+            made.append(topics(tree))
+        elif isinstance(model, HiddenMarkovModel):
+            made.append(states(tree))
+        elif isinstance(model, LinearModel):
+            made.append(regression(trees))
+        elif "loadings" in tree["posterior"].data_vars:
+            made.append(factors(best(trees)))  # whose pictures do not depend on labels
+        elif isinstance(model, Latent):
+            made.append(responsibilities(tree))
+    return made[0] if made else Answer([hero(trees)])
+
+
+def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
+    """Yield what a section is about, and what makes it, for each that the model can have."""
+    tree = best(trees)
+    if isinstance(Fit(tree).model, LaplaceWeights):
         yield "path of the coefficients", partial(path, tree)
 
 
-def states(tree: xr.DataTree) -> Section:
+def regression(trees: Sequence[xr.DataTree]) -> Answer:
+    """Draw the slopes of all fits on one axis, and the effects of the features by the first."""
+    linear = [tree for tree in trees if isinstance(Fit(tree).model, LinearModel) and not withheld(tree)]
+    if not linear:
+        raise Untrustworthy("the slopes of all fits are withheld")
+    main = best(linear)
+    others = [tree for tree in linear if tree is not main]
+    caption = "What each feature adds to the outcome as it grows by one standard deviation, with 95% intervals."
+    beside: list[Any] = [picture(partial(plot_slopes, [main, *others]), "slopes per standard deviation", caption)]
+    with skipping("R2", beside):
+        beside.append(Words(_explained(main)))
+    caption = f"By {main.attrs['method']}: the mean outcome as one feature goes from its least to its greatest value, "
+    caption += "the others at their means; bands: 95% intervals."
+    return Answer(beside, [picture(partial(plot_effects, main), "effects of the features", caption, wide=True)])
+
+
+def _explained(tree: xr.DataTree) -> str:
+    share = explained(tree)
+    interval = "" if np.isnan(share["q025"]) else f" (95% interval {share['q025']:.2f} to {share['q975']:.2f})"
+    return f"R2 {share['mean']:.2f}{interval}: the share of the outcome's variance that the features explain."
+
+
+def states(tree: xr.DataTree) -> Answer:
     """Draw the path of the states over time."""
-    caption = "The probability of the rarest state given all rows, and below it the most probable path."
-    drawn = picture(partial(plot_states, tree), "states over time", caption, wide=True)
-    return Section("states", "States over time", [drawn])
+    caption = "Rows with the mean of the state that each is in, the probability of the rarest state given all rows, "
+    caption += "and the most probable path."
+    return Answer(below=[picture(partial(plot_states, tree), "states over time", caption, wide=True)])
 
 
-def topics(tree: xr.DataTree) -> Section:
-    """Draw the words of the topics, and list them with what is known of each topic as a whole."""
+def topics(tree: xr.DataTree) -> Answer:
+    """List the words of the topics with what is known of each topic as a whole, and draw them."""
     top = min(10, tree["posterior"]["topics"].shape[-1])
     frame = words_of(tree, top)
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
-    blocks = [
-        table(*topic_rows(frame), words=["words"]),
-        picture(partial(plot_topics, tree, top), "words of each topic", caption, True),
-    ]
-    return Section("topics", "Topics", blocks)
+    drawn = picture(partial(plot_topics, tree, top), "words of each topic", caption, True)
+    return Answer([table(*topic_rows(frame), words=["words"])], [drawn])
 
 
-def factors(tree: xr.DataTree) -> Section:
+def factors(tree: xr.DataTree) -> Answer:
     """Draw rows and columns along the first two factors, and how much each factor explains."""
     pictures = [
         (plot_biplot, "biplot", "Rows as points, columns as arrows, along the first two principal axes; bars: one sd."),
@@ -76,7 +115,8 @@ def factors(tree: xr.DataTree) -> Section:
         (plot_ard, "ard", "Relevance precisions, sorted: large ones switch factors off."),
     ]
     kept = pictures if "alpha" in tree["posterior"].data_vars else pictures[:2]
-    return Section("factors", "Factors", [picture(partial(draw, tree), alt, words) for draw, alt, words in kept])
+    first, *others = [picture(partial(draw, tree), alt, words) for draw, alt, words in kept]
+    return Answer([first], [GridBlock(others)])
 
 
 def path(tree: xr.DataTree) -> Section:
@@ -87,29 +127,28 @@ def path(tree: xr.DataTree) -> Section:
     return Section("path", "The path of the coefficients", [drawn])
 
 
-def responsibilities(tree: xr.DataTree) -> Section:
+def responsibilities(tree: xr.DataTree) -> Answer:
     """Say which component each row belongs to, and how sure that is."""
-    data = Fit(tree).given
-    if isinstance(data, Accumulated):
-        raise InputError("this needs the rows, and only their statistics were kept")
+    data = Fit(tree).data
     frame = assign(tree)
     if "component" not in frame:
         raise InputError("the latent variable of a row is a number, not a component")
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
     lead += f"{frame.attrs['expected_errors']:.3g} are expected to be wrong."
-    counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean", "max"])
-    rows = [[str(name), int(size), mean, most] for name, size, mean, most in counts.itertuples()]
-    heads = ["component", "rows", "mean probability that the label is wrong", "largest"]
+    counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])
+    rows = [[str(name), int(size), mean] for name, size, mean in counts.itertuples()]
     least = frame.sort_values("expected_loss", ascending=False, kind="stable").head(_ROWS_SHOWN)
     shown = [[str(row), str(label), loss] for row, label, loss in least[["component", "expected_loss"]].itertuples()]
     caption = "Colour: the most probable component; pale: unsure."
-    blocks = [
-        Words(lead),
-        picture(partial(_draw, frame, data), "rows by component", caption),
-        table(heads, rows),
-        table(["row", "label", "probability that it is wrong"], shown, "The least sure rows", ["label"]),
-    ]
-    return Section("components", "Components of the rows", blocks)
+    unsure = table(["row", "component", "probability that it is another"], shown, words=["component"])
+    return Answer(
+        [picture(partial(_draw, frame, data), "rows by component", caption)],
+        [
+            Words(lead),
+            table(["component", "rows", "mean probability that it is another"], rows, sortable=False),
+            Folded("The least sure rows", [unsure]),
+        ],
+    )
 
 
 def _draw(frame: pd.DataFrame, data: Any) -> Figure:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.comparison.compare import names_of
+from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation import diagnostics
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
-from bayeszoo.report.blocks import Choice, GridBlock, Section, Skipped, Words, picture
+from bayeszoo.report.blocks import Choice, Folded, Skipped, Words, picture
 from bayeszoo.results.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, components_withheld, not_listed
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 
 MOST = 8
 """Quantities that have pictures of their own."""
-MOST_DRAWS = 2000
+MOST_CHAINS = 4
+"""Quantities whose chains are drawn."""
+MOST_DRAWS = 500
 """Draws of a chain that traces and ranks show: all of a long chain would be megabytes, and look the same."""
-_SMALL, _WIDE = (4.6, 2.7), (9.4, 3.0)
+_WIDE = (9.4, 3.0)
 _HERO = 5.4
 
 
@@ -69,17 +72,18 @@ def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees:
     return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
 
 
-def section(trees: Sequence[xr.DataTree]) -> Section:
-    """Draw each quantity by itself, and all of them together."""
+def section(trees: Sequence[xr.DataTree]) -> list[Any]:
+    """Draw the densities of quantities, their chains, their intervals, and approximations against a sampler."""
     shown, sampled = drawable(trees), [tree for tree in trees if tree.attrs["kind"] == "sampled"]
     main = best(sampled or shown or trees)
-    blocks: list[Any] = [*_remarks(main)]
     chosen = _chosen(main, shown)
-    if chosen:
-        options = {label: [GridBlock(_passport(label, main, trees, shown))] for label in chosen}
-        blocks.append(Choice("quantity", options))
-    blocks += _together(main, trees, shown)
-    return Section("pictures", "Pictures", blocks)
+    densities = [*_all_densities(chosen, trees, shown), *_of_how_many(main)]
+    folded = {"Densities": densities, "Chains": _chains(main, _chosen(main, shown, MOST_CHAINS))}
+    if forests := _forests(shown, trees):
+        folded["Intervals"] = [Choice("intervals of", {name: [drawn] for name, drawn in forests.items()})]
+    if against := _against(trees):
+        folded["Approximations against nuts"] = [Choice("against nuts:", against)]
+    return [*_remarks(main), *_diverged(main), *(Folded(title, blocks) for title, blocks in folded.items() if blocks)]
 
 
 def _remarks(main: xr.DataTree) -> list[Any]:
@@ -93,14 +97,16 @@ def _remarks(main: xr.DataTree) -> list[Any]:
     large = [f"{name} ({' x '.join(map(str, shape))} numbers)" for name, shape in not_listed(main).items()]
     if large:
         blocks.append(Skipped("pictures of each entry", f"too many to be listed one by one: {', '.join(large)}"))
-    total = len(labels(main, free_of_labels(main)))
-    if total > MOST:
-        how = "those whose chains agree least" if main.attrs["kind"] == "sampled" else "the first"
-        blocks.append(Words(f"{MOST} of {total} quantities have pictures of their own, {how}.", "note"))
     return blocks
 
 
-def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
+def _of_how_many(main: xr.DataTree) -> list[Words]:
+    total = len(labels(main, free_of_labels(main)))
+    how = "those whose chains agree least" if main.attrs["kind"] == "sampled" else "the first"
+    return [Words(f"{MOST} of {total} quantities are drawn, {how}.", "note")] * (total > MOST)
+
+
+def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree], most: int = MOST) -> list[str]:
     """Return the quantities drawn one by one: of many those whose chains agree least, in the order of the table.
 
     What is the same in every draw, such as a loading that is 0 by definition, has nothing to be seen.
@@ -111,30 +117,43 @@ def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree]) -> list[str]:
     values = draws_of(main, None, groups)["value"].to_numpy()
     every = labels(main, groups)
     varies = np.flatnonzero(np.ptp(values, axis=(0, 1)) > 0)
-    if main.attrs["kind"] == "sampled" and len(varies) > MOST:
+    if main.attrs["kind"] == "sampled" and len(varies) > most:
         r_hat = diagnostics.r_hat(values[:, :, varies])
-        varies = varies[np.sort(np.argsort(-np.nan_to_num(r_hat, nan=np.inf), kind="stable")[:MOST])]
-    return [every[i] for i in varies[:MOST]]
+        varies = varies[np.sort(np.argsort(-np.nan_to_num(r_hat, nan=np.inf), kind="stable")[:most])]
+    return [every[i] for i in varies[:most]]
 
 
-def _passport(label: str, main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
-    """Return the pictures of one quantity: its density, and of a sampler trace, ranks and effective sample size."""
-    size: dict[str, Any] = {"figure_kwargs": {"figsize": _SMALL}}
-    pictures = []
-    if fits := that_have(shown, [label]):
-        density = partial(plots.posterior, [*fits, *at_modes(trees, fits)], [label], **lines(trees, fits), **size)
-        pictures.append(picture(density, f"density of {label}", _densities([label], shown, trees)))
-    if main.attrs["kind"] == "sampled":
-        thin, some = _thinned(main)
-        ranks = "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree"
-        growth = "Growth with the draws: blue for a mean, orange for a tail; dashed: the least that is asked for."
-        for what, draw, tree, caption in (
-            ("trace", plots.trace, thin, f"Each chain in the order of its draws{some}."),
-            ("ranks", plots.rank, thin, f"{ranks}{some}."),
-            ("effective sample size", plots.ess, main, growth),
-        ):
-            pictures.append(picture(partial(draw, tree, [label], **size), f"{what} of {label}", caption))
-    return pictures
+def _all_densities(chosen: Sequence[str], trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
+    """Draw the densities of all quantities chosen, of the fits that have them."""
+    fits = that_have(shown, chosen) if chosen else []
+    if not fits:
+        return []
+    make = partial(plots.posterior, [*fits, *at_modes(trees, fits)], chosen, **lines(trees, fits), **_sized(chosen))
+    return [picture(make, f"densities of {', '.join(chosen)}", _densities(chosen, shown, trees), wide=True)]
+
+
+def _sized(chosen: Sequence[str]) -> dict[str, Any]:
+    across = min(4, len(chosen))
+    size = max(4.6, 2.9 * across), 0.4 + 2 * -(-len(chosen) // across)
+    return {"col_wrap": across, "figure_kwargs": {"figsize": size}}
+
+
+def _chains(main: xr.DataTree, chosen: Sequence[str]) -> list[Any]:
+    """Return the pictures of the chains of a sampler: ranks and traces of each quantity, and energies."""
+    if main.attrs["kind"] != "sampled" or not chosen:
+        return []
+    (thin, some), names = _thinned(main), ", ".join(chosen)
+    ranks = "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree"
+    drawn = [
+        picture(partial(draw, thin, chosen, **_sized(chosen)), f"{what} of {names}", caption, wide=True)
+        for what, draw, caption in (
+            ("ranks", plots.rank, f"{ranks}{some}."),
+            ("traces", plots.trace, f"Each chain in the order of its draws{some}."),
+        )
+    ]
+    caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
+    energy = partial(plots.energy, main, figure_kwargs={"figsize": _WIDE})
+    return [*drawn, picture(energy, f"energy of {main.attrs['method']}", caption, wide=True)]
 
 
 def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
@@ -148,24 +167,12 @@ def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
     return thin, f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
 
 
-def _together(main: xr.DataTree, trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
-    """Return the pictures of several quantities, and of the sampler."""
-    blocks: list[Any] = []
-    if forests := _forests(shown, trees):
-        blocks.append(Choice("intervals of", {name: [drawn] for name, drawn in forests.items()}))
-    if against := _against(trees):
-        blocks.append(Choice("against nuts:", against))
-    if main.attrs["kind"] != "sampled":
-        return blocks
-    caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
-    size = {"figure_kwargs": {"figsize": _WIDE}}
-    blocks.append(picture(partial(plots.energy, main, **size), f"energy of {main.attrs['method']}", caption, wide=True))
+def _diverged(main: xr.DataTree) -> list[Any]:
+    """Draw where transitions diverged, if any did."""
     stats: Any = main.children.get("sample_stats", {})
-    if diverged := int(stats["diverging"].sum()) if "diverging" in stats else 0:
-        alt = f"{diverged} divergent transitions"
-        caption = f"{alt}, in red: where the sampler lost its way."
-        blocks.append(picture(partial(plots.pair, main), alt, caption, wide=True))
-    return blocks
+    count = int(stats["diverging"].sum()) if "diverging" in stats else 0
+    caption = f"{count} divergent transitions, in red: where the sampler lost its way."
+    return [picture(partial(plots.pair, main), "divergent transitions", caption, wide=True)] if count else []
 
 
 def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
@@ -203,7 +210,8 @@ def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict
     pictures = {}
     every = labels(shown[0]) if shown else []
     for name, group in groupby(every, lambda label: label.partition("[")[0]):
-        if len(entries := list(group)) > 1:
+        is_drawn_per_sd = name == "w" and isinstance(Fit(shown[0]).model, LinearModel)
+        if len(entries := list(group)) > 1 and not is_drawn_per_sd:
             drawn = entries[: 3 * plots.MOST]
             fits = that_have(shown, drawn)
             said = [f"{name}: 50% and 95% intervals.", *_of_which(fits, shown, trees)]

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.comparison.compare import Withheld, compare, names_of, require_same_data
+from bayeszoo.comparison.compare import Withheld, compare, model_label, names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.report import asked, checks, families, one_by_one, verdict
-from bayeszoo.report.blocks import Section, Skipped, skipping
+from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import best, document
 
 if TYPE_CHECKING:
     import jinja2
+    import pandas as pd
     import xarray as xr
 
     from bayeszoo.foundation.progress import Reporter
@@ -90,54 +91,60 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     named = {name: (tree, document(tree)) for name, tree in zip(names_of(trees), trees, strict=True)}
     said = [verdict.verdict(name, described) for name, (_, described) in named.items()]
     said += [verdict.refusal(each.method, each.reason) for each in refused]
-    first = best(trees)
+    first, left_out = best(trees), list[Skipped]()
     main = next(name for name, (tree, _) in named.items() if tree is first)
-    rows, digest = int(first.attrs["data_rows"]), first.attrs["data_digest"][:8]
+    frame = compare([*trees, *refused]) if len(trees) + len(refused) > 1 else None
+    checked = _by_model(trees)
     parts = {
         "title": ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
         "about": asked.notation(type(Fit(first).model)).partition("\n")[0],
-        "data": f"{first.attrs['data_source'] or 'arrays'}, {rows:,} row{'s' * (rows != 1)}, {digest}",
-        "verdicts": said,
-        "main": main,
-        "estimates": verdict.in_brief(*named[main]),
-        "hero": one_by_one.hero(trees),
-        "sections": [section for section in _sections(named, said, refused, main, reporter) if section.blocks],
+        "data": asked.data_line(first),
+        "notes": Fit(first).notes,
+        "verdicts": said + [each.verdict(name) for name, each in checked.items()],
+        "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, trees, strict=True))),
+        "answer": families.answer(trees, left_out),
+        "estimates": verdict.estimates(named, main),
+        "sections": list(_sections(named, main, frame, checks.Checked(first), left_out, reporter)),
         "numbers": _script_safe({name: described for name, (_, described) in named.items()}),
     }
     return _template().render(**parts, **_assets())
 
 
+def _by_model(trees: Sequence[xr.DataTree]) -> dict[str, checks.Checked]:
+    """Return what the best fit of each model with its prior says of the data, by name."""
+    models: dict[str, list[xr.DataTree]] = {}
+    for tree in trees:
+        models.setdefault(model_label(tree), []).append(tree)
+    names = [each[0].attrs["model"] for each in models.values()]
+    names = names if len(set(names)) == len(names) else list(models)
+    return {name: checks.Checked(best(each)) for name, each in zip(names, models.values(), strict=True)}
+
+
 def _sections(
     named: verdict.Named,
-    said: Sequence[verdict.Verdict],
-    refused: Sequence[Withheld],
     main: str,
+    frame: pd.DataFrame | None,
+    checked: checks.Checked,
+    left_out: list[Skipped],
     reporter: Reporter | None,
 ) -> Iterator[Section]:
     trees, first = [tree for tree, _ in named.values()], named[main][0]
-    makers = {
-        "what was asked": lambda: asked.section(first),
-        "the graph of the model": lambda: asked.graph(first),
-        "the gate": lambda: verdict.section(named, said, main),
-        "the estimates": lambda: verdict.estimates(named, main),
-        "the comparison": lambda: verdict.comparison(compare([*trees, *refused])),
-        "pictures": lambda: one_by_one.section(trees),
-        "prior predictive checks": lambda: checks.prior_predictive_section(first),
-        "posterior predictive checks": lambda: checks.predictive_section(first),
-        "leave-one-out": lambda: checks.leave_one_out(named),
+    makers: dict[str, Callable[[], Section]] = {
+        **({} if frame is None else {"the comparison": lambda: verdict.comparison(frame)}),
+        "the fit to the data": lambda: checks.section(checked, named, left_out),
+        "the gate": lambda: verdict.section(named, main, one_by_one.section(trees)),
         **dict(families.sections(trees)),
-        "provenance": lambda: asked.provenance({name: tree for name, (tree, _) in named.items()}),
-        "how to make it again": lambda: asked.reproduce(trees),
+        "what was asked": lambda: asked.section(first),
+        "how to make it again": lambda: asked.again({name: tree for name, (tree, _) in named.items()}),
     }
-    if len(named) + len(refused) == 1:
-        del makers["the comparison"]
-    left_out: list[Skipped] = []
     for i, (what, make) in enumerate(makers.items()):
         if reporter is not None:
             reporter.progress(f"report: {what}", i, len(makers))
         with skipping(what, left_out):
-            yield make()
-    yield Section("not-here", "What is not here", left_out)
+            if (section := make()).blocks:
+                yield section
+    if left_out:
+        yield Section("not-here", "What is not here", [Folded(f"{len(left_out)} parts, and why", left_out)])
 
 
 # The template

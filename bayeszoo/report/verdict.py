@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.answers import leave_out
 from bayeszoo.report import tables
-from bayeszoo.report.blocks import Choice, Section, Skipped, TableBlock, Words, table
+from bayeszoo.report.blocks import Choice, Folded, Section, Words, table
 from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
@@ -29,11 +30,6 @@ _FOUND = {
     "violation of the KKT conditions": "it violates the conditions of optimality (KKT) by {}",
     "restarts that reached the best": "{} climbs ended there, at the highest of the maxima that were found",
 }
-
-
-_IN_BRIEF = 8
-"""Scalars of the first table."""
-_BRIEF = ("parameter", "mean", "estimate", "sd", "q025", "q975")
 HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
 HEADS |= {"r_hat": "R-hat", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
 Named = Mapping[str, tuple["xr.DataTree", Mapping[str, Any]]]
@@ -42,7 +38,10 @@ Named = Mapping[str, tuple["xr.DataTree", Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader must know of one fit: ``state`` is ``ok``, ``approximate``, ``caution`` or ``withheld``."""
+    """What a reader must know of one fit: ``state`` is ``ok``, ``approximate``, ``caution`` or ``withheld``.
+
+    Of a model it is ``ok``, ``caution``, ``misfit`` or ``unknown``.
+    """
 
     name: str
     state: str
@@ -105,7 +104,7 @@ def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
 def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
     worst = {name: _worst(document, name) for name in _SAMPLED}
     said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
-    return "may be trusted", _sentence(f"{', '.join(said)}{'.' * bool(said)}{_measured(document)}".strip())
+    return "sampled well", _sentence(f"{', '.join(said)}{'.' * bool(said)}{_measured(document)}".strip())
 
 
 _WORDS = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
@@ -141,60 +140,64 @@ def _all(document: Mapping[str, Any], key: str) -> np.ndarray:
     return flat[np.isfinite(flat)]
 
 
-def section(named: Named, said: Sequence[Verdict], main: str) -> Section:
-    """List every check of every fit; ``main`` is shown first."""
-    spoken = {each.name: each for each in said}
-    options = {
-        name: [Words(spoken[name].words, "bad" if spoken[name].state == "withheld" else ""), _checks(document)]
-        for name, (_, document) in named.items()
-    }
+def section(named: Named, main: str, pictures: Sequence[Any]) -> Section:
+    """List the checks of every fit, those that passed folded, and draw the run; ``main`` is shown first."""
+    options = {name: _checks(document) for name, (_, document) in named.items()}
     lead = "Estimates are withheld where a check fails, and shown with a caveat where one is missed by little or "
     lead += "cannot be made for the reason that is said."
-    return Section("gate", "May it be trusted?", [Words(lead), Choice("fit", options, main)])
+    return Section("gate", "May the numbers be trusted?", [Words(lead), Choice("fit", options, main), *pictures])
 
 
-def _checks(document: Mapping[str, Any]) -> TableBlock:
-    rows = []
+def _checks(document: Mapping[str, Any]) -> list[Any]:
+    rows: dict[bool, list[list[Any]]] = {False: [], True: []}
     for name, check in document["gate"]["checks"].items():
         figure = "not checked" if check["value"] is None else check["value"]
         said = {"ok": "passed", "caution": "caution", "failed": "FAILED"}[check["verdict"]]
         limit = f"must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']}"
-        rows.append([name, said, figure, limit])
-    return table(["check", "verdict", "figure", "limit"], rows, words=["verdict", "limit"])
+        rows[said == "passed"].append([name, said, figure, limit])
+    columns, total = ["check", "verdict", "figure", "limit"], len(document["gate"]["checks"])
+    others, passed = (table(columns, rows[which], words=columns[1::2]) for which in (False, True))
+    return [others] * bool(rows[False]) + [Folded(f"{len(rows[True])} of {total} checks passed", [passed])]
 
 
 # The numbers
 
 
-def in_brief(tree: xr.DataTree, document: Mapping[str, Any]) -> TableBlock | Skipped:
-    """Return the first few estimates: mean, sd and interval; or why there are none."""
-    columns, rows = tables.estimate_rows(tree, document)
-    kept = [i for i, name in enumerate(columns) if name in _BRIEF]
-    rows = [row for row in rows if any(row[i] is not None for i in kept[1:])]
-    if not rows:
-        return Skipped("estimates", document["facts"].get("components_withheld") or "none is listed by itself")
-    more = len(rows) - _IN_BRIEF
-    caption = f"The first {_IN_BRIEF} of {len(rows)}; all of them below." if more > 0 else ""
-    shown = [[row[i] for i in kept] for row in rows[:_IN_BRIEF]]
-    return table([HEADS.get(columns[i], columns[i]) for i in kept], shown, caption, sortable=False)
-
-
-def estimates(named: Named, main: str) -> Section:
+def estimates(named: Named, main: str) -> Choice:
     """List the estimates of each fit, and what it says of itself as a whole; ``main`` is shown first."""
     options: dict[str, list[Any]] = {}
     for name, (tree, document) in named.items():
         columns, rows = tables.estimate_rows(tree, document)
-        said = [Words(f"{line}.") for line in tables.figures(document)]
-        options[name] = [*said, table([HEADS.get(column, column) for column in columns], rows)]
-    return Section("estimates", "Estimates", [Choice("fit", options, main)])
+        said = [Words(f"{line}.", "note") for line in tables.figures(document)]
+        options[name] = [table([HEADS.get(column, column) for column in columns], rows), *said]
+    return Choice("fit", options, main)
 
 
 def comparison(frame: pd.DataFrame) -> Section:
-    """Put all fits side by side; what is withheld throughout is left out."""
+    """Put all fits side by side, figures of the whole first; what is withheld throughout is left out."""
     said = []
     for title, columns, rows, words in tables.comparison_tables(frame):
         names = columns.index("fit") + 1
         said.append(table(columns, [row for row in rows if names == 1 or {*row[names:]} != {"-"}], title, words))
-    known = [each for each in said if each.rows and len(each.columns) > 1]
+    known = [each for each in said[1:] + said[:1] if each.rows and len(each.columns) > 1]
     notes = [*map(Words, tables.measured_gaps(frame)), Words(" ".join(tables.ABOUT_COMPARISON), "note")]
     return Section("comparison", "Side by side", [*known, *notes])
+
+
+def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]:
+    """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name."""
+    ok = frame[frame["status"] == "ok"].drop_duplicates("fit")
+    said = []
+    for column, what in (("loo_score", "each row predicted from the others"), ("log_evidence", "log evidence")):
+        ranked = ok[ok[column].notna()].sort_values(column, ascending=False, kind="stable").drop_duplicates("model")
+        if len(ranked) < 2:
+            continue
+        first, second = ranked.iloc[0], ranked.iloc[1]
+        gap, error = first[column] - second[column], np.hypot(first["evidence_se"], second["evidence_se"])
+        if column == "loo_score":
+            less = leave_out.difference(*(leave_out.of_fit(trees[each["fit"]]) for each in (first, second)))
+            gap, error = less.total * less.mean, less.total * less.se
+        clear = "" if gap > 2 * error else ", which is no clear difference"
+        by = f"by {number(gap, 3)} nats{f' (standard error {number(error, 2)})' * bool(error)}{clear}"
+        said.append(Words(f"Best by {what}: {first['fit']}, before {second['fit']} {by}."))
+    return said

@@ -274,7 +274,7 @@ def _with_sd(mean: float, sd: float) -> str:
 # Residuals
 
 
-_WORST = ("observed", "mean", "sd", "standardized", "pit", "normal_score", "leverage", "k_hat")
+_WORST = ("observed", "mean", "sd", "deviance", "standardized", "pit", "normal_score", "leverage", "k_hat")
 _HEADS = {"pit": "PIT", "normal_score": "normal score", "k_hat": "k-hat"}
 _CHECKS = {"observed": "observed", "mean": "replicates", "q025": "2.5%", "q975": "97.5%", "p_value": "p"}
 _CHECKS |= {"mcse": "MC error"}
@@ -320,8 +320,9 @@ def residuals_command(
 
 
 def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
-    """Return the rows of `residuals` that lie furthest out in their predictive distributions."""
-    return frame.loc[frame["log_tail"].sort_values(kind="stable", na_position="last").index[:rows]]
+    """Return the rows of `residuals` that lie furthest out: counts and binary outcomes by deviance, others by tail."""
+    rank = -frame["deviance"].abs() if frame["deviance"].notna().any() else frame["log_tail"]
+    return frame.loc[rank.sort_values(kind="stable", na_position="last").index[:rows]]
 
 
 def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any]) -> None:

@@ -1,0 +1,145 @@
+"""Pictures of a linear model: its slopes on one axis, and the effect of each feature; and how much it explains.
+
+Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayeszoo.answers.leave_out import MOST_CELLS
+from bayeszoo.comparison.compare import names_of
+from bayeszoo.errors import InputError
+from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.plots.drawable import colours
+from bayeszoo.plots.style import COLOURS, panels, short
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_SLOPES, MOST_EFFECTS = 24, 12
+"""Slopes and features that are drawn, the largest."""
+FEW = 5
+"""Values of a feature up to which its effect is shown at each, and not as a line."""
+_POINTS = 41
+_QUANTILES = ("q025", "q975")
+
+
+def _linear(tree: xr.DataTree, what: str) -> tuple[Fit, LinearModel]:
+    fit = require_shown(tree, f"{what} by it")
+    if not isinstance(fit.model, LinearModel):
+        raise InputError(f"{what} are of linear models, {fit.model.name} is none")
+    return fit, fit.model
+
+
+def slopes(tree: xr.DataTree) -> pd.DataFrame:
+    """Return the slope of each term for one standard deviation of it, in units of the outcome, the largest first.
+
+    Columns are ``mean``, ``q025`` and ``q975``, of a point estimate the mean alone. Raises `InputError` where the model
+    is not linear or its rows were not kept, `Untrustworthy` where the fit failed.
+    """
+    import pandas as pd
+
+    fit, model = _linear(tree, "slopes")
+    sd, summary = model.design(fit.data).std(axis=0), summarize(tree, ["w"])["w"]
+    columns = {name: sd * (np.nan if (v := summary[name]) is None else v) for name in ("mean", *_QUANTILES)}
+    terms = pd.Index(model.coords(fit.data)["term"], name="term")
+    frame = pd.DataFrame(columns, index=terms).iloc[int(model.intercept) :]
+    return frame.loc[frame["mean"].abs().sort_values(ascending=False, kind="stable").index]
+
+
+def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
+    """Draw the largest slopes of linear models, each for one sd of its term, with 95% intervals on one axis."""
+    frames = [slopes(tree) for tree in trees]
+    terms = frames[0].index[:MOST_SLOPES]
+    figure, (axes,) = panels(1, 5.6, 0.8 + len(terms) * (0.16 + 0.12 * len(trees)))
+    axes.axvline(0, color="0.7", lw=0.8, zorder=0)
+    for i, (name, frame, colour) in enumerate(zip(names_of(trees), frames, colours(trees), strict=True)):
+        rows, places = frame.reindex(terms), np.arange(len(terms)) + 0.6 * ((i + 0.5) / len(trees) - 0.5)
+        axes.hlines(places, rows["q025"], rows["q975"], color=colour, lw=2)
+        axes.plot(rows["mean"], places, "o", color=colour, ms=5, label=name)
+    axes.set_yticks(np.arange(len(terms)), [short(term) for term in terms], parse_math=False)
+    axes.set(ylim=(len(terms) - 0.5, -0.5))
+    axes.set_xlabel(f"{short(_outcome(Fit(trees[0])))}, for one sd of the feature", parse_math=False)
+    if len(trees) > 1:
+        figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def _outcome(fit: Fit) -> str:
+    return fit.columns.get(fit.model.inputs.name, fit.model.inputs.name)
+
+
+def effects(tree: xr.DataTree) -> pd.DataFrame:
+    """Return the mean outcome as each feature goes from its least to its greatest value, the others at their means.
+
+    The index names ``feature`` and its value ``x``; columns are ``mean``, and ``q025`` and ``q975`` of its posterior,
+    which a point estimate does not have. A feature with few values has these alone. Raises as `slopes` does.
+    """
+    import pandas as pd
+
+    fit, model = _linear(tree, "effects")
+    X, names = fit.data["X"], fit.data["feature"].tolist()
+    used = [names.index(name) for name in model.features or names]
+    grids = [x if len(x := np.unique(X[:, j])) <= FEW else np.linspace(x[0], x[-1], _POINTS) for j in used]
+    which, values = np.repeat(used, [len(grid) for grid in grids]), np.concatenate(grids)
+    rows = np.tile(X.mean(axis=0), (len(values), 1))
+    rows[np.arange(len(rows)), which] = values
+    w = fit.pooled()["w"]
+    mean = model.mean({"w": w[:: -(-w.size * len(rows) // MOST_CELLS)]}, {"X": rows, "feature": fit.data["feature"]})
+    band = np.quantile(mean, [0.025, 0.975], axis=0) if len(w) > 1 else np.full((2, len(rows)), np.nan)
+    index = pd.MultiIndex.from_arrays([[names[j] for j in which], values], names=["feature", "x"])
+    return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
+
+
+def plot_effects(tree: xr.DataTree) -> Figure:
+    """Draw the effects of the features with the greatest, on one scale, with 95% intervals."""
+    frame = effects(tree)
+    reach = frame["mean"].groupby(level="feature", sort=False).agg(np.ptp).sort_values(ascending=False, kind="stable")
+    shown = reach.index[:MOST_EFFECTS]
+    figure, every = panels(len(shown), 2.5, 2.1, across=min(4, max(2, len(shown))), sharey=True)
+    for axes, name in zip(every, shown, strict=True):
+        _draw_effect(axes, frame.loc[name])
+        axes.set_xlabel(short(name), parse_math=False)
+        axes.locator_params(axis="x", nbins=4)
+    figure.supylabel(f"mean {short(_outcome(Fit(tree)))}", fontsize="medium", parse_math=False)
+    return figure
+
+
+def _draw_effect(axes: Axes, effect: pd.DataFrame) -> None:
+    x, few = effect.index.to_numpy(), len(effect) <= FEW
+    if few:
+        axes.vlines(x, effect["q025"], effect["q975"], color=COLOURS[0], lw=2)
+        axes.margins(x=0.3)
+    else:
+        axes.fill_between(x, effect["q025"], effect["q975"], color=COLOURS[0], alpha=0.2, lw=0)
+    axes.plot(x, effect["mean"], "o" if few else "-", color=COLOURS[0])
+
+
+def explained(tree: xr.DataTree) -> dict[str, float]:
+    """Return ``mean``, ``q025`` and ``q975`` of the share of the outcome's variance that a linear model explains.
+
+    Under each draw R2 is the variance of the predicted means over itself and the mean variance of the noise (Gelman,
+    Goodrich, Gabry and Vehtari 2019). Of a point estimate there is the mean alone. Raises as `slopes` does, and
+    `InputError` where the noise has no variance.
+    """
+    fit, model = _linear(tree, "R2")
+    draws = fit.pooled()
+    size = len(next(iter(draws.values())))
+    some = {name: values[:: -(-size * fit.data.rows // MOST_CELLS)] for name, values in draws.items()}
+    law = model.likelihood(some, fit.data)
+    of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)
+    if not np.isfinite(of_noise).all():
+        raise InputError("R2 needs a variance of the noise", hint="with nu > 2 it has one")
+    R2 = of_means / (of_means + of_noise)
+    interval = np.quantile(R2, [0.025, 0.975]).tolist() if size > 1 else [np.nan, np.nan]
+    return {"mean": float(R2.mean()), **dict(zip(_QUANTILES, interval, strict=True))}

@@ -1,0 +1,93 @@
+"""Slopes, effects and R2 of linear models: against predictions of the same rows, and ArviZ; and what is overlaid."""
+
+import numpy as np
+import pytest
+from arviz_stats import bayesian_r2
+
+import bayeszoo as bz
+from bayeszoo.plots import drawable
+from bayeszoo.plots.effects import effects, explained, plot_effects, plot_slopes, slopes
+from bayeszoo.report import families
+from bayeszoo.results.stored import Fit
+
+LINEAR = bz.find("linear_regression")
+
+
+@pytest.fixture(scope="module")
+def linear():
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(50, 10, 40), "$sex": np.repeat([1.0, 2.0], 20), "dose": rng.uniform(0, 0.01, 40)}
+    outcome = 20 + 0.1 * table["age"] + 3 * table["$sex"] + 500 * table["dose"] + rng.normal(0, 1, 40)
+    data = bz.read(LINEAR, {**table, "pain": outcome}, target="pain")
+    return bz.fit(LINEAR.weak(data), data, "exact", seed=1)
+
+
+def test_slopes_are_of_one_standard_deviation_and_the_largest_comes_first(linear):
+    found, data = slopes(linear), Fit(linear).data
+    weights = linear["exact"]["w"].sel(term=list(found.index))
+    sd = {name: data["X"][:, i].std() for i, name in enumerate(data["feature"])}
+    for statistic in ("mean", "q025", "q975"):
+        expected = [sd[term] * weights.sel(term=term, statistic=statistic).item() for term in found.index]
+        assert found[statistic].tolist() == pytest.approx(expected, rel=1e-12)
+    assert set(found.index) == set(sd)  # the intercept is no slope
+    assert found["mean"].abs().is_monotonic_decreasing
+    point = slopes(bz.fit(LINEAR.weak(data), data, "map", seed=1))
+    assert point["mean"].notna().all()
+    assert point[["q025", "q975"]].isna().all(axis=None)
+
+
+def test_effects_are_predictions_with_the_other_features_at_their_means(linear):
+    found, data = effects(linear), Fit(linear).data
+    assert found.loc["$sex"].index.tolist() == [1.0, 2.0]
+    for i, name in enumerate(data["feature"]):
+        effect = found.loc[name]
+        rows = np.tile(data["X"].mean(axis=0), (len(effect), 1))
+        rows[:, i] = effect.index
+        predicted = bz.predict(linear, {"X": rows, "feature": data["feature"]})["mean"].to_numpy()
+        width = (effect["q975"] - effect["q025"]).to_numpy()
+        assert np.all(np.abs(effect["mean"].to_numpy() - predicted) < 0.05 * width)
+        assert np.all((effect["q025"] < predicted) & (predicted < effect["q975"]))
+
+
+def test_the_share_explained_is_arvizs(linear):
+    tree, data = linear.copy(), Fit(linear).data
+    w, sigma2 = (linear["posterior"][name] for name in ("w", "sigma2"))
+    mu = np.asarray(w) @ Fit(linear).model.design(data).T
+    tree["posterior"] = tree["posterior"].to_dataset().assign(mu=(("chain", "draw", "row"), mu), variance=sigma2)
+    drawn = bayesian_r2(tree, "mu", "variance", scale_kind="var", summary=False)
+    found = explained(linear)
+    assert found["mean"] == pytest.approx(drawn.mean(), rel=1e-10)
+    assert [found["q025"], found["q975"]] == pytest.approx(np.quantile(drawn, [0.025, 0.975]).tolist(), rel=1e-10)
+
+
+def test_the_pictures_show_the_tables_with_names_as_they_are(linear):
+    figure = plot_slopes([linear, linear])
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == slopes(linear).index.tolist()
+    assert axes.get_xlabel() == "pain, for one sd of the feature"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["exact", "exact (2)"]
+    panels = [axes for axes in plot_effects(linear).axes if axes.axison]
+    assert {axes.get_xlabel() for axes in panels} == {"age", "$sex", "dose"}
+    assert len({axes.get_ylim() for axes in panels}) == 1
+
+
+def test_the_answer_of_a_regression_is_its_slopes_effects_and_share(linear):
+    answer = families.answer([linear], [])
+    assert [block.kind for block in (*answer.beside, *answer.below)] == ["picture", "words", "picture"]
+    assert answer.beside[1].text.startswith("R2 0.")
+    failed, left_out = linear.copy(), []
+    failed.attrs["status"] = "failed"
+    assert [block.kind for block in families.answer([failed], left_out).beside] == ["skipped"]
+    assert "slopes of all fits are withheld" in left_out[0].reason
+
+
+def test_a_name_of_two_meanings_is_not_overlaid(linear):
+    data = Fit(linear).data
+    ridge = bz.fit(bz.find("ridge").weak(data), data, "exact", seed=1)
+    assert drawable.that_have([linear, ridge], ["w[age]"]) == [linear, ridge]
+    y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
+    gauss = bz.fit(bz.find("normal_gamma")(), y, "exact", seed=1)
+    student, known = gauss.copy(), bz.fit(bz.find("gaussian_mean")(), y, "exact", seed=1)
+    student.attrs |= {"model": "student_t", "fields": "{}"}  # whose sigma is a scale
+    assert drawable.that_have([gauss, student], ["sigma"]) == [gauss]
+    assert drawable.that_have([gauss, known], ["mu"]) == [gauss, known]
