@@ -102,7 +102,7 @@ def test_a_script_that_got_in_would_not_run(opened):
 
 
 def test_a_table_is_sorted_by_a_click(opened):
-    table = find(opened, "#comparison table.sortable")[-1]
+    table = find(opened, "#estimates > .table table.sortable")[-1]
     head = next(one for one in table.find_elements("css selector", "thead th") if one.text == "estimate")
     place = [one.text for one in table.find_elements("css selector", "thead th")].index("estimate")
 
@@ -121,10 +121,10 @@ def test_a_table_is_sorted_by_a_click(opened):
 def test_the_best_fit_is_chosen_first(opened):
     from selenium.webdriver.support.ui import Select
 
-    for anchor in ("gate", "estimates"):
-        select = Select(find(opened, f"#{anchor} select")[0])
+    for anchor in ("#gate >", "#estimates"):
+        select = Select(find(opened, f"{anchor} .choice select")[0])
         assert select.first_selected_option.text == "exact"
-        assert [one.get_attribute("data-name") for one in find(opened, f"#{anchor} > .choice > .shown")] == ["exact"]
+        assert [one.get_attribute("data-name") for one in find(opened, f"{anchor} .choice > .shown")] == ["exact"]
 
 
 def test_intervals_are_unfolded_and_chosen(opened):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import PurePath
-from textwrap import shorten
+from textwrap import dedent, shorten
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -82,7 +82,9 @@ def _paragraphs(words: str) -> list[Words | Code]:
     """Split a docstring: what is indented is mathematics and stays as it is."""
     parts = [part for part in words.replace("``", "").split("\n\n") if part.strip()]
     return [
-        Code(part) if all(line.startswith("    ") for line in part.split("\n")) else Words(" ".join(part.split()))
+        Code(dedent(part))
+        if all(line.startswith("    ") for line in part.split("\n"))
+        else Words(" ".join(part.split()))
         for part in parts
     ]
 

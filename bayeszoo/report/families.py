@@ -88,7 +88,7 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
 def _explained(tree: xr.DataTree) -> str:
     share = explained(tree)
     interval = "" if np.isnan(share["q025"]) else f" (95% interval {share['q025']:.2f} to {share['q975']:.2f})"
-    return f"R2 {share['mean']:.2f}{interval}: the share of the outcome's variance that the features explain."
+    return f"R2 {share['mean']:.2f}{interval}: the share of the variance that {tree.attrs['model']} explains."
 
 
 def states(tree: xr.DataTree) -> Answer:

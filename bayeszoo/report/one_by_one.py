@@ -77,7 +77,8 @@ def section(trees: Sequence[xr.DataTree]) -> list[Any]:
     shown, sampled = drawable(trees), [tree for tree in trees if tree.attrs["kind"] == "sampled"]
     main = best(sampled or shown or trees)
     chosen = _chosen(main, shown)
-    densities = [*_all_densities(chosen, trees, shown), *_of_how_many(main)]
+    densities = _all_densities(chosen, trees, shown)
+    densities += _of_how_many(main) if densities else []
     folded = {"Densities": densities, "Chains": _chains(main, _chosen(main, shown, MOST_CHAINS))}
     if forests := _forests(shown, trees):
         folded["Intervals"] = [Choice("intervals of", {name: [drawn] for name, drawn in forests.items()})]
@@ -89,7 +90,7 @@ def section(trees: Sequence[xr.DataTree]) -> list[Any]:
 def _remarks(main: xr.DataTree) -> list[Any]:
     """Say what is not drawn one by one, and why."""
     blocks: list[Any] = []
-    if not Fit(main).is_shown:
+    if not Fit(main).is_shown and main.attrs["kind"] == "sampled":
         words = "Estimates are withheld: these are pictures of what went wrong, not of the posterior."
         blocks.append(Words(words, "bad"))
     if why := components_withheld(main):

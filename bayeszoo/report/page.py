@@ -103,11 +103,19 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
         "verdicts": said + [each.verdict(name) for name, each in checked.items()],
         "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, trees, strict=True))),
         "answer": families.answer(trees, left_out),
-        "estimates": verdict.estimates(named, main),
-        "sections": list(_sections(named, main, frame, checks.Checked(first), left_out, reporter)),
+        "estimates": _estimates(named, main, frame),
+        "sections": list(_sections(named, main, checks.Checked(first), left_out, reporter)),
         "numbers": _script_safe({name: described for name, (_, described) in named.items()}),
     }
     return _template().render(**parts, **_assets())
+
+
+def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> Section:
+    """List the estimates of a fit; of several these side by side, and each by itself folded."""
+    each = verdict.estimates(named, main)
+    if frame is None:
+        return Section("estimates", "Estimates", [each])
+    return Section("estimates", "Side by side", [*verdict.comparison(frame), Folded("Each fit by itself", [each])])
 
 
 def _by_model(trees: Sequence[xr.DataTree]) -> dict[str, checks.Checked]:
@@ -123,14 +131,12 @@ def _by_model(trees: Sequence[xr.DataTree]) -> dict[str, checks.Checked]:
 def _sections(
     named: verdict.Named,
     main: str,
-    frame: pd.DataFrame | None,
     checked: checks.Checked,
     left_out: list[Skipped],
     reporter: Reporter | None,
 ) -> Iterator[Section]:
     trees, first = [tree for tree, _ in named.values()], named[main][0]
     makers: dict[str, Callable[[], Section]] = {
-        **({} if frame is None else {"the comparison": lambda: verdict.comparison(frame)}),
         "the fit to the data": lambda: checks.section(checked, named, left_out),
         "the gate": lambda: verdict.section(named, main, one_by_one.section(trees)),
         **dict(families.sections(trees)),
@@ -144,7 +150,7 @@ def _sections(
             if (section := make()).blocks:
                 yield section
     if left_out:
-        yield Section("not-here", "What is not here", [Folded(f"{len(left_out)} parts, and why", left_out)])
+        yield Section("not-here", "What is not here", [Folded("Each with its reason", left_out)])
 
 
 # The template

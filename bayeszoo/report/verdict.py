@@ -168,12 +168,15 @@ def estimates(named: Named, main: str) -> Choice:
     options: dict[str, list[Any]] = {}
     for name, (tree, document) in named.items():
         columns, rows = tables.estimate_rows(tree, document)
+        shown = [i for i in range(len(columns)) if i == 0 or any(row[i] not in (None, "withheld") for row in rows)]
+        listed = table([HEADS.get(columns[i], columns[i]) for i in shown], [[row[i] for i in shown] for row in rows])
+        withheld = [Words("The estimates are withheld.", "bad")] if len(shown) < len(columns) else []
         said = [Words(f"{line}.", "note") for line in tables.figures(document)]
-        options[name] = [table([HEADS.get(column, column) for column in columns], rows), *said]
+        options[name] = [*withheld, *([listed] if len(shown) > 1 else []), *said]
     return Choice("fit", options, main)
 
 
-def comparison(frame: pd.DataFrame) -> Section:
+def comparison(frame: pd.DataFrame) -> list[Any]:
     """Put all fits side by side, figures of the whole first; what is withheld throughout is left out."""
     said = []
     for title, columns, rows, words in tables.comparison_tables(frame):
@@ -181,14 +184,17 @@ def comparison(frame: pd.DataFrame) -> Section:
         said.append(table(columns, [row for row in rows if names == 1 or {*row[names:]} != {"-"}], title, words))
     known = [each for each in said[1:] + said[:1] if each.rows and len(each.columns) > 1]
     notes = [*map(Words, tables.measured_gaps(frame)), Words(" ".join(tables.ABOUT_COMPARISON), "note")]
-    return Section("comparison", "Side by side", [*known, *notes])
+    return [*known, *notes]
 
 
 def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]:
     """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name."""
     ok = frame[frame["status"] == "ok"].drop_duplicates("fit")
     said = []
-    for column, what in (("loo_score", "each row predicted from the others"), ("log_evidence", "log evidence")):
+    for column, what in (
+        ("loo_score", "Rows left out are predicted best"),
+        ("log_evidence", "The log evidence is highest"),
+    ):
         ranked = ok[ok[column].notna()].sort_values(column, ascending=False, kind="stable").drop_duplicates("model")
         if len(ranked) < 2:
             continue
@@ -199,5 +205,5 @@ def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]
             gap, error = less.total * less.mean, less.total * less.se
         clear = "" if gap > 2 * error else ", which is no clear difference"
         by = f"by {number(gap, 3)} nats{f' (standard error {number(error, 2)})' * bool(error)}{clear}"
-        said.append(Words(f"Best by {what}: {first['fit']}, before {second['fit']} {by}."))
+        said.append(Words(f"{what} by {first['fit']}, before {second['fit']} {by}."))
     return said
