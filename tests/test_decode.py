@@ -261,6 +261,28 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     assert len(plot_states(tree).axes) == 2
 
 
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([1871, 1872, 1880], ["1871", "1872", "1880"]),
+        (["2020-01-30", "2020-02-01", "2021-01-01"], ["2020-01-30", "2020-02-01", "2021-01-01"]),
+        ([3, 1, 2], ["1", "2", "3"]),
+        (["a", "b", "c"], ["1", "2", "3"]),
+    ],
+)
+def test_rows_are_named_by_a_column_that_rises_as_times_do(times, said, tmp_path):
+    model = NUMBERS(K=2, initial=[0.5, 0.5], transition=TRANSITION)
+    data = bz.read(model, pd.DataFrame({"when": times, "flow": [1.0, 2.0, 3.0]}), column="flow")
+    point = {"means": np.array([[[1.0, 3.0]]]), "variances": np.ones((1, 1, 2))}
+    tree = tree_of(model, data, point, kind="point estimate")
+    for each in (tree, bz.load(bz.save(tree, tmp_path / "fit.nc"))):
+        axes = plot_states(each).axes[-1]
+        axes.set_xticks([1, 2, 3])
+        axes.figure.draw_without_rendering()
+        assert [label.get_text() for label in axes.get_xticklabels()] == said
+        assert axes.get_xlabel() == ("when" if said[0] != "1" else "row")
+
+
 def test_a_band_holds_its_mean_and_says_where_few_draws_pull_it_out():
     figure = Figure()
     axes = figure.subplots()

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayeszoo.data.inputs import Arrays, Inputs, Parsed
+from bayeszoo.data.inputs import Arrays, Inputs, Parsed, Series, times_of
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
 from bayeszoo.data.table.delimited import PACKED
 from bayeszoo.data.table.read import read_table
@@ -92,7 +92,8 @@ class Data(Mapping[str, np.ndarray]):
     reading : mapping of str to object, optional
         What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
         that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do. Besides,
-        ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1.
+        ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1; and ``times``: of
+        sequences the ``column`` that tells the time of each row of the table, and its ``values``.
     row_numbers : ndarray of int, optional
         Which rows of the table these are, counted from 1, where others were dropped; by default all, in order.
     """
@@ -261,6 +262,7 @@ def _read(
         table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
+    reading |= times_of(table, parsed) if isinstance(inputs, Series) and reading else {}
     return _data(parsed, table.name or type(source).__name__, inputs, new, reading)
 
 

@@ -5,7 +5,7 @@ from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.matrix import Matrix, Real
 from bayeszoo.data.inputs.regression import Regression
-from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts
+from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
 from bayeszoo.data.inputs.words.corpus import Corpus, Documents
 
@@ -28,4 +28,5 @@ __all__ = [
     "SymbolSeries",
     "Transitions",
     "starts",
+    "times_of",
 ]

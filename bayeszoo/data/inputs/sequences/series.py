@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -12,10 +13,21 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
 from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, code, in_order, label_array
 from bayeszoo.data.table.read import read_table, to_column
-from bayeszoo.data.table.table import Column, Table, choose, listed, refuse_large_sum, shown, to_counts, to_reals
+from bayeszoo.data.table.table import (
+    Column,
+    Table,
+    choose,
+    listed,
+    refuse_large_sum,
+    shown,
+    to_counts,
+    to_numbers,
+    to_reals,
+)
 from bayeszoo.errors import InputError
 
 SEQUENCE = "sequence"
+MOST_TIMES = 10_000
 MASKED = -1
 """What stands for an unknown code or count; for an unknown real number it is NaN."""
 
@@ -206,6 +218,30 @@ class SymbolSeries(Series):
         """Put the symbols in the order of `permutation`; what is masked stays so."""
         moved = super().relabelled(arrays, axis, permutation)
         return {**moved, self.name: np.where(self.masked(arrays), MASKED, moved[self.name])}
+
+
+def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
+    """Return the first column beside those used that rises along every sequence, as times do: name, and values as text.
+
+    Times are numbers or ISO dates. Nothing is returned where no column has them, or more than `MOST_TIMES`.
+    """
+    within = np.diff(parsed.arrays[SEQUENCE]) == 0
+    used = set(parsed.columns.values())
+    for name, column in table.columns.items():
+        if name not in used and within.any() and len(column) <= MOST_TIMES:
+            steps = np.diff(_as_times(column))[within]
+            if np.all(steps > 0):
+                return {"times": {"column": name, "values": [str(value) for value in column.values]}}
+    return {}
+
+
+def _as_times(column: Column) -> np.ndarray:
+    """Return numbers or dates as numbers, NaN where the column holds neither."""
+    with suppress(InputError):
+        return to_numbers(column)
+    with suppress(ValueError, TypeError):
+        return np.asarray(column.values, dtype="datetime64[s]").astype(np.float64)
+    return np.full(len(column), np.nan)
 
 
 def starts(sequence: np.ndarray) -> np.ndarray:
