@@ -126,8 +126,8 @@ def test_the_comparison_sees_that_q_has_one_order_of_the_labels_only(documents):
         def __getattr__(self, name):
             return getattr(self.model, name)
 
-        def vb_log_density(self, q, params):
-            return self.model.vb_log_density(q, params) + math.lgamma(self.model.K + 1)
+        def vb_log_densities(self, qs, params):
+            return self.model.vb_log_densities(qs, params) + math.lgamma(self.model.K + 1)
 
     assert np.abs(errors(documents, OneOrder)).max() > 10
 

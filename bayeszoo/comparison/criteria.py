@@ -184,8 +184,9 @@ def _weighed(model: Clustering, data: Values, visited: list[tuple[Any, dict[str,
     log_likelihood = np.concatenate([model.log_likelihoods(drawn, data) for _, drawn in visited])
     sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}
     log_q = np.full(len(log_likelihood), -np.inf)
-    for q, _ in visited:
-        log_q = np.logaddexp(log_q, model.vb_log_density(q, sample))
+    for first in range(0, len(visited), KEPT):  # at once they would take much memory
+        log_qs = model.vb_log_densities([q for q, _ in visited[first : first + KEPT]], sample)
+        log_q = np.logaddexp(log_q, np.logaddexp.reduce(log_qs))
     log_weights = log_likelihood + model.log_prior(sample, data) - (log_q - math.log(len(visited)))
     log_mean = float(np.logaddexp.reduce(log_weights) - math.log(len(log_weights)))
     mcse = float(np.exp(log_weights - log_mean).std() / math.sqrt(len(log_weights)))

@@ -102,6 +102,38 @@ class Structure:
         right = np.moveaxis(self._parts(shifts), -4, -1)
         return np.sum(solve_lower(factor[..., None, :, :, :], right) ** 2, axis=(-4, -3, -2))
 
+    def natural(self, covariances: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Return statistics (..., F), in which Gaussian and inverse-Wishart log densities of the covariance are linear.
+
+        Flat, of vectors (..., D): precisions P of the blocks, P v, v' P v, the log determinant of the blocks, and 1.
+        """
+        factor, parts = self.factor(covariances), self._parts(vectors)
+        root = solve_lower(factor, np.broadcast_to(np.eye(self.block), factor.shape))
+        white = (root[..., None, :, :, :] @ parts[..., None])[..., 0]
+        pull = (root.mT[..., None, :, :, :] @ white[..., None])[..., 0]
+        squares, log_det = np.sum(white**2, axis=(-3, -2, -1)), self.log_det(factor)
+        precision = (root.mT @ root).reshape(*root.shape[:-3], -1)
+        leading = squares.shape
+        flat = (precision, pull.reshape(*leading, -1), squares[..., None], log_det[..., None], np.ones((*leading, 1)))
+        return np.concatenate([np.broadcast_to(values, (*leading, values.shape[-1])) for values in flat], axis=-1)
+
+    def natural_of_wishart(self, nu: np.ndarray, psi: np.ndarray) -> np.ndarray:
+        """Return what `natural` statistics are multiplied by in log inverse-Wishart densities, (..., F)."""
+        nu, blocks, b = np.asarray(nu, dtype=np.float64), self._blocks(psi), self.block
+        constant = nu / 2 * (self.log_det(self.factor(psi)) - self.blocks * b * math.log(2))
+        constant = constant - self.blocks * scipy.special.multigammaln(nu / 2, b)
+        ends = np.stack([np.zeros_like(nu), -(nu + b + 1) / 2, constant], axis=-1)
+        of_vectors = np.zeros((*nu.shape, self.columns))
+        return np.concatenate([-blocks.reshape(*nu.shape, -1) / 2, of_vectors, ends], axis=-1)
+
+    def natural_of_means(self, kappa: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """Return the same of log densities of means N(m, covariance / kappa), for m (..., D)."""
+        weighted = kappa[..., None] * m
+        matrix = self._blocks(self.outer(np.sqrt(kappa)[..., None] * m)).reshape(*kappa.shape, -1)
+        constant = self.columns / 2 * np.log(kappa / (2 * math.pi))
+        ends = np.stack([-kappa / 2, np.full(kappa.shape, -self.repeat / 2), constant], axis=-1)
+        return np.concatenate([-matrix / 2, self._parts(weighted).reshape(*kappa.shape, -1), ends], axis=-1)
+
     def coloured(self, factor: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return standard normal vectors (..., D) with the covariance put on them."""
         return (factor[..., None, :, :, :] @ self._parts(z)[..., None]).reshape(z.shape)

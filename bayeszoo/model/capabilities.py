@@ -230,6 +230,10 @@ class Variational(Model):
         Leading axes of the parameters are draws.
         """
 
+    def vb_log_densities(self, qs: Sequence[Any], params: Values) -> np.ndarray:
+        """Return `vb_log_density` of each of several q(theta), of shape (Q, draws), at draws with one leading axis."""
+        return np.array([self.vb_log_density(q, params) for q in qs])
+
     def vb_row_terms(self, q: Any, data: Any) -> np.ndarray | None:
         """Return the log normalizer of each row, of shape (rows,), where that is known: it tells optima apart."""
         return None

@@ -7,6 +7,7 @@ import warnings
 from abc import abstractmethod
 from typing import Any
 
+import lazy_loader
 import numpy as np
 import scipy
 from scipy.special import gammaln, softmax
@@ -17,6 +18,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
 
 
 class MixtureModel(EM, Variational, Enumerable, Symmetric, family=True):
@@ -128,20 +131,9 @@ def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_permanent(log_terms: np.ndarray) -> np.ndarray:
-    """Log of the sum over permutations of the product of exp(entries) of (..., K, K), one of each row and column.
-
-    Row by row over subsets of columns: 2^K K terms instead of K! K, all positive, so that nothing cancels.
-    """
-    size = log_terms.shape[-1]
-    log_sums = {0: np.zeros(log_terms.shape[:-2])}
-    for row in range(size):
-        longer: dict[int, list[np.ndarray]] = {}
-        for used, value in log_sums.items():
-            for column in range(size):
-                if not used >> column & 1:
-                    longer.setdefault(used | 1 << column, []).append(value + log_terms[..., row, column])
-        log_sums = {used: np.logaddexp.reduce(values, axis=0) for used, values in longer.items()}
-    return np.asarray(log_sums[2**size - 1])
+    """Log of the sum over permutations of the product of exp(entries) of (..., K, K), one of each row and column."""
+    flat = np.ascontiguousarray(log_terms, dtype=np.float64).reshape(-1, *log_terms.shape[-2:])
+    return np.asarray(loops.log_permanents(flat)).reshape(log_terms.shape[:-2])
 
 
 def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.ndarray) -> np.ndarray:

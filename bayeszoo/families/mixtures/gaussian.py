@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,14 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Return the prior of the components of rows with so many columns, which the fields must suit."""
 
     def components_of(self, data: Values) -> GaussianComponents:
-        """Return the prior of the components of the data."""
-        return self.components(data["Y"].shape[1])
+        """Return the prior of the components of the data, which every step of a climb asks for."""
+        kept: dict[int, GaussianComponents] = self.__dict__.setdefault(
+            "_kept", {}
+        )  # beside the fields, which are fixed
+        columns = data["Y"].shape[1]
+        if columns not in kept:
+            kept[columns] = self.components(columns)
+        return kept[columns]
 
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
@@ -148,6 +154,16 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         components = self.components(q["components"].m.shape[1])
         pairs = components.log_pairs(q["components"], params["means"], params["covariances"])
         return symmetrized(q["weights"], np.asarray(params["weights"]), pairs)
+
+    def vb_log_densities(self, qs: Sequence[Any], params: Values) -> np.ndarray:
+        """Return `vb_log_density` of each of several q(theta), (Q, draws), at draws with one leading axis."""
+        components, weights = self.components(qs[0]["components"].m.shape[1]), np.asarray(params["weights"])
+        some, parts = max(1, _CELLS // weights.size // self.K), []
+        for first in range(0, len(qs), some):
+            own = qs[first : first + some]
+            pairs = components.log_pairs_of([q["components"] for q in own], params["means"], params["covariances"])
+            parts += [symmetrized(q["weights"], weights, of_q) for q, of_q in zip(own, pairs, strict=True)]
+        return np.array(parts)
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for assignments of shape (M, rows)."""

@@ -7,7 +7,7 @@ all of them, "tied". Bishop, PRML, sections 9.2 and 10.2; Murphy 2012, section 4
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -257,6 +257,23 @@ class GaussianComponents:
         of_covariances = self._log_of_covariances(hyper, paired) / (self.count if self.tied else 1)
         of_means = self._log_of_means(hyper, paired, np.asarray(means, dtype=np.float64)[..., :, None, :])
         return np.swapaxes(of_means + of_covariances, -1, -2)
+
+    def log_pairs_of(self, hypers: Sequence[Hyper], means: Any, covariances: Any) -> np.ndarray:
+        """Return `log_pairs` of each of several distributions, (Q, draws, K, K), at draws with one leading axis.
+
+        One product of matrices: numbers are rounded to the size of its terms, nu and distances from the common centre.
+        """
+        centre = np.mean([hyper.m.mean(axis=0) for hyper in hypers], axis=0)
+        shifted = np.asarray(means, dtype=np.float64) - centre
+        statistics = self.structure.natural(self._each(covariances), shifted)
+        each = np.stack([self._natural(hyper, centre) for hyper in hypers])
+        flat = each.reshape(-1, each.shape[-1]) @ statistics.reshape(-1, each.shape[-1]).T
+        return np.moveaxis(flat.reshape(len(hypers), self.count, -1, self.count), 1, 2)
+
+    def _natural(self, hyper: Hyper, centre: np.ndarray) -> np.ndarray:
+        of_covariances = self.structure.natural_of_wishart(self._of_each(hyper.nu), self._each(hyper.psi))
+        of_means = self.structure.natural_of_means(hyper.kappa, hyper.m - centre)
+        return np.asarray(of_means + of_covariances / (self.count if self.tied else 1))
 
     def divergence(self, hyper: Hyper) -> float:
         """Return KL(q || prior) in nats, of all means and covariances together."""

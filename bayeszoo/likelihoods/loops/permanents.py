@@ -1,0 +1,68 @@
+"""Permanents of small matrices of logarithms, by which densities are averaged over the orders of labels. Numba."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+LEAST = 1e-250
+"""A sum below it, of terms over the largest of each row, may have lost some, and is taken in logarithms."""
+
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+
+
+@_loops
+def _log_sum(first: float, second: float) -> float:
+    larger, smaller = max(first, second), min(first, second)
+    return larger if smaller == -np.inf else larger + math.log1p(math.exp(smaller - larger))
+
+
+@_loops
+def _scaled(logs: np.ndarray, rows: np.ndarray, each: np.ndarray, sums: np.ndarray) -> float:
+    """Return the log permanent by sums of products over sets of columns; -inf where they underflow."""
+    size, shift = len(logs), 0.0
+    for j in range(size):
+        largest = logs[j].max()
+        shift += largest
+        for k in range(size):
+            each[j, k] = math.exp(logs[j, k] - largest)
+    for used in range(1, len(sums)):
+        total = 0.0
+        for k in range(size):
+            if used >> k & 1:
+                total += sums[used ^ (1 << k)] * each[rows[used], k]
+        sums[used] = total
+    return shift + math.log(sums[-1]) if sums[-1] > LEAST else -np.inf
+
+
+@_loops
+def _in_logarithms(logs: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> float:
+    sums[0] = 0.0
+    for used in range(1, len(sums)):
+        sums[used] = -np.inf
+        for k in range(len(logs)):
+            if used >> k & 1:
+                sums[used] = _log_sum(sums[used], sums[used ^ (1 << k)] + logs[rows[used], k])
+    return float(sums[-1])
+
+
+@_loops
+def log_permanents(logs: np.ndarray) -> np.ndarray:
+    """Return the log of the sum over permutations of products of exp(entries), of matrices (M, K, K); shape (M,).
+
+    Row by row over sets of columns: 2^K K / 2 terms instead of K! K, all positive, so that nothing cancels.
+    """
+    size = logs.shape[1]
+    each, sums, out = np.empty((size, size)), np.ones(1 << size), np.empty(len(logs))
+    rows = np.full(1 << size, -1)  # a set of n columns is of the first n rows
+    for used in range(1 << size):
+        for k in range(size):
+            rows[used] += used >> k & 1
+    for i in range(len(logs)):
+        sums[0] = 1.0
+        out[i] = _scaled(logs[i], rows, each, sums)
+        if not out[i] > -np.inf:
+            out[i] = _in_logarithms(logs[i], rows, sums)
+    return out
