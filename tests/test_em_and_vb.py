@@ -184,6 +184,28 @@ def test_a_best_that_one_climb_reached_does_not_pass():
     assert [check.passed for check in level(lambda rng: rng.random(), 3).checks] == [True, False]
 
 
+def test_climbs_end_at_a_known_maximum_and_far_below_the_best_they_are_given_up():
+    """Of 20 climbs to 0 or to -100, the first goes to the end, the others near it, and the low ones nowhere."""
+    steps = []
+
+    def evaluate(state):
+        steps.append(state)
+        return (-100.0 if state < 0 else 0.0) - state**2, Expectation(state, 0.0)
+
+    starts = itertools.cycle([-3.0, 3.0])
+    found = ascent.search(
+        lambda rng: next(starts),
+        evaluate,
+        lambda state: 0.9 * state,
+        np.random.default_rng(0),
+        Reporter(),
+        fingerprint=lambda state: np.array([state]),
+    )
+    assert (found.best.objective, found.reached, len(found.climbs)) == (pytest.approx(0.0, abs=1e-9), 10, 20)
+    assert [climb.is_sound for climb in found.climbs] == [True] * 10 + [False] * 10
+    assert len(steps) < 0.4 * 20 * len(found.best.trace)
+
+
 def test_restarts_that_collapse_are_counted():
     def begin(rng):
         if rng.random() < 0.5:

@@ -146,6 +146,15 @@ def test_importance_sampling_covers_what_the_optima_of_variational_bayes_miss():
         assert found.k_hat <= 0.7
 
 
+@pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "spherical"])
+def test_several_proposals_are_weighed_at_once_as_one_by_one(faithful, covariance):
+    model, rng = MIXTURE.weak_given(faithful, {"K": 3, "covariance": covariance}), np.random.default_rng(0)
+    qs = [model.vb_start(faithful, rng) for _ in range(5)]
+    drawn = model.vb_posterior(qs[0]).rvs((20,), rng)
+    each = np.array([model.vb_log_density(q, drawn) for q in qs])
+    assert model.vb_log_densities(qs, drawn) == pytest.approx(each, rel=1e-11, abs=1e-9)
+
+
 def test_few_rows_are_enumerated():
     models = bz.components(TOPICS(K=1, eta=0.5), [1, 2, 3])
     table = bz.select(models, DOCUMENTS).set_index("model")
