@@ -60,7 +60,7 @@ class BayesianPca(ArdModel):
     c0: float = positive(1.0, "prior shape c0 of the noise")
     d0: float = positive(1.0, "prior rate d0 of the noise", units=2)
 
-    inputs = Matrix("Y", maskable=True)
+    inputs = Matrix("Y", maskable=True, scalable=True)
     dims: ClassVar[Axes] = {
         "mean": ("column",),
         "loadings": ("column", "factor"),

@@ -55,7 +55,7 @@ class Ppca(PpcaModel):
     a0: float = positive(1.0, "prior shape a0")
     b0: float = positive(1.0, "prior scale b0", units=2)
 
-    inputs = Matrix("Y", maskable=True)
+    inputs = Matrix("Y", maskable=True, scalable=True)
     dims: ClassVar[Axes] = {"mean": ("column",), "loadings": ("column", "factor"), "eigenvalues": ("factor",)}
     examples = (
         Example("iris.csv", "four measurements in cm of 150 iris flowers", "Fisher 1936", {"columns": _IRIS}),

@@ -2,8 +2,10 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy
 import xarray as xr
@@ -321,3 +323,68 @@ def test_a_fit_that_did_not_pass_its_gate_is_not_drawn():
     for plot in (bz.plot_scree, bz.plot_ard, bz.plot_biplot):
         with pytest.raises(Untrustworthy, match="withheld"):
             plot(tree)
+
+
+# Columns of different units
+
+
+@pytest.fixture(scope="module")
+def unlike():
+    """Two columns of a factor and noise, the second a thousand times as large; a number is missing."""
+    rng = np.random.default_rng(0)
+    score = rng.standard_normal(40)
+    Y = np.column_stack([score, 1000 * score, 5 * rng.standard_normal(40)]) + rng.standard_normal((40, 3))
+    return pd.DataFrame(Y, columns=["a", "b", "c"])
+
+
+def test_scaled_columns_have_the_eigenvalues_of_the_correlations(unlike):
+    M = bz.find("ppca")
+    data = bz.read(M, unlike, scale=True)
+    tree = bz.fit(M.weak(data), data, "mle", seed=1)
+    expected = np.linalg.eigvalsh(np.corrcoef(unlike.to_numpy().T))[:0:-1]
+    assert tree["derived"]["eigenvalues"].to_numpy().ravel() == pytest.approx(expected)
+    assert re.match("columns were divided by their standard deviations, and all is in these: a by 1", data.notes[-1])
+    told = bz.read(M, unlike).notes[-1]
+    assert re.match("column 'b' has .* times the sd of column 'a', and decides the factors .*; --scale divides", told)
+    assert not any("--scale" in note for note in bz.example(M).notes)
+
+
+def test_rows_are_scaled_as_the_fit_is_and_given_back_in_their_own_units(unlike):
+    M = bz.find("ppca")
+    data = bz.read(M, unlike, scale=True)
+    tree = bz.fit(M.weak(data), data, "mle", seed=1)
+    assert np.array_equal(bz.project(tree, unlike[:3]), bz.project(tree)[:6], equal_nan=True)
+    point = {name: values[0, 0] for name, values in bz.view(tree).draws().items()}
+    expected = reconstruction(point, data["Y"])[0] * unlike.std(ddof=0).to_numpy()
+    assert bz.reconstruct(tree)["mean"].to_numpy() == pytest.approx(expected.ravel())
+    for other in (bz.read(M, unlike[:3]), bz.read(M, unlike[:3], scale=True)):
+        with pytest.raises(bz.InputError, match="were not divided by the same numbers; give the table itself"):
+            bz.project(tree, other)
+    with pytest.raises(bz.InputError, match="column 'a' is constant and cannot be scaled"):
+        bz.read(M, unlike.assign(a=1.0), scale=True)
+
+
+def test_the_command_line_gives_scores_and_reconstructions(unlike, run, tmp_path):
+    unlike.to_csv(tmp_path / "rows.csv", index=False)
+    saved, scores = tmp_path / "fit.nc", tmp_path / "scores.csv"
+    assert run("fit", "ppca", tmp_path / "rows.csv", "--scale", "--method", "mle", "--seed", "1", "-o", saved)[0] == 0
+    tree = bz.load(saved)
+    assert run("project", saved, "-o", scores)[0] == 0
+    assert pd.read_csv(scores)["mean"].to_numpy() == pytest.approx(bz.project(tree)["mean"].to_numpy())
+    unlike[:2].assign(b=[np.nan, 1.0]).to_csv(tmp_path / "new.csv", index=False)
+    code, out, _ = run("reconstruct", saved, tmp_path / "new.csv", "--missing", "mask", "--json")
+    rows = json.loads(out)["rows"]
+    assert (code, [row["what"] for row in rows[:3]]) == (0, ["without noise", "predicted", "without noise"])
+    assert "without noise" in run("reconstruct", saved)[1]
+    assert "has no factors" in run("project", _coin(tmp_path))[2]
+
+
+def _coin(folder):
+    return bz.save(bz.fit(bz.find("beta_bernoulli")(), [1, 0], "exact", seed=1), folder / "coin.nc")
+
+
+def test_numbers_of_factors_are_compared_where_numbers_are_missing(unlike):
+    M = bz.find("ppca")
+    data = bz.read(M, unlike.assign(a=unlike["a"].mask(unlike.index == 3)), missing="mask", scale=True)
+    frame = bz.select(bz.components(M.weak_given(data, {"q": 1}), [1, 2]), data, loo=False)
+    assert frame["log_likelihood"].notna().all()

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayeszoo.answers.assign import by_row, rows_asked
+from bayeszoo.data.inputs.matrix import scales_of
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
@@ -92,6 +93,7 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
         Indexed by row, from 1, and column: ``observed`` (NaN where missing), ``what``, and ``mean``, ``sd``, ``q025``,
         ``median``, ``q975``, ``mcse_mean``. Where a number was observed ``what`` is "without noise": mean + W z, z the
         factors given what was observed of the row. Where it is missing, "predicted": the number itself, noise and all.
+        All is in the units of the table, also where the fit divided its columns by their standard deviations.
 
     Raises
     ------
@@ -108,6 +110,8 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
     frame = by_row(_averaged(fit, reconstruction, params, data["Y"], seed), data, "column", data["column"])
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
+    if scales := scales_of(fit.like):
+        frame = frame.mul(np.tile([scales[name] for name in data["column"]], data.rows), axis=0)
     frame.insert(1, "what", np.where(np.isnan(observed), "predicted", "without noise"))
     return frame
 

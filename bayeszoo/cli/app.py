@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
-from bayeszoo.cli.verbs import check, empirical, fits, models, rows, select
+from bayeszoo.cli.verbs import check, empirical, factors, fits, models, rows, select
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 
@@ -27,7 +27,7 @@ app = App(
     "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug.",
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-for verbs in (check, empirical, fits, models, rows, select):
+for verbs in (check, empirical, factors, fits, models, rows, select):
     for function, command in vars(verbs).items():
         if function.endswith("_command"):
             app.command(command, name=function.removesuffix("_command"))

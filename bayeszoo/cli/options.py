@@ -50,7 +50,11 @@ class TableOptions:
     successes: Annotated[str | None, _help("Column of successes; goes with --trials.")] = None
     trials: Annotated[str | None, _help("Column of trials; goes with --successes.")] = None
     columns: Annotated[str | None, _help("Columns to use, with commas between.")] = None
+    scale: Annotated[
+        bool | None, Parameter(negative=(), help="Divide each column by its standard deviation (ppca, bayesian_pca).")
+    ] = None
     categories: Annotated[str | None, _help("The categories in order, with commas between.")] = None
+    error: Annotated[str | None, _help("Column of the standard error of each value.")] = None
     exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
     sequence: Annotated[str | None, _help("Column that says to which sequence a row belongs.")] = None
     source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None

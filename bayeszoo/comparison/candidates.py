@@ -119,8 +119,13 @@ def require_comparable(candidates: list[Candidate]) -> None:
 
 def _same_observations(first: Candidate, second: Candidate) -> bool:
     (rows, weights), (others, other_weights) = first.observations, second.observations
-    same = rows.keys() == others.keys() and all(np.array_equal(rows[name], others[name]) for name in rows)
+    same = rows.keys() == others.keys() and all(_equal(rows[name], others[name]) for name in rows)
     return same and np.array_equal(weights, other_weights)
+
+
+def _equal(first: np.ndarray, second: np.ndarray) -> bool:
+    """Compare arrays, whose missing numbers are NaN."""
+    return np.array_equal(first, second, equal_nan=first.dtype.kind == "f" == second.dtype.kind)
 
 
 # Several numbers of components

@@ -17,6 +17,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Inputs, Parsed, Series, times_of
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
+from bayeszoo.data.inputs.matrix import SCALES, refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Dropped, Table, shown
@@ -92,8 +93,9 @@ class Data(Mapping[str, np.ndarray]):
     reading : mapping of str to object, optional
         What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
         that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do. Besides,
-        ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1; and ``times``: of
-        sequences the ``column`` that tells the time of each row of the table, and its ``values``.
+        ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1; ``scales``: what
+        columns were divided by; and ``times``: of sequences the ``column`` that tells the time of each row of the
+        table, and its ``values``.
     row_numbers : ndarray of int, optional
         Which rows of the table these are, counted from 1, where others were dropped; by default all, in order.
     """
@@ -230,6 +232,7 @@ def read(
     refuse_other_labels(model.labels, data)
     if like is not None:
         refuse_other_outcomes(outcomes_of(like), source if isinstance(source, Data) else data)
+        refuse_other_scales(scales_of(like), source if isinstance(source, Data) else data)
     return data
 
 
@@ -268,8 +271,9 @@ def _read(
 
 def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
     """Keep what was parsed, with the numbers of its rows in the table where these are rows of it."""
-    outcomes = {} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}
-    data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading | outcomes)
+    reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)})
+    reading |= {SCALES: parsed.scales} if parsed.scales else {}
+    data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
     kept = next((note.kept for note in parsed.notes if isinstance(note, Dropped)), None)
     is_row_by_row = kept is not None and inputs.row_names is None and len(kept) == data.rows
     return replace(data, row_numbers=kept) if is_row_by_row else data

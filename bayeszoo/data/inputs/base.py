@@ -6,7 +6,7 @@ import csv
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +27,15 @@ _TELLING = ("count", "exposure")
 class Parsed:
     """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done.
 
-    ``outcomes`` are the labels of a binary outcome that are 0, empty where none is, and 1.
+    ``outcomes`` are the labels of a binary outcome that are 0, empty where none is, and 1; ``scales`` what columns were
+    divided by.
     """
 
     arrays: dict[str, np.ndarray]
     columns: dict[str, str]
     notes: tuple[str, ...] = ()
     outcomes: tuple[str, str] | None = None
+    scales: dict[str, float] = field(default_factory=dict)
 
 
 class Layout(NamedTuple):

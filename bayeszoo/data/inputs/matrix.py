@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,21 @@ from bayeszoo.data.table.table import (
     are_numbers,
     choose,
     complete,
+    escaped,
     listed,
+    quoted,
     shown,
     stacked,
     to_numbers,
+    to_positive,
     to_reals,
 )
 from bayeszoo.errors import InputError
+
+SCALES = "scales"
+"""The name under which `Data.reading` keeps what columns were divided by."""
+MOST_UNEQUAL = 10
+"""Ratio of two columns' standard deviations above which it is said that they are not scaled."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +49,72 @@ class Real(Measured):
 
 
 @dataclass(frozen=True)
+class RealWithError(Measured):
+    """One column of real numbers, and one of the standard error of each, > 0.
+
+    The canonical arrays are `name` and `error`, both of shape (rows,). A column of the table that is called as `error`
+    is used when the option ``error`` names no other. Rows to be predicted may have their standard error alone.
+    """
+
+    name: str = "y"
+    error: str = "se"
+    options = frozenset({"column", "error"})
+    holds = (
+        "one column of real numbers ({0.name}) and one of the standard error of each ({0.error}, or say with --error)"
+    )
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        error = options.get("error", self.error)
+        if error not in table.columns:
+            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(error)}"
+            raise InputError(problem, hint="say with --error which holds the standard errors")
+        is_alone = like is not None and set(table.columns) == {error}
+        value = [] if is_alone else [choose(table, options.get("column"), self.name, {error: "the standard errors"})]
+        columns = [*value, table[error]]
+        values, dropped = complete(columns, [*map(to_reals, value), to_positive(table[error])], missing)
+        names = [self.error] if is_alone else [self.name, self.error]
+        roles = dict(zip(names, (column.name for column in columns), strict=True))
+        return Parsed(dict(zip(names, values, strict=True)), roles, dropped)
+
+    def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+        """Return the data with every outcome y as ``factor * y + shift``."""
+        return {**super().in_units(arrays, factor, shift), self.error: abs(factor) * arrays[self.error]}
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the rows hold more than their standard errors."""
+        return self.name in arrays
+
+    def size(self, arrays: Arrays) -> int:
+        """Return the number of rows."""
+        return len(arrays[self.error])
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse: how far further values may be off is not known."""
+        hint = f"give a table with a column {self.error}"
+        raise InputError("the standard errors of further rows are not known", hint=hint)
+
+
+@dataclass(frozen=True)
 class Matrix(Measured):
     """Columns of real numbers, each row one observation.
 
     The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns. A
-    model that is `maskable` takes rows of which some numbers are missing: with ``missing="mask"`` these are NaN.
+    model that is `maskable` takes rows of which some numbers are missing: with ``missing="mask"`` these are NaN. Of one
+    that is `scalable` the option ``scale`` divides each column by its standard deviation; columns of rows to be
+    predicted are divided by those of the fit.
     """
 
     name: str = "Y"
     axis: str = "column"
     maskable: bool = False
-    options = frozenset({"columns"})
+    scalable: bool = field(default=False, repr=False)
     lists = frozenset({"columns"})
     holds = "columns of real numbers, all those of the table or some of them (--columns)"
+
+    @property
+    def options(self) -> frozenset[str]:  # type: ignore[override]
+        """The names of the options."""
+        return frozenset({"columns", "scale"} if self.scalable else {"columns"})
 
     @property
     def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -74,10 +135,15 @@ class Matrix(Measured):
             names = in_order_of(like[self.axis].tolist(), names)
         columns = [table[name] for name in names]
         values, holes = self._values(columns, missing, new=like is not None)
+        scales = scales_of(like)
+        if options.get("scale", str(bool(scales))) == "True":
+            scales = scales or _deviations(columns, values)
+            values = values / np.array([scales[name] for name in names])
+        notes_of_scale = _about_scale(columns, values, scales) if self.scalable and like is None else ()
         arrays = {self.name: values, self.axis: label_array(names)}
         constant = [column for column, cells in zip(columns, values.T, strict=True) if not np.ptp(cells)]
         notes = (*holes, *(f"{column} is constant" for column in constant if like is None and len(values) > 1))
-        return Parsed(arrays, {self.name: ", ".join(names)}, notes)
+        return Parsed(arrays, {self.name: ", ".join(names)}, (*notes, *notes_of_scale), scales=scales)
 
     def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
         if missing == "mask":
@@ -98,6 +164,42 @@ class Matrix(Measured):
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names."""
         return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
+
+
+def scales_of(like: Arrays | None) -> dict[str, float]:
+    """Return what the columns of a fit were divided by; nothing where they were not."""
+    return dict(getattr(like, "reading", {}).get(SCALES, {}))
+
+
+def refuse_other_scales(scales: Mapping[str, float], data: Arrays) -> None:
+    """Refuse rows that were not divided by what the columns of the fit were divided by."""
+    if scales_of(data) != scales:
+        problem = "the columns of these rows and of the fit were not divided by the same numbers"
+        raise InputError(problem, hint="give the table itself, which is then read as that of the fit")
+
+
+def _deviations(columns: list[Column], values: np.ndarray) -> dict[str, float]:
+    """Return the standard deviation of each column (divisor N), by which it is to be divided."""
+    if columns[0].before is not None:
+        raise InputError("a part of a table is not scaled", hint="leave out --scale or --chunk-rows")
+    deviations = np.nanstd(values, axis=0)
+    for column, deviation in zip(columns, deviations, strict=True):
+        if not deviation > 0:
+            raise InputError(f"{column} is constant and cannot be scaled", column=column.name, hint="leave it out")
+    return {column.name: float(deviation) for column, deviation in zip(columns, deviations, strict=True)}
+
+
+def _about_scale(columns: list[Column], values: np.ndarray, scales: Mapping[str, float]) -> tuple[str, ...]:
+    """Say what columns were divided by, or that they are of very different scale and were not."""
+    if scales:
+        each = ", ".join(f"{escaped(name)} by {scale:.4g}" for name, scale in scales.items())
+        return (f"columns were divided by their standard deviations, and all is in these: {each}",)
+    sds = np.nanstd(values, axis=0)
+    if len(sds) < 2 or columns[0].before is not None or not 0 < MOST_UNEQUAL * sds.min() < sds.max():
+        return ()
+    large, small = columns[int(np.argmax(sds))], columns[int(np.argmin(sds))]
+    ratio = f"{large} has {sds.max() / sds.min():.3g} times the sd of {small}"
+    return (f"{ratio}, and decides the factors accordingly; --scale divides each by its own",)
 
 
 def refuse_text(table: Table, option: str = "columns", or_text: bool = False) -> None:

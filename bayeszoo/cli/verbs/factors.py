@@ -1,0 +1,86 @@
+"""What a saved fit of a model with factors says of rows: ``bayeszoo project`` and ``reconstruct``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.answers.factors import project, reconstruct
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.results import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def project_command(
+    fit_file: opt.FitFile,
+    data: str | None = None,
+    /,
+    *,
+    seed: opt.Seed = 0,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Give the scores of rows along the factors of a saved fit of ppca or bayesian_pca.
+
+    Parameters
+    ----------
+    data
+        Table of new rows; without it the rows of the fit.
+    seed
+        Seed of the draws that give the quantiles.
+    """
+    _answer(project, fit_file, data, seed, output, overwrite, as_json, table)
+
+
+def reconstruct_command(
+    fit_file: opt.FitFile,
+    data: str | None = None,
+    /,
+    *,
+    seed: opt.Seed = 0,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Give rows back as the factors of a saved fit have them, and predict the numbers that they lack.
+
+    Parameters
+    ----------
+    data
+        Table of new rows; without it the rows of the fit.
+    seed
+        Seed of the draws that give the quantiles.
+    """
+    _answer(reconstruct, fit_file, data, seed, output, overwrite, as_json, table)
+
+
+def _answer(
+    ask: Callable[..., pd.DataFrame],
+    fit_file: Path,
+    data: str | None,
+    seed: int,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    table: opt.TableOptions,
+) -> None:
+    saved.probe(output, None, overwrite)
+    tree = files.load(fit_file)
+    frame = ask(tree, saved.new_rows(tree, data, table), seed=seed)
+    saved.answer(frame, saved.about(tree), as_json, _show, saved.write(frame, output))
+
+
+def _show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+    """Print the first rows, without Monte Carlo errors where there are none."""
+    cells = frame.dropna(axis="columns", how="all").head(saved.MAX_ROWS).reset_index()
+    rows = [[str(row[0]), *row[1:]] for row in cells.itertuples(index=False)]
+    heads = [str(name) for name in cells]
+    terminal.show(terminal.text_table(heads, rows, title=saved.title(whole), words=["column", "what"]))
+    saved.note_more(len(frame))
