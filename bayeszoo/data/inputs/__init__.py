@@ -3,8 +3,8 @@
 from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.counts import Binary, Counts
-from bayeszoo.data.inputs.matrix import Matrix, Real
-from bayeszoo.data.inputs.regression import Regression
+from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
+from bayeszoo.data.inputs.regression import BinaryRegression, Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
 from bayeszoo.data.inputs.words.corpus import Corpus, Documents
@@ -12,6 +12,7 @@ from bayeszoo.data.inputs.words.corpus import Corpus, Documents
 __all__ = [
     "Arrays",
     "Binary",
+    "BinaryRegression",
     "Categories",
     "Corpus",
     "CountSeries",
@@ -23,6 +24,7 @@ __all__ = [
     "Parsed",
     "Real",
     "RealSeries",
+    "RealWithError",
     "Regression",
     "Series",
     "SymbolSeries",

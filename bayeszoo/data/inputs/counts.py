@@ -34,7 +34,7 @@ EXPOSURE = "exposure"
 _POSITIVE_WORDS = frozenset({"true", "yes", "t", "y"})
 
 
-class _Outcomes(NamedTuple):
+class Outcomes(NamedTuple):
     """Zeros and ones, NaN where missing; how labels were read; and which label is 0, which is 1."""
 
     values: np.ndarray
@@ -67,11 +67,11 @@ class Binary(Inputs):
             return _parse_successes(table["successes"], table["trials"], missing)
         taken = {options["count"]: "their counts"} if "count" in options else {}
         column = choose(table, options.get("column"), self.name, taken)
-        read = _outcomes(column, options.get("positive"), getattr(like, "reading", {}).get("outcomes", ()))
+        read = read_outcomes(column, options.get("positive"), getattr(like, "reading", {}).get("outcomes", ()))
         if "count" in options:
             return _parse_counted(column, read, table[options["count"]], missing)
-        outcomes, notes, labels = read
-        (outcomes,), dropped = complete([column], [outcomes], missing)
+        values, notes, labels = read
+        (outcomes,), dropped = complete([column], [values], missing)
         notes = (*notes, *dropped)
         return Parsed({self.name: outcomes.astype(np.int64)}, {self.name: column.name}, notes, labels)
 
@@ -112,7 +112,7 @@ class Binary(Inputs):
         return {self.name: np.array([0, 1])}, np.array([trials - successes, successes])
 
 
-def _outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -> _Outcomes:
+def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -> Outcomes:
     """Convert a column to 0 and 1, NaN where missing; the labels ``known`` from a fit mean what they do there."""
     if positive is None and known and {*texts_of(column)} <= {"", *known}:
         positive = known[1]
@@ -121,10 +121,10 @@ def _outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -
     if isinstance(column.values, list):
         _refuse_labels(column, column.values, known)
     elif {*map(type, column.values.tolist())} <= {bool, np.bool_, type(None)}:
-        return _Outcomes(column.values.astype(np.float64))  # None is NaN
+        return Outcomes(column.values.astype(np.float64))  # None is NaN
     outcomes = to_numbers(column)
     column.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
-    return _Outcomes(outcomes)
+    return Outcomes(outcomes)
 
 
 def _refuse_labels(column: Column, cells: list[str], known: Sequence[str]) -> None:
@@ -142,12 +142,12 @@ def _refuse_labels(column: Column, cells: list[str], known: Sequence[str]) -> No
         raise column.error("is neither 0 nor 1", np.flatnonzero(np.isin(cells, words)))
 
 
-def _from_labels(column: Column, positive: str, known: Sequence[str]) -> _Outcomes:
+def _from_labels(column: Column, positive: str, known: Sequence[str]) -> Outcomes:
     texts = texts_of(column)
     distinct = sorted({*texts} - {""})
     listing = ", ".join(map(shown, distinct[:5])) + ", ..." * (len(distinct) > 5)
     if not distinct:
-        return _Outcomes(np.full(len(texts), np.nan))
+        return Outcomes(np.full(len(texts), np.nan))
     if positive not in distinct and positive not in known[1:]:
         raise column.error(f"has no {shown(positive)}", hint=f"it holds {listing}")
     others = [label for label in distinct if label != positive]
@@ -157,7 +157,7 @@ def _from_labels(column: Column, positive: str, known: Sequence[str]) -> _Outcom
     code = {"": np.nan, **dict.fromkeys(distinct, 0.0), positive: 1.0}
     outcomes = np.fromiter(map(code.__getitem__, texts), np.float64, len(texts))
     note = f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct)
-    return _Outcomes(outcomes, (note,), ((others or [""])[0], positive))
+    return Outcomes(outcomes, (note,), ((others or [""])[0], positive))
 
 
 def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
@@ -172,7 +172,7 @@ def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
     return Parsed(arrays, {"successes": successes.name, "trials": trials.name}, dropped)
 
 
-def _parse_counted(column: Column, read: _Outcomes, count: Column, missing: str) -> Parsed:
+def _parse_counted(column: Column, read: Outcomes, count: Column, missing: str) -> Parsed:
     outcomes, notes, labels = read
     (outcomes, counts), dropped = complete([column, count], [outcomes, to_counts(count)], missing)
     refuse_sum(count, counts)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed, columns_of
-from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of
+from bayeszoo.data.inputs.counts import Outcomes, read_outcomes
+from bayeszoo.data.inputs.labels import OUTCOMES, checked_labels, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
@@ -17,7 +19,7 @@ from bayeszoo.errors import InputError
 
 
 @dataclass(frozen=True)
-class Regression(Measured):
+class WithFeatures(Inputs):
     """One column of the outcome, and columns of features.
 
     The table holds the outcome in the column called as `name`, or in the one that the option ``target`` names; the
@@ -34,11 +36,10 @@ class Regression(Measured):
     axis: str = "feature"
     options = frozenset({"target", "features"})
     lists = frozenset({"features"})
-
-    holds = (
-        "one column of the outcome ({0.name}, or say which with --target) and columns of features, "
-        "all others or some of them (--features); all of real numbers"
-    )
+    kind: ClassVar[type[np.generic]]
+    """The type of the outcome."""
+    if_constant: ClassVar[str]
+    """What a constant outcome means."""
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -54,7 +55,7 @@ class Regression(Measured):
             raise InputError(columns, hint="say which with --target")
         features = _features_of(table, target, options)
         try:
-            return self._from_columns(table, target, features, missing, fit=True)
+            return self._from_columns(table, target, features, missing, None, options)
         except InputError:
             if "features" not in options:  # only now: a second look at every cell takes its time
                 refuse_text(Table("", {name: table[name] for name in features}), "features")
@@ -71,31 +72,51 @@ class Regression(Measured):
         target = options.get("target", usual if usual in table.columns else None)
         features = options.get("features", [name for name in fitted if name in table.columns])
         ordered = _features_of(table, target, options) if like is None else in_order_of(fitted, features, "features")
-        parsed = self._from_columns(table, target, ordered, missing, fit=False)
+        parsed = self._from_columns(table, target, ordered, missing, like or {}, options)
         is_unused = target is None and self.name in table.columns and self.name not in ordered
         note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
         return replace(parsed, notes=(*parsed.notes, *[note] * is_unused))
 
-    def _from_columns(self, table: Table, target: str | None, features: list[str], missing: str, fit: bool) -> Parsed:
+    def _from_columns(
+        self,
+        table: Table,
+        target: str | None,
+        features: list[str],
+        missing: str,
+        like: Arrays | None,
+        options: Mapping[str, Any],
+    ) -> Parsed:
         if target in features:
             hint = "leave it out of --features, or say which is the outcome with --target"
             raise InputError(f"column {shown(target)} is both the outcome and a feature", column=target, hint=hint)
         outcome = [] if target is None else [table[target]]
-        arrays, notes = self._arrays(outcome, [table[name] for name in features], missing, fit)
+        parsed = self._arrays(outcome, [table[name] for name in features], missing, like, options)
         roles = {self.name: target} if target is not None else {}
-        return Parsed(arrays, {**roles, self.features: ", ".join(features)}, notes)
+        return replace(parsed, columns={**roles, self.features: ", ".join(features)})
 
     def _arrays(
-        self, outcome: list[Column], features: list[Column], missing: str, fit: bool
-    ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-        """Convert the columns, drop the same rows of all of them, and say what is remarkable."""
+        self,
+        outcome: list[Column],
+        features: list[Column],
+        missing: str,
+        like: Arrays | None,
+        options: Mapping[str, Any],
+    ) -> Parsed:
+        """Convert the columns, drop the same rows of all of them, and say what is remarkable; ``like`` of new rows."""
         columns = [*outcome, *features]
-        values, dropped = complete(columns, map(to_reals, columns), missing)
-        if fit and columns[0].before is None and len(values[0]) > 1 and not np.ptp(values[0]):  # not of a part
-            dropped = (*dropped, f"{columns[0]} is constant: an intercept alone fits it without error")
-        known = {self.name: values[0]} if outcome else {}
+        read = [self._outcome(column, options, like) for column in outcome]
+        values, notes = complete(columns, [*(each.values for each in read), *map(to_reals, features)], missing)
+        if like is None and columns[0].before is None and len(values[0]) > 1 and not np.ptp(values[0]):  # not of a part
+            notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
+        known = {self.name: values[0].astype(self.kind)} if outcome else {}
         labels = label_array([column.name for column in features])
-        return {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}, dropped
+        arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}
+        of_outcome = read[0] if read else Outcomes(np.empty(0))
+        return Parsed(arrays, {}, (*of_outcome.notes, *notes), of_outcome.labels)
+
+    @abstractmethod
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        """Convert the column of the outcome."""
 
     # Python objects
 
@@ -148,8 +169,8 @@ class Regression(Measured):
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         features, outcome, notes = self._columns(arrays)
-        checked, more = self._arrays(outcome, features, missing, fit=True)
-        return Parsed(checked, {}, (*notes, *more))
+        checked = self._arrays(outcome, features, missing, None, {})
+        return replace(checked, notes=(*notes, *checked.notes))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
@@ -177,6 +198,36 @@ class Regression(Measured):
         """Refuse: without its features nothing is said about an outcome."""
         names = joined(arrays[self.axis].tolist())
         raise InputError("the features of further rows are not known", hint=f"give a table with the columns {names}")
+
+
+@dataclass(frozen=True)
+class Regression(WithFeatures, Measured):
+    """One column of the outcome, a real number, and columns of features, as of `WithFeatures`."""
+
+    kind, if_constant = np.float64, "an intercept alone fits it without error"
+    holds = (
+        "one column of the outcome ({0.name}, or say which with --target) and columns of features, "
+        "all others or some of them (--features); all of real numbers"
+    )
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        return Outcomes(to_reals(column))
+
+
+@dataclass(frozen=True)
+class BinaryRegression(WithFeatures):
+    """One column of the outcome, 0 or 1 or two labels with the option ``positive``, and columns of features."""
+
+    options = WithFeatures.options | {"positive"}
+    kind, if_constant = np.int64, "no slope is known but by the prior"
+    holds = (
+        "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive) and columns of "
+        "features, all others or some of them (--features), of real numbers"
+    )
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        known = getattr(like, "reading", {}).get(OUTCOMES, ())
+        return read_outcomes(column, options.get("positive"), known)
 
 
 # Columns
