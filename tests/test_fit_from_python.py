@@ -35,7 +35,7 @@ def test_progress_is_shown_if_asked_and_what_is_written_over_leaves_nothing(caps
     bz.fit(mixture(), data, "em", seed=1, progress=True)
     out, err = capsys.readouterr()
     assert (out, err.endswith("\n")) == ("", True)
-    assert "restarts: " in err
+    assert " of 20" in err
     line = ProgressLine()
     line.progress("sampling", 1, 100)
     line.say("done")
