@@ -259,3 +259,18 @@ def test_pictures(model, y):
     panel = figure.axes[0]
     assert panel.lines[0].get_xdata()[0] == checks["observed"].iloc[0]
     assert sum(patch.get_height() for patch in panel.patches) == 60
+
+
+def test_each_column_of_several_numbers_is_checked_by_itself():
+    rng = np.random.default_rng(0)
+    model, table = bz.find("normal_inverse_wishart"), {"a": rng.normal(size=60), "b": rng.exponential(size=60) ** 2}
+    data = bz.read(model, table)
+    frame = bz.predictive_check(bz.fit(model.weak(data), data, "exact", seed=1))
+    names = "mean", "standard deviation", "minimum", "maximum", "skewness"
+    assert list(frame.index) == [f"{name} of {column}" for column in "ab" for name in names]
+    assert frame.loc["minimum of b", "observed"] == min(table["b"])
+    assert frame.loc["minimum of b", "p_value"] == 0
+    assert frame.loc[[name for name in frame.index if name.endswith(" a")], "p_value"].between(0.01, 0.99).all()
+    holes = bz.read(bz.find("ppca"), {"a": [1.0, np.nan, 2.0, 0.5], "b": [0.1, 2.0, 3.0, 1.0]}, missing="mask")
+    with pytest.raises(bz.InputError, match="need every number"):
+        bz.predictive_check(bz.fit(bz.find("ppca").weak_given(holes, {"q": 1}), holes, "map", seed=1))

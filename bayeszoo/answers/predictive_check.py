@@ -17,12 +17,15 @@ import numpy as np
 
 from bayeszoo.answers.leave_out import MOST_CELLS
 from bayeszoo.answers.residuals import one_number_outcomes
-from bayeszoo.data.inputs import Binary, Counts
+from bayeszoo.data.inputs import Binary, Counts, Matrix
+from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Observable
+from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.groups import extend
 from bayeszoo.results.stored import Fit
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+MOST_COLUMNS = 8
+"""Columns of an outcome of several numbers that are checked, the first."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
 """Relative difference up to which two values are equal: sums in another order round differently."""
 
@@ -74,12 +79,14 @@ def predictive_check(
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned; of a model whose outcome is one number a row.
+        What `fit` returned; of a model whose outcome is one number a row, or several real ones: then each column is
+        checked by itself.
     statistics : mapping of str to callable, or sequence of callables and names, optional
         Quantities T. A callable is T(y), or T(y, data, params), with y the outcome, shape (rows,), data the arrays of
         the fit, and params one draw of the parameters; it returns one number. Names are those of `STATISTICS`. By
         default what suits the outcome: of real numbers mean, standard deviation, minimum, maximum, skewness, the
         largest absolute standardized residual and the lag-1 autocorrelation of the residuals in the order of the rows;
+        of each of several numbers those of the residuals are left out;
         of counts the share of zeros, but not minimum and skewness; of zeros and ones mean, changes and longest run.
     replicates : int
         How many data sets, each from a draw of its own; rounded up to a multiple of the chains.
@@ -109,8 +116,8 @@ def predictive_check(
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When an outcome is several numbers or a category, there are fewer draws than replicates, or a quantity is not
-        one number.
+        When an outcome is a category or several counts, or has holes, there are fewer draws than replicates, or a
+        quantity is not one number.
 
     Examples
     --------
@@ -138,23 +145,39 @@ def replicate(
     tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Replicates:
     """Draw data sets as `predictive_check` does, and return the quantities themselves."""
-    model, data, y = one_number_outcomes(tree, "predictive checks")
+    model, data, columns = _columns(tree)
     chosen = _chosen(statistics, model, data)
+    names = {(name, label): f"{name} of {label}" if label else name for label in columns for name in chosen}
     draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    values = {name: np.empty((2, size)) for name in chosen}
-    for at in range(0, size, step := max(1, MOST_CELLS // len(y))):
+    values = {name: np.empty((2, size)) for name in names.values()}
+    cells = len(columns) * len(next(iter(columns.values())))
+    for at in range(0, size, step := max(1, MOST_CELLS // cells)):
         some = slice(at, at + step)
         params = {name: values[some] for name, values in draws.items()}
         likelihood = model.likelihood(params, data)
         mean = np.asarray(likelihood.mean(), dtype=np.float64)
-        outcomes = likelihood.rvs(size=mean.shape, random_state=rng)
-        again = Sets(outcomes, mean, np.asarray(likelihood.std()), data, params)
-        for name, statistic in chosen.items():
-            for i, sets in enumerate((again._replace(y=y[None]), again)):
-                values[name][i, some] = statistic(sets)
+        outcomes, sd = likelihood.rvs(size=mean.shape, random_state=rng), np.broadcast_to(likelihood.std(), mean.shape)
+        for j, (label, y) in enumerate(columns.items()):
+            at_column = (..., j) if label else ...
+            again = Sets(outcomes[at_column], mean[at_column], sd[at_column], data, params)
+            for name, statistic in chosen.items():
+                for i, sets in enumerate((again._replace(y=y[None]), again)):
+                    values[names[name, label]][i, some] = statistic(sets)
     observed, replicated = ({name: pair[i] for name, pair in values.items()} for i in range(2))
     return Replicates(observed, replicated, chains)
+
+
+def _columns(tree: xr.DataTree) -> tuple[Observable, Data, dict[str, np.ndarray]]:
+    """Return model, data, and the outcome, (rows,), under no name; or of several real numbers each under its own."""
+    fit = require_shown(tree, "predictive checks of it")
+    if not (isinstance(fit.model, Observable) and isinstance(fit.model.inputs, Matrix)):
+        model, data, y = one_number_outcomes(tree, "predictive checks")
+        return model, data, {"": y}
+    Y, labels = fit.data[fit.model.inputs.name], fit.data[fit.model.inputs.axis]
+    if np.isnan(Y).any():
+        raise InputError("predictive checks need every number, and some are missing")
+    return fit.model, fit.data, dict(zip(map(str, labels[:MOST_COLUMNS]), Y.T, strict=False))
 
 
 def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[dict[str, np.ndarray], int]:
@@ -262,12 +285,15 @@ STATISTICS: dict[str, Statistic] = {
 
 _OF_RESIDUALS = ("largest absolute standardized residual", "lag-1 autocorrelation of residuals")
 _REAL = ("mean", "standard deviation", "minimum", "maximum", "skewness", *_OF_RESIDUALS)
+_OF_COLUMNS = _REAL[:5]
 _COUNTED = ("mean", "standard deviation", "maximum", "share of zeros", *_OF_RESIDUALS)
 _BINARY = ("mean", "changes", "longest run")
 
 
 def _usual(model: Model, data: Values) -> tuple[str, ...]:
     """Name the quantities that suit the outcome."""
+    if isinstance(model.inputs, Matrix):
+        return _OF_COLUMNS
     if isinstance(model.inputs, Binary) and "trials" not in data:
         return _BINARY
     return _COUNTED if isinstance(model.inputs, Binary | Counts) else _REAL

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-RARE = 0.005
-"""A p-value this near to 0 or 1 is said: of the seven quantities of a model that is right in one report of fifteen."""
+FALSE_ALARM = 0.05
+"""Probability at most that a p-value of a model that is right is so near to 0 or 1 that it is said (Bonferroni)."""
 _ABOUT = (
     "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
     "data. The data were used to fit as well, so these lean towards one half."
@@ -65,8 +65,11 @@ class Checked:
             frame = self.frame[self.frame["p_value"].notna()]
         except (InputError, NumericalError, Untrustworthy) as error:
             return Verdict(name, "unknown", "the model was not checked", f"No replicates: {error}.", 0.0)
+        if frame.empty:
+            why = "No quantity of the data can be compared."
+            return Verdict(name, "unknown", "the model was not checked", why, 0.0)
         edge = np.minimum(frame["p_value"], 1 - frame["p_value"])
-        never, rarely = frame[edge == 0], frame[(edge > 0) & (edge < RARE)]
+        never, rarely = frame[edge == 0], frame[(edge > 0) & (edge < FALSE_ALARM / 2 / len(frame))]
         said = [f"The data's {_listed(never)} never occur{'s' * (len(never) == 1)} in {_total(frame)} replicates."]
         said = said * bool(len(never)) + [f"Hardly any replicate has the data's {_listed(rarely)}."] * bool(len(rarely))
         if len(never):
