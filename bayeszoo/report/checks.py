@@ -13,6 +13,7 @@ import numpy as np
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.predictive_check import Replicates, compared, prior_tree, replicate
 from bayeszoo.answers.residuals import WITHHELD, residuals
+from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.capabilities import Observable
@@ -113,7 +114,8 @@ def _predictive(checked: Checked) -> list[Any]:
     rows = [[str(name), *cells] for name, *cells in checked.frame[keys].itertuples()]
     caption = f"Quantities of {_total(checked.frame)} data sets of the fitted model; red: the observed."
     pictures = [picture(partial(draw_replicates, _known(checked.replicates)), "posterior predictive checks", caption)]
-    if checked.tree.attrs["kind"] != "point estimate":
+    has_columns = isinstance(Fit(checked.tree).model.inputs, Matrix)  # which ArviZ would pool
+    if checked.tree.attrs["kind"] != "point estimate" and not has_columns:
         caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
         pictures.append(picture(partial(_outcomes, checked.tree), "replicated outcomes", caption))
     return [table(columns, rows, words=["note"]), Words(_ABOUT, "note"), Folded("Pictures of the replicates", pictures)]
