@@ -26,6 +26,9 @@ TOOLS := .venv/.docs
 # A file of tests stays with one worker, so that what it fits is fitted once.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
+# A worker a core, mostly on small matrices: there a BLAS with threads of its own takes ten times as long, waiting.
+test test-all: export OPENBLAS_NUM_THREADS := 1
+
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
