@@ -9,8 +9,8 @@ r"""Hidden Markov model of numbers: a chain of states that are not seen, each wi
     y_t | z_t            ~ N(means_{z_t}, variances_{z_t})
 
 The prior of a mean is scaled by its variance, which makes it conjugate: variational Bayes and sums over paths are then
-in closed form. Either table may be known instead. Rabiner 1989; Hamilton 1989; Zucchini and MacDonald 2009; Beal 2003,
-chapter 3; Bishop, PRML, section 13.2.
+in closed form. Either table, or means and variances, may be known instead. Rabiner 1989; Hamilton 1989; Zucchini and
+MacDonald 2009; Beal 2003, chapter 3; Bishop, PRML, section 13.2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RealSeries, starts
-from bayeszoo.families.hmm.emissions import Normals
+from bayeszoo.families.hmm.emissions import Emissions, Normals
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
@@ -51,6 +51,8 @@ class HMMGaussian(HiddenMarkovModel):
         Shape and scale of the prior of each variance, > 0.
     initial, transition : list of float, list of lists of float, optional
         Known tables, a row for each state, which then are no parameters; zeros are allowed.
+    means, variances : list of float, optional
+        Both known, a number for each state, or neither.
     """
 
     K: int = whole(2, "the number of states K")
@@ -63,7 +65,10 @@ class HMMGaussian(HiddenMarkovModel):
     b0: float = positive(1.0, "prior scale b0", units=2)
     initial: Any = None
     transition: Any = None
+    means: Any = None
+    variances: Any = None
 
+    emitted: ClassVar[tuple[str, ...]] = ("means", "variances")
     inputs = RealSeries("y")
     dims: ClassVar[Axes] = {
         "initial": ("state",),
@@ -81,17 +86,19 @@ class HMMGaussian(HiddenMarkovModel):
         variance = stats.sd[0] ** 2 / self.K**2
         return {"m0": stats.mean[0], "kappa0": 0.01, "a0": 1.5, "b0": variance / 2}
 
-    def emissions(self, data: Values) -> Normals:
+    def emissions(self, data: Values) -> Emissions:
         """Return the prior of the means and variances."""
-        return Normals(self.K, self.m0, self.kappa0, self.a0, self.b0)
+        return self.or_known(Normals(self.K, self.m0, self.kappa0, self.a0, self.b0))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and numbers."""
         params, path = self.draw_path(rng, size)
         variances = self.b0 / rng.standard_gamma(self.a0, self.K)
         means = self.m0 + np.sqrt(variances / self.kappa0) * rng.standard_normal(self.K)
+        drawn, given = {"means": means, "variances": variances}, self.known_emitted
+        means, variances = (given.get(name, values) for name, values in drawn.items())
         y = means[path] + np.sqrt(variances[path]) * rng.standard_normal(size)
-        return {**params, "means": means, "variances": variances}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
+        return {**params, **({} if given else drawn)}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
     def declare(self, data: Values) -> Any:
         """Declare the forward algorithm."""
@@ -119,6 +126,8 @@ class HMMGaussian(HiddenMarkovModel):
         return model
 
     def _states(self, dims: Any) -> tuple[Any, Any]:
+        if self.known_emitted:
+            return self.known_emitted["means"], self.known_emitted["variances"]
         a0, b0, m0, kappa0 = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a0", "b0", "m0", "kappa0"))
         variances = pm.InverseGamma("variances", alpha=a0, beta=b0, shape=self.K, dims=dims)
         return pm.Normal("means", mu=m0, sigma=pm.math.sqrt(variances / kappa0), shape=self.K, dims=dims), variances

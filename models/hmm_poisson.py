@@ -20,7 +20,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import CountSeries, starts
-from bayeszoo.families.hmm.emissions import PoissonCounts, distinct
+from bayeszoo.families.hmm.emissions import Emissions, PoissonCounts, distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
@@ -46,6 +46,8 @@ class HMMPoisson(HiddenMarkovModel):
         Shape and rate of the Gamma prior of each rate, > 0: like a events in b rows seen before.
     initial, transition : list of float, list of lists of float, optional
         Known tables, a row for each state, which then are no parameters; zeros are allowed.
+    rates : list of float, optional
+        Known rates, > 0, one for each state.
     """
 
     K: int = whole(2, "the number of states K")
@@ -56,7 +58,9 @@ class HMMPoisson(HiddenMarkovModel):
     b: float = positive(1.0, "prior rate b")
     initial: Any = None
     transition: Any = None
+    rates: Any = None
 
+    emitted: ClassVar[tuple[str, ...]] = ("rates",)
     inputs = CountSeries("y")
     dims: ClassVar[Axes] = {"initial": ("state",), "transition": ("state", "state_2"), "rates": ("state",)}
     examples = (
@@ -73,23 +77,24 @@ class HMMPoisson(HiddenMarkovModel):
         seen = data["y"][data["y"] >= 0]
         return {"a": 1.0, "b": len(seen) / max(float(seen.sum()), 0.5)}
 
-    def emissions(self, data: Values) -> PoissonCounts:
+    def emissions(self, data: Values) -> Emissions:
         """Return the prior of the rates."""
-        return PoissonCounts(self.K, self.a, self.b)
+        return self.or_known(PoissonCounts(self.K, self.a, self.b))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and counts."""
         params, path = self.draw_path(rng, size)
-        rates = rng.gamma(self.a, 1 / self.b, self.K)
+        rates = self.known_emitted.get("rates", rng.gamma(self.a, 1 / self.b, self.K))
         y = rng.poisson(rates[path]).astype(np.int64)
-        return {**params, "rates": rates}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
+        params |= {} if self.rates else {"rates": rates}
+        return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
     def declare(self, data: Values) -> Any:
         """Declare the forward algorithm."""
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
             initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
-            rates = pm.Gamma("rates", alpha=self.a, beta=self.b, shape=self.K, dims=dims["rates"])
+            rates = self._rates(self.a, self.b, dims["rates"])
             y = pm.Data("y_data", np.maximum(data["y"], 0), dims="row")
             log_b = pm.math.switch(missing, np.float64(0), pm.logp(pm.Poisson.dist(rates), y[:, None]))
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
@@ -101,8 +106,11 @@ class HMMPoisson(HiddenMarkovModel):
         with pm.Model() as model:
             tables = [declared.table(one) for one in self.chain]
             a, b = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a", "b"))
-            rates = pm.Gamma("rates", alpha=a, beta=b, shape=self.K)
+            rates = self._rates(a, b, None)
             values, codes = distinct(data["y"])
             rows = pm.Data("counts", values), pm.Data("codes", codes), pm.Data("starts", starts(data["sequence"]))
             pm.Potential("y", ours.hmm_poisson_log_likelihood(*tables, rates, *rows))
         return model
+
+    def _rates(self, a: Any, b: Any, dims: Any) -> Any:
+        return self.known_emitted["rates"] if self.rates else pm.Gamma("rates", a, b, shape=self.K, dims=dims)

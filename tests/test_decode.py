@@ -173,6 +173,35 @@ def test_known_tables_are_decoded_without_a_fit():
     np.testing.assert_allclose(columns(later, "state")[-1], [2 / 3, 1 / 3], rtol=1e-9)
 
 
+KNOWN = {
+    "gaussian": NUMBERS(initial=[0.5, 0.5], transition=TRANSITION, means=[0, 3], variances=[1, 4]),
+    "poisson": COUNTS(initial=[0.5, 0.5], transition=TRANSITION, rates=[1, 4]),
+}
+GIVEN = {"gaussian": stats.norm([[0.0], [3.0]], [[1.0], [2.0]]).logpdf, "poisson": stats.poisson([[1], [4]]).logpmf}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_what_the_states_emit_may_be_known_as_well(kind):
+    model, y = KNOWN[kind], [0, 1, 5, 4, 0]
+    b, tables = GIVEN[kind](y).T, (np.array(model.initial), np.array(model.transition))
+    found = bz.decode(model, y)
+    np.testing.assert_allclose(columns(found, "smoothed"), occupied(*tables, b), rtol=1e-12)
+    assert found.attrs["log_likelihood"] == pytest.approx(special.logsumexp(enumerated(*tables, b, (0,))[1]))
+    last = columns(found, "smoothed")[-1] @ tables[1]
+    later, means = bz.forecast(model, 1, y), np.array([0, 3] if kind == "gaussian" else [1, 4])
+    squares = np.array([1, 4]) + means**2
+    assert later["mean"].item() == pytest.approx(last @ means)
+    assert later["sd"].item() == pytest.approx(np.sqrt(last @ squares - (last @ means) ** 2))
+    assert bz.fit(model.replaced(transition=None), y, "enumerate", seed=1).attrs["status"] == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KNOWN)
+def test_models_of_known_emissions_keep_the_contract(kind):
+    model = KNOWN[kind].replaced(initial=None, transition=None)
+    assert [str(each) for each in bz.check(model, [0, 1, 5, 4, 0, 7, 2, 0]) if not each.passed] == []
+
+
 def ahead(before, after):
     """`_ahead` with a seeded bug."""
     source, names = inspect.getsource(module._ahead), dict(vars(module))
@@ -229,6 +258,10 @@ def test_refuses_in_one_line(symbols):
         (lambda: bz.forecast(tree, 0), "the number of steps must be >= 1"),
         (lambda: bz.decode(SYMBOLS()), "initial, transition, emission are parameters of hmm_categorical"),
         (lambda: bz.decode(COUNTS(initial=[1, 0], transition=TRANSITION)), "rates is a parameter of hmm_poisson"),
+        (lambda: NUMBERS(means=[1, 2]), "variances must be known too; give means and variances, or none of them"),
+        (lambda: NUMBERS(means=[1, 2], variances=[1, 0]), "variances must be finite and > 0, got [1, 0]"),
+        (lambda: COUNTS(rates=[1, 2, 3]), "rates is 3, but there are K=2 states"),
+        (lambda: COUNTS(rates=["a", 1]), "rates must be a list of numbers"),
         (lambda: plot_states(tree, state=3), "there is no state 3"),
         (lambda: plot_states(tree, truth=["a"]), "truth has shape"),
     ):

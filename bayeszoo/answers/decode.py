@@ -105,9 +105,7 @@ def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
     emissions = model.emissions(data)
     if unknown := [table.name for table in model.chain if table.is_free] + list(emissions.own):
         what = "is a parameter" if len(unknown) == 1 else "are parameters"
-        of_tables = "emission" in emissions.own or not emissions.own
-        hint = f"fit it first{', or give every table' if of_tables else ''}"
-        raise InputError(f"{', '.join(unknown)} {what} of {model.name}", hint=hint)
+        raise InputError(f"{', '.join(unknown)} {what} of {model.name}", hint="fit it first, or give all of them")
     return {table.name: np.asarray(table.known)[None, None] for table in model.chain}
 
 
@@ -269,7 +267,7 @@ def _of_states(model: HiddenMarkovModel, params: Values, data: Values, center: f
     each = np.stack([emissions.next_mean(params, state) for state in alone], axis=1)
     if each.ndim == 3:
         return each
-    variances = params.get("variances", each)  # of Poisson counts the mean is the variance
+    variances = {**params, **model.known_emitted}.get("variances", each)  # of Poisson counts the mean is the variance
     return np.stack([each - center, variances + (each - center) ** 2], axis=2)
 
 

@@ -19,6 +19,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.emissions import Emissions, OfParts
+from bayeszoo.families.hmm.known import KnownEmissions, known_numbers
 from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, HiddenChain, Pair, Part, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
@@ -45,6 +46,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     transition: Any
     known: ClassVar[tuple[str, ...]] = ("initial", "transition")
     """The fields that hold known tables."""
+    emitted: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold what is known of what the states emit, all or none of it."""
     instead_of_predict: ClassVar[str] = (
         "`bayeszoo decode FIT --steps 3` predicts rows, `bayeszoo decode FIT NEW` scores them"
     )
@@ -64,6 +67,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
                 shape, hint = " x ".join(map(str, np.shape(table))), "give K, and a row for each state"
                 raise InputError(f"{name} is {shape}, but there are K={self.K} states", hint=hint)
             object.__setattr__(self, name, table)
+        for name, numbers in known_numbers({name: getattr(self, name) for name in self.emitted}, self.K).items():
+            object.__setattr__(self, name, numbers)
 
     @classmethod
     def weak(cls, data: Values) -> Self:
@@ -81,6 +86,16 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         return {}
 
     @property
+    def known_emitted(self) -> dict[str, np.ndarray]:
+        """What is known of what the states emit, each of shape (K,); nothing where it is a parameter."""
+        given = {name: getattr(self, name) for name in self.emitted}
+        return {name: np.array(value) for name, value in given.items() if value is not None}
+
+    def or_known(self, emissions: Emissions) -> Emissions:
+        """Return the prior of what the states emit, or where that is known what has no prior."""
+        return KnownEmissions(emissions, self.known_emitted) if self.known_emitted else emissions
+
+    @property
     def chain(self) -> HiddenChain:
         """The tables of the states."""
         return HiddenChain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)
@@ -96,7 +111,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     def one_component(self) -> Self:
         """Return the model with one state, whose tables nobody needs to know."""
-        return self.replaced(K=1, **dict.fromkeys(self.known))
+        return self.replaced(K=1, **dict.fromkeys((*self.known, *self.emitted)))
 
     def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
@@ -313,7 +328,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     def exchangeable(self) -> str | None:
         """Return the axis whose labels mean nothing; with a known table they mean something."""
-        return "state" if self.K > 1 and all(getattr(self, name) is None for name in self.known) else None
+        given = any(getattr(self, name) is not None for name in (*self.known, *self.emitted))
+        return None if given or self.K == 1 else "state"
 
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws.
