@@ -130,6 +130,14 @@ def test_a_model_needs_inputs_and_declare_alone(least, run):
     assert "give yours: bayeszoo check MODEL DATA" in err
 
 
+@pytest.mark.parametrize("method", ["map", "nuts"])
+def test_what_a_step_of_its_raises_is_a_line_about_the_file(method, run, written):
+    place = written(LEAST.replace('pm.HalfFlat("rate")', "None.rate"), "wrong.py")
+    code, out, err = run("fit", f"{place}:Rate", written("y\n1\n"), "--method", method, "--seed", "1")
+    assert (code, out) == (2, "")
+    assert err == "error: wrong.py, line 13: AttributeError: 'NoneType' object has no attribute 'rate'\n"
+
+
 def test_what_a_model_could_have_besides_is_listed_with_what_is_not_checked(least):
     found = {each.what.partition(" (")[0]: each for each in lacking(bz.find(least))}
     names = ("step weak", "step simulate", "base Observable", "base Sufficient", "base ClosedForm", "base EM")

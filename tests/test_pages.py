@@ -1,7 +1,8 @@
 """The README and the pages: every block of `console`, `pycon` and `python` is run; blocks of `sh` are only shown.
 
 A page is run from top to bottom in an empty folder, as a reader would. A block after the line `<!-- slow -->` is run by
-`make test-all` only. Python whose first line is `# models/NAME.py` becomes a file of the zoo while its page runs.
+`make test-all` only. Python whose first line is `# NAME.py` becomes a file of that folder; where it is
+`# models/NAME.py`, one of the zoo while its page runs.
 """
 
 import ast
@@ -70,6 +71,8 @@ def test_a_page_prints_what_it_shows(path, whole, page_models, tmp_path, monkeyp
         elif file := re.match(r"# models/(\w+\.py)\n", text):
             (page_models / file[1]).write_text(text, encoding="utf-8")
             zoo.by_name.cache_clear()
+        elif file := re.match(r"# (\w+\.py)\n", text):
+            Path(file[1]).write_text(text, encoding="utf-8")
         else:
             exec(text, names)
 

@@ -16,6 +16,7 @@ from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Sufficient
+from bayeszoo.model.find import blaming_its_file
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -67,7 +68,7 @@ class Problem:
     @cached_property
     def declared(self) -> pm.Model:
         """The PyMC model that is sampled: on sufficient statistics where there are any, else on the rows."""
-        with self.clock.phase("build"):
+        with self.clock.phase("build"), blaming_its_file(type(self.model)):
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
             return self.model.compiled(self.data)

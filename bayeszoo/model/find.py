@@ -12,6 +12,8 @@ import re
 import stat
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -20,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.base import Model
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
@@ -178,14 +180,28 @@ def _run(path: str, text: str) -> ModuleType:
     assert spec is not None  # it has a loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses look up their annotations
-    try:
+    with _blaming(path):
         loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # it is the user's code: whatever it raises is about the file
-        del sys.modules[name]
+    return module
+
+
+@contextmanager
+def _blaming(path: str) -> Iterator[None]:
+    """Turn whatever a user's file raises into a line about it."""
+    try:
+        yield
+    except (InputError, NumericalError):
+        raise
+    except (Exception, SystemExit) as error:
         lines = [step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
         at = f", line {lines[-1]}" if lines else ""
         raise InputError(f"{Path(path).name}{at}: {type(error).__name__}: {error}") from error
-    return module
+
+
+def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:
+    """Return a context in which what a step of a user's own model raises becomes a line about its file."""
+    own = own_file(model)
+    return nullcontext() if own is None else _blaming(own.path)
 
 
 # The zoo and plug-ins
