@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of
-from bayeszoo.model.capabilities import CAPABILITIES
+from bayeszoo.model.capabilities import CAPABILITIES, Collapsed, Variational, rows_have_parameters
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.groups import extend, extend_while_small
@@ -35,6 +36,9 @@ class Method(NamedTuple):
     kind: str
     about: str
 
+
+MOST_BY_NUTS = 1000
+"""Parameters up to which NUTS is the usual method of a model whose rows have some of their own."""
 
 METHODS: dict[str, Method] = {
     "exact": Method("exact:run", "ClosedForm", "exact", "closed-form posterior and evidence"),
@@ -159,6 +163,23 @@ def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Ac
 def methods_for(model: type[Model]) -> list[str]:
     """Name the methods that a model class can be fitted with."""
     return [name for name, m in METHODS.items() if m.needs is None or CAPABILITIES[m.needs](model)]
+
+
+def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
+    """Return the method where none is named, and where it is not NUTS in a line why not, and which takes longer.
+
+    NUTS takes hours where each row has parameters of its own, as the proportions of a document, and there are many.
+    """
+    if not (isinstance(model, Variational) and rows_have_parameters(model) and isinstance(data, Data)):
+        return "nuts", ""
+    sizes = model.sizes(data)
+    count = sum(math.prod(sizes.get(axis, 1) for axis in axes) for axes in model.dims.values())
+    if count <= MOST_BY_NUTS:
+        return "nuts", ""
+    better = (
+        "--method gibbs samples the posterior, in minutes" if isinstance(model, Collapsed) else "--method nuts samples"
+    )
+    return "vb", f"NUTS would take hours of {count:,} parameters: fitted by variational Bayes (vb); {better}"
 
 
 def check_method(model: type[Model], method: str) -> None:

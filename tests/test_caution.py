@@ -244,3 +244,16 @@ def test_a_failed_fit_names_the_command_to_try(fits, name, method, failed, step)
         tree.attrs |= {"kind": "sampled", "facts": dumps({"thin": 10} if method == "gibbs" else {})}
     assert next_step(tree) == step
     assert next_step(fits["nuts"]) == ""
+
+
+def test_the_next_step_says_how_far_the_chains_are_apart_and_runs_on_the_same_data(fits):
+    tree = fits["nuts"].copy()
+    tree.attrs |= {"model": "gaussian_mixture", "fields": dumps({"K": 5}), "kind": "sampled", "status": "failed"}
+    tree.attrs |= {"gate": dumps(gate.as_dict([at_most("r_hat", 1.4, 1.01)])), "facts": dumps({})}
+    tree.attrs["command"] = "fit gaussian_mixture 'my rows.csv' --set K=5"
+    command = "bayeszoo select 'my rows.csv' -c gaussian_mixture --components 1-6"
+    sizes = tree["posterior"].sizes
+    apart = f"R-hat 1.4 after {sizes['chain'] * sizes['draw']} draws: chains are in different modes"
+    assert next_step(tree) == f"{apart}; try {command}, or --method vb"
+    tree.attrs["command"] = "fit gaussian_mixture --example iris"
+    assert "select --example iris -c" in next_step(tree)

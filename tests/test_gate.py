@@ -321,3 +321,13 @@ def test_gaps_of_an_approximation_are_those_of_two_gaussians(centre, scale):
 def test_without_usable_weights_there_are_no_gaps():
     points = np.random.default_rng(0).standard_normal((4000, 1))
     assert importance_gaps(points, points[:, 0] ** 2) == {}
+
+
+@pytest.mark.parametrize(
+    ("r_hat", "divergences", "cut", "may_help"),
+    [(1.9, 33, 0, False), (2.8, 0, 3354, False), (1.2, 33, 0, True), (1.9, 1, 1, True), (None, None, None, True)],
+)
+def test_care_does_not_help_chains_that_are_apart_and_whose_steps_break(r_hat, divergences, cut, may_help):
+    names = ("r_hat", "divergences", "transitions at maximum tree depth")
+    checks = [gate.at_most(name, value, 0) for name, value in zip(names, (r_hat, divergences, cut), strict=True)]
+    assert gate.care_may_help(checks, 1200) is may_help

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
@@ -67,7 +69,26 @@ def next_step(tree: xr.DataTree) -> str:
     steps = _mending(fit, failed) if fit.kind == "sampled" else []
     with suppress(InputError):  # of a model that is not installed here
         steps += [f"--method {other}" for other in _other_methods(fit)[:1]]
-    return f"try {', or '.join(steps)}" if steps else ""
+    return f"{_mixing(fit, failed)}try {', or '.join(steps)}" if steps else ""
+
+
+def _mixing(fit: Fit, failed: set[str]) -> str:
+    """Say how far apart the chains are and after how many draws, where that is what failed."""
+    r_hat = fit.checks.get("r_hat", {}).get("value")
+    if "r_hat" not in failed or failed & set(STRUCTURAL) or not isinstance(r_hat, float):
+        return ""
+    sizes = fit.tree["posterior"].sizes
+    why = "chains are in different modes" if r_hat > APART else "chains mix slowly"
+    return f"R-hat {r_hat:.3g} after {sizes['chain'] * sizes['draw']} draws: {why}; "
+
+
+def _same_data(fit: Fit) -> str:
+    """Return the words of the command that name its data, as far as they are one file or an example."""
+    words = shlex.split(str(fit.tree.attrs.get("command", "")))
+    if len(words) > 2 and words[0] == "fit" and not words[2].startswith("-"):
+        return f"{shlex.quote(words[2])} "
+    after = dict(pairwise(words))
+    return f"--example {shlex.quote(after['--example'])} " if "--example" in after else ""
 
 
 def _mending(fit: Fit, failed: set[str]) -> list[str]:
@@ -79,7 +100,8 @@ def _mending(fit: Fit, failed: set[str]) -> list[str]:
     if "thin" in fit.facts:
         return [f"--thin {2 * fit.facts['thin']}"]
     if {"K", "q"} & fit.fields.keys():
-        return [f"bayeszoo select -c {fit.tree.attrs['model']} --components 1-4"]
+        most = max(4, 1 + int(fit.fields.get("K", fit.fields.get("q", 0))))
+        return [f"bayeszoo select {_same_data(fit)}-c {fit.tree.attrs['model']} --components 1-{most}"]
     r_hat = fit.checks.get("r_hat", {}).get("value")
     return [] if isinstance(r_hat, float) and r_hat > APART else [f"--draws {4 * fit.options['draws']}"]
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
 from bayeszoo.data.read import example
-from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.fit import METHODS, check_method, fit, methods_for
+from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.fit import METHODS, check_method, fit, methods_for, usual_method
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import rows_have_parameters
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page
 from bayeszoo.results import files
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ def fit_command(
     data: opt.DataFile = None,
     /,
     *,
-    method: str = "nuts",
+    method: str | None = None,
     seed: opt.DrawnSeed = None,
     output: opt.Output = None,
     overwrite: opt.Overwrite = False,
@@ -54,7 +58,8 @@ def fit_command(
     Parameters
     ----------
     method
-        exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc.
+        exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc; by default
+        nuts, and vb of documents that mix topics.
     output
         Save the fit here (.nc).
     by
@@ -63,11 +68,13 @@ def fit_command(
         Read so many rows at a time and keep their statistics only, of a file larger than memory.
     """
     model = zoo.find(name)
-    check_method(model, method)
+    check_method(model, method or "nuts")
     if by is not None:
         if chunk_rows is not None:
             raise InputError("--by reads the table at once", hint="leave out --chunk-rows")
-        return fit_groups(model, data, by, method, prior, table, output, overwrite, as_json, seed=seed, **options.given)
+        return fit_groups(
+            model, data, by, method or "nuts", prior, table, output, overwrite, as_json, seed=seed, **options.given
+        )
     if output is not None:
         files.probe(output, overwrite)
     with closing(terminal.TerminalReporter()) as reporter:
@@ -78,6 +85,12 @@ def fit_command(
             rows = prior.noted(prior_model, rows)
         else:
             prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
+        if method is None:
+            method, why = (
+                usual_method(prior_model, rows) if options.given.keys() <= {"draws", "chains"} else ("nuts", "")
+            )
+            if why:
+                terminal.note(f"note: {why}")
         groups = () if output is None else None  # nobody asks what is not saved
         tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
     tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
@@ -92,7 +105,19 @@ def fit_command(
             terminal.print_json(described)
         else:
             terminal.show_fit(tree, described)
+            _show_words(tree)
     return terminal.verdict([tree])
+
+
+def _show_words(tree: xr.DataTree) -> None:
+    """Print the words of each topic of documents that mix them, where they are shown."""
+    if not (rows_have_parameters(Fit(tree).model) and TOPICS in tree["posterior"]):
+        return
+    with suppress(Untrustworthy):  # why is said with the verdict
+        frame = topics(tree)
+        words = frame["word"].groupby(level="topic", sort=False)
+        for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
+            terminal.out().print(f"topic {topic}, {share:.2f} of the documents: {', '.join(map(escaped, each))}")
 
 
 def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:

@@ -245,7 +245,8 @@ def search(
             reporter.progress("starts", climbs.starts + len(begun), max(restarts, climbs.starts + wave))
             begun += climbs.begin(lambda: begin(rng))
         for i, climb_ in enumerate(sorted(begun, key=lambda climb_: climb_.objective, reverse=True)):
-            reporter.progress("climbs", i, len(begun))
+            if len(begun) > 1:
+                reporter.progress("climbs", i, len(begun))
             climbs.finish(climb_)
     ordered = sorted(climbs.ends, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
     if not any(climb_.is_sound for climb_ in ordered):

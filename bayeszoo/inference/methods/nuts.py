@@ -19,6 +19,7 @@ from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import (
     Check,
     at_most,
+    care_may_help,
     check_draws,
     check_hmc,
     failures,
@@ -99,6 +100,11 @@ def run(
         if latest.interrupted or passed(checks) or not longer_may_help(checks):
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
+        if not care_may_help(checks, settings.draws * chains):
+            problem.reporter.say(
+                "it is not repeated: chains far apart, and steps that break, may mean no finite posterior"
+            )
+            break
         earlier.append(latest)
     return _outcome(problem, latest, checks, settings, attempt, sampler)
 
