@@ -123,7 +123,7 @@ def test_the_best_fit_is_chosen_first(opened):
 
     for anchor in ("#gate >", "#estimates"):
         select = Select(find(opened, f"{anchor} .choice select")[0])
-        assert select.first_selected_option.text == "exact"
+        assert select.first_selected_option.get_attribute("textContent") == "exact"
         assert [one.get_attribute("data-name") for one in find(opened, f"{anchor} .choice > .shown")] == ["exact"]
 
 

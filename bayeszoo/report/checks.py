@@ -78,7 +78,7 @@ class Checked:
         if len(rarely):
             return Verdict(name, "caution", "the model fits, but for what is said here", " ".join(said), 0.0)
         words = f"Replicates are like the data in all {len(frame)} quantities compared: {', '.join(frame.index)}."
-        return Verdict(name, "ok", "the model fits", words, 0.0)
+        return Verdict(name, "ok", "the model fits in what was checked", words, 0.0)
 
 
 def _total(frame: pd.DataFrame) -> int:
