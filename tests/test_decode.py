@@ -316,6 +316,12 @@ def test_rows_are_named_by_a_column_that_rises_as_times_do(times, said, tmp_path
         assert axes.get_xlabel() == ("when" if said[0] != "1" else "row")
 
 
+def test_the_years_of_the_nile_are_kept():
+    for data in (bz.read(NUMBERS), bz.example(NUMBERS)):
+        assert data.reading["times"]["column"] == "year"
+        assert data.reading["times"]["values"][0] == "1871"
+
+
 def test_a_band_holds_its_mean_and_says_where_few_draws_pull_it_out():
     figure = Figure()
     axes = figure.subplots()

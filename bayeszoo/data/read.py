@@ -350,8 +350,8 @@ def example(model: HasInputs, name: str | None = None) -> Data:
     """
     table, options = example_table(model, name)
     data = read(model, table, **options)
-    outcomes = {OUTCOMES: data.reading[OUTCOMES]} if OUTCOMES in data.reading else {}
-    return replace(data, reading=reading_of(model.inputs, None, {}, **outcomes))
+    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times") if name in data.reading}
+    return replace(data, reading=reading_of(model.inputs, None, {}, **of_rows))
 
 
 def own_example(model: HasInputs, source: str, digest: str) -> Example | None:

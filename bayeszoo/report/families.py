@@ -76,12 +76,13 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
         raise Untrustworthy("the slopes of all fits are withheld")
     main = best(linear)
     others = [tree for tree in linear if tree is not main]
-    caption = "What each feature adds to the outcome as it grows by one standard deviation, with 95% intervals."
+    interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
+    caption = f"What each feature adds to the outcome as it grows by one standard deviation{interval}."
     beside: list[Any] = [picture(partial(plot_slopes, [main, *others]), "slopes per standard deviation", caption)]
     with skipping("R2", beside):
         beside.append(Words(_explained(main)))
     caption = f"By {main.attrs['method']}: the mean outcome as one feature goes from its least to its greatest value, "
-    caption += "the others at their means; bands: 95% intervals."
+    caption += f"the others at their means{interval}."
     return Answer(beside, [picture(partial(plot_effects, main), "effects of the features", caption, wide=True)])
 
 
