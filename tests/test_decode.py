@@ -316,6 +316,12 @@ def test_rows_are_named_by_a_column_that_rises_as_times_do(times, said, tmp_path
         assert axes.get_xlabel() == ("when" if said[0] != "1" else "row")
 
 
+def test_known_means_are_drawn():
+    known = {"initial": [0.5, 0.5], "transition": TRANSITION, "means": [850.0, 1100.0], "variances": [15e3, 15e3]}
+    figure = plot_states(NUMBERS(K=2, **known), bz.example(NUMBERS))
+    assert set(figure.axes[0].lines[1].get_ydata()) == {850.0, 1100.0}
+
+
 def test_the_years_of_the_nile_are_kept():
     for data in (bz.read(NUMBERS), bz.example(NUMBERS)):
         assert data.reading["times"]["column"] == "year"

@@ -64,7 +64,7 @@ def several(exact, at_mode):
 def evil(tmp_path_factory):
     """A fit of a table whose columns and file name are markup."""
     y = np.arange(10.0) ** 1.5
-    table = pd.DataFrame({EVIL: y, 'b"onload=alert(2)': y[::-1], "c&<d>": y**2})
+    table = pd.DataFrame({EVIL: y, 'b&"onload=alert(2)': y[::-1]})
     path = tmp_path_factory.mktemp("evil") / "<img src=x onerror=alert(3)>.csv"
     table.to_csv(path, index=False)
     model = bz.find("normal_inverse_wishart")

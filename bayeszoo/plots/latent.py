@@ -173,7 +173,8 @@ def _draw_numbers(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     """Draw the numbers, and the mean of the state that each row is in by the most probable path."""
     y, K, emissions = whole.data["y"], whole.model.K, whole.model.emissions(whole.data)
     seen, draws = emissions.seen(y), flat(whole.draws)
-    each = np.stack([emissions.next_mean(draws, state) for state in np.eye(K)], axis=1)
+    means = [emissions.next_mean(draws, state) for state in np.eye(K)]
+    each = np.stack([np.atleast_1d(mean) for mean in means], axis=1)  # known ones are of no draw
     path = frame["viterbi"].map({label: k for k, label in enumerate(whole.states)}).to_numpy()
     axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
     axes.step(frame.index, each.mean(axis=0)[path], where="mid", color=_DARK, lw=1.5, label="mean of the state")

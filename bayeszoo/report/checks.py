@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FALSE_ALARM = 0.05
 """Probability at most that a p-value of a model that is right is so near to 0 or 1 that it is said (Bonferroni)."""
+MOST_DRAWN = 8
+"""Quantities of replicates in a picture."""
 _ABOUT = (
     "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
     "data. The data were used to fit as well, so these lean towards one half."
@@ -113,7 +115,9 @@ def _predictive(checked: Checked) -> list[Any]:
     keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
     rows = [[str(name), *cells] for name, *cells in checked.frame[keys].itertuples()]
     caption = f"Quantities of {_total(checked.frame)} data sets of the fitted model; red: the observed."
-    pictures = [picture(partial(draw_replicates, _known(checked.replicates)), "posterior predictive checks", caption)]
+    least_alike = (checked.frame["p_value"] - 0.5).abs().sort_values(ascending=False, kind="stable").index[:MOST_DRAWN]
+    drawn = _known(checked.replicates, [name for name in checked.frame.index if name in least_alike])
+    pictures = [picture(partial(draw_replicates, drawn), "posterior predictive checks", caption)]
     has_columns = isinstance(Fit(checked.tree).model.inputs, Matrix)  # which ArviZ would pool
     if checked.tree.attrs["kind"] != "point estimate" and not has_columns:
         caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
@@ -121,9 +125,9 @@ def _predictive(checked: Checked) -> list[Any]:
     return [table(columns, rows, words=["note"]), Words(_ABOUT, "note"), Folded("Pictures of the replicates", pictures)]
 
 
-def _known(replicates: Replicates) -> Replicates:
-    """Leave out quantities that the data do not have."""
-    observed = {name: values for name, values in replicates.observed.items() if np.isfinite(values).all()}
+def _known(replicates: Replicates, names: Sequence[str]) -> Replicates:
+    """Keep those of the quantities that the data have."""
+    observed = {name: values for name in names if np.isfinite(values := replicates.observed[name]).all()}
     return replace(replicates, observed=observed, replicated={n: replicates.replicated[n] for n in observed})
 
 
@@ -150,9 +154,10 @@ def _prior_predictive(tree: xr.DataTree) -> Folded:
 
 def _middle(replicates: Replicates) -> Replicates:
     """Leave out residuals, which depend on the parameters, and all but the middle 90%: tails may reach very far."""
-    known, replicated = _known(replicates), {}
+    names = [name for name in replicates.observed if "residual" not in name]
+    known, replicated = _known(replicates, names[:MOST_DRAWN]), {}
     for name, values in known.replicated.items():
-        if "residual" not in name and (finite := values[np.isfinite(values)]).size:
+        if (finite := values[np.isfinite(values)]).size:
             low, high = np.quantile(finite, [0.05, 0.95])
             replicated[name] = finite[(finite >= low) & (finite <= high)]
     return replace(known, replicated=replicated)
