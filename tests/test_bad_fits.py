@@ -4,6 +4,7 @@ import contextlib
 import copy
 import io
 import json
+import re
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -106,13 +107,12 @@ def estimates_of(tree):
     values = [v.to_numpy().reshape(-1, *v.shape[2:]) for v in tree["posterior"].data_vars.values()]
     found = [f(v, axis=0) for v in values for f in (np.mean, np.std, np.median)]
     numbers = [x for array in found for x in np.ravel(array).tolist() if np.isfinite(x)]
-    return {text for x in numbers for text in (number(x), repr(x))}
+    return {text for x in numbers for text in (number(x), number(x, 4), repr(x))}
 
 
 def test_the_table_withholds_and_stderr_names_the_checks(caught):
-    parameters = caught.json.document["parameters"]
-    elements = sum(int(np.prod(np.shape(found["ess_bulk"]))) for found in parameters.values())
-    assert caught.table.out.count("withheld") == 2 * elements
+    lines = caught.table.out.splitlines()
+    assert [line for line in lines if re.match(r"(the estimate is|all \d+ estimates are) withheld", line)] == lines[2:3]
     assert "status failed: " in caught.table.out
     assert not estimates_of(bz.load(caught.file)) & set(caught.table.out.split())
     assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err

@@ -67,7 +67,10 @@ def test_the_screen_shows_the_numbers_with_the_caveat_after_the_longest_attempt(
     assert code == 0
     assert "checks of the gate with a caveat\ncaution r_hat: 1.0" in out
     assert "withheld" not in out
-    assert tables.number(float(bz.summarize(caution)["theta"]["mean"])) in out.split()
+    assert (
+        tables.statistic("mean", *(float(bz.summarize(caution)["theta"][key]) for key in ("mean", "mcse_mean")))
+        in out.split()
+    )
     assert err.count("did not pass: r_hat 1.0") == 3
     assert "caution: beta_bernoulli, nuts: estimates are shown with a caveat: r_hat: 1.0" in err
 

@@ -9,13 +9,18 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli import terminal
+from bayeszoo.cli.app import app
+from bayeszoo.cli.instead import instead
+from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
+from bayeszoo.report import tables
 from tests.quick import quick_first
 
 SINGLE = {"log_evidence", "elbo", "log_likelihood", "log_joint"}
@@ -87,7 +92,7 @@ def test_fit_prints_the_closed_form_and_where_it_is_from(run, coins):
     assert "beta_bernoulli(a=1, b=1)  exact: closed form, exact" in out
     assert "data coins.csv (" in out
     assert re.search(r"theta +0\.7 +0\.13817 ", out)
-    assert "log evidence -5.529429088 (exact, of the ordered data)" in out
+    assert "log evidence -5.53 (exact, of the ordered data)" in out
 
 
 def test_compare_prints_one_json_document(run, coins):
@@ -129,6 +134,107 @@ def test_predict_scores_the_rows_whose_outcome_is_known(run, saved, coins):
     assert "437" in run("predict", saved, "--example", "placenta_previa")[1]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_are_written_in_full_and_beside_the_columns_of_their_table(run, saved, written, tmp_path, suffix):
+    table = written("id,trials\n007,10\nb,\nc,20\n")
+    alone, beside = tmp_path / f"alone.{suffix}", tmp_path / f"beside.{suffix}"
+    asked = ("predict", saved, table, "--missing", "drop", "-o")
+    assert run(*asked, alone)[0] == 0
+    read = pd.read_csv if suffix == "csv" else pd.read_parquet
+    frame = read(alone)
+    assert frame["row"].tolist() == [1, 3]  # of the file
+    assert frame["sd"].tolist() == pytest.approx(
+        [bz.predict(bz.load(saved), {"trials": [n]})["sd"][1] for n in (10, 20)]
+    )
+    assert run(*asked, beside, "--append")[0] == 0
+    frame = read(beside, **({"dtype": {"id": str}} if suffix == "csv" else {}))
+    assert frame["id"].tolist() == ["007", "b", "c"]
+    assert frame["predicted_mean"].round(9).fillna(-1).tolist() == [7, -1, 14]
+    assert run(*asked, beside)[2].endswith("exists; choose another name or use --overwrite\n")
+
+
+@pytest.mark.parametrize("command", ["compare", "select", "residuals"])
+def test_tables_are_written_in_full(run, saved, coins, tmp_path, command):
+    words = {
+        "compare": ["beta_bernoulli", coins, "--methods", "exact,map"],
+        "select": [coins, "-c", "beta_bernoulli", "-c", "beta_bernoulli a=2"],
+        "residuals": [saved, "--replicates", 20],
+    }
+    path = tmp_path / "table.csv"
+    assert run(command, *words[command], "-o", path)[0] == 0
+    frame = pd.read_csv(path)
+    column, size = {"compare": ("log_evidence", 2), "select": ("log_evidence", 2), "residuals": ("pit", 8)}[command]
+    assert len(frame) == size
+    assert len(str(frame[column].dropna()[0])) > 10
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (0.590168, 0.0049, "0.590"),
+        (0.590168, 0.0051, "0.590"),
+        (1234.5678, 23.0, "1230"),
+        (-0.00001, 0.0049, "0.000"),
+        (2e-7, 3e-9, "2.00e-07"),
+        (1e9 + 0.5, 1e-12, "1.000000000e+09"),
+        (0.590168, 0.0, "0.59017"),  # exact
+        (0.590168, np.nan, "0.59017"),
+        (np.inf, 0.1, "inf"),
+        (np.nan, 0.1, "-"),
+    ],
+)
+def test_the_last_digit_is_of_the_order_of_the_error(value, error, shown):
+    assert tables.estimate(value, error) == shown
+
+
+def test_more_digits_are_printed_where_they_are_asked_for(run, coins):
+    out = run("fit", "beta_bernoulli", coins, *EXACT, "--digits", 8)[1]
+    assert "log evidence -5.52942909 (exact" in out
+    assert " 0.13816986 " in out
+
+
+def test_help_about_a_model_lists_the_options_that_it_and_the_method_take(run):
+    in_full, of_ridge, by_map = (
+        run(*words, "--help")[1] for words in (["fit"], ["fit", "ridge"], ["fit", "ridge", "--method", "map"])
+    )
+    for option, known in {
+        "--target": [True] * 3,
+        "--missing": [True] * 3,
+        "--symbols": [True, False, False],
+        "--chunk-rows": [True] * 3,
+        "--draws": [True, True, False],
+    }.items():
+        assert [option in out for out in (in_full, of_ridge, by_map)] == known
+    assert "Exit codes" in run("fit", "--help")[1]  # help about one model is not kept
+    assert "--features" not in run("select", "-c", "beta_bernoulli", "--help")[1]
+
+
+COMPLETED = """
+source ./completions.bash
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _bayeszoo; echo "${COMPREPLY[*]}"; }
+"""
+
+
+def test_a_shell_completes_commands_models_methods_options_and_files(run, tmp_path):
+    code, out, _ = run("completion", "bash")
+    assert code == 0
+    (tmp_path / "completions.bash").write_text(out)
+    (tmp_path / "coins.csv").touch()
+    typed = {
+        "fi": "fit",
+        "fit beta": "beta_bernoulli",
+        "fit ridge --method exa": "exact",
+        "fit ridge --metho": "--method",
+        "fit ridge coi": "coins.csv",
+        "select -c gaussian_mi": "gaussian_mixture",
+    }
+    tries = "".join(f"try bayeszoo {words}\n" for words in typed)
+    done = subprocess.run(["bash", "-c", COMPLETED + tries], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == list(typed.values())
+    for shell in ("zsh", "fish"):
+        assert "gaussian_mixture" in run("completion", shell)[1]
+
+
 # Exit codes other than 0 and 2
 
 
@@ -136,12 +242,48 @@ def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
     fit = tmp_path / "short.nc"
     code, out, err = run("fit", "beta_bernoulli", coins, "--draws", 10, "--seed", 1, "-o", fit)
     assert code == 3
-    assert "withheld   withheld" in out
+    assert re.search(
+        r"^the estimate is withheld: worst r_hat [\d.]+ of theta, ess_bulk \d+ of theta; --json has all$", out, re.M
+    )
     assert "status failed" in out
     assert "warning: draws: 10 (must be >= 400)" in err
     code, out, err = run("predict", fit)
     step = "try --chains 4 --draws 1000"
     assert (code, out, err) == (3, "", f"error: the fit failed its gate: predictions from it are withheld; {step}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "step", "command"),
+    [
+        (
+            "coins.csv --draws 10 -o a.nc",
+            "try --draws 4000, or --method exact",
+            "coins.csv -o a.nc --draws 4000 --overwrite",
+        ),
+        ("coins.csv --tune=5 --no-extend --seed 1", "try --method exact", "coins.csv --seed 1 --method exact"),
+        ("coins.csv --draws 10", "try a narrower prior (--set FIELD=...)", None),
+        (
+            "coins.csv",
+            "R-hat 2; try bayeszoo select coins.csv -c lda --components 1-4, or --method vb",
+            "select coins.csv -c lda --components 1-4",
+        ),
+    ],
+)
+def test_the_next_step_is_a_whole_command_that_can_be_typed(typed, step, command):
+    words, model = ["fit", "beta_bernoulli", *typed.split()], zoo.find("beta_bernoulli")
+    said = instead(words, step, model, "nuts", "coins.csv", TableOptions())
+    if command is None:
+        assert said == ""
+    else:
+        assert said == f"bayeszoo {command if 'select' in command else 'fit beta_bernoulli ' + command}"
+        app.parse_args(said.split()[1:], exit_on_error=False, print_error=False)
+
+
+def test_the_next_command_reads_the_same_table():
+    table = TableOptions(columns="a b,c", header=False)
+    step = "try bayeszoo select x.csv -c ppca --components 1-4"
+    said = instead(["fit"], step, zoo.find("ppca"), "nuts", "/far/x.csv", table)
+    assert said == "bayeszoo select /far/x.csv -c ppca --components 1-4 --columns 'a b,c' --no-header"
 
 
 def test_a_posterior_without_a_mode_has_no_map(run, written):
@@ -196,14 +338,39 @@ def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run,
     assert "column '[bold]x': '[blink]yes' is 1, 'no' is 0" in err
 
 
-def test_a_narrow_terminal_folds_words_but_never_a_number(capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "WIDE", 30)
-    number = 123456.789012345
-    terminal.show(terminal.text_table(["method", "a", "b", "status"], [["nuts", number, -number, "failed"]]))
-    terminal.show(terminal.text_table(["name"], [["[bold]x\x1b"]]))
+WIDE_TABLE = (
+    ["parameter", "mean", "a long head", "q", "status"],
+    [["w[x y]", 0.5, 123456.789, -123456.789, "in words"]],
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown", "left_out"),
+    [
+        (80, ["parameter", "mean", "a long head", "q", "status", "in words"], ""),
+        (56, ["parameter", "mean", "a long head", "q", "status", "in words"], ""),
+        (45, ["parameter", "mean", "q", "status"], "a long head"),
+        (20, ["parameter", "mean"], "a long head, q, status"),
+    ],
+)
+def test_a_table_folds_words_leaves_columns_out_and_breaks_no_number(capsys, monkeypatch, columns, shown, left_out):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal.show_table(*WIDE_TABLE, words=["status"], spare=["a long head"])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    table = lines[: len(lines) - bool(left_out)]
+    assert max(map(len, table)) <= max(columns, 18)
+    assert {"-1.2346e+05", "1.2346e+05"} & set(" ".join(table).split()) == {
+        cell for name, cell in (("q", "-1.2346e+05"), ("a long head", "1.2346e+05")) if name not in left_out.split(", ")
+    }
+    assert all(word in " ".join(table) for name in shown for word in name.split())
+    assert (f"for {left_out}: --json, or a wider terminal." in lines[-1]) == bool(left_out)
+
+
+def test_cells_are_no_markup_and_columns_of_dashes_are_left_out(capsys):
+    terminal.show_table(["name", "known", "empty"], [["[bold]x\x1b", 1.0, None]])
     out = capsys.readouterr().out
-    assert f" {number:.5g}   {-number:.5g} " in out
     assert "[bold]x\\x1b" in out
+    assert "empty" not in out
 
 
 EXACT_FIT = ["fit", "beta_bernoulli", "--method", "exact"]

@@ -17,13 +17,18 @@ SHADE = np.array([0xD5, 0xDA, 0xE1]) / 255
 
 
 @pytest.fixture(scope="module")
-def drawn():
+def schools():
     with pm.Model(coords={"school": ["a", "b", "c"]}) as made:
         mu = pm.Normal("mu", 0.0, 5.0)
         tau = pm.HalfNormal("tau", 5.0)
         theta = pm.Normal("theta", mu, tau, dims="school")
         pm.Normal("y", theta, 1.0, observed=np.array([1.0, 2.0, 3.0]), dims="school")
-    return model_graph.draw(made).axes[0]
+    return made
+
+
+@pytest.fixture(scope="module")
+def drawn(schools):
+    return model_graph.draw(schools).axes[0]
 
 
 def places(axes):
@@ -36,6 +41,15 @@ def test_every_variable_is_drawn_below_its_parents_with_an_arrow_from_each(drawn
     height = {name.partition("\n")[0]: place[1] for name, place in found.items()}
     assert height["mu"] == height["tau"] > height["theta"] > height["y"]
     assert sum(isinstance(patch, FancyArrowPatch) for patch in drawn.patches) == 3
+
+
+def test_as_text_a_variable_is_below_its_parents_which_it_names(schools):
+    assert model_graph.as_text(schools) == [
+        "mu ~ Normal",
+        "tau ~ HalfNormal",
+        "  theta ~ Normal [school] <- mu, tau",
+        "    y ~ Normal [school], observed <- theta",
+    ]
 
 
 def test_what_there_is_one_of_each_has_a_frame_and_only_what_is_observed_is_shaded(drawn):
@@ -80,7 +94,7 @@ def test_every_model_has_a_picture(name):
 def test_show_writes_the_graph(run, tmp_path, suffix, start):
     path = tmp_path / f"graph.{suffix}"
     code, out, err = run("show", "normal_gamma", "--plot", path)
-    assert (code, "mu --> y" in out, f"wrote {path}" in err) == (0, True, True)
+    assert (code, "y ~ Normal [row], observed <- lam, mu" in out, f"wrote {path}" in err) == (0, True, True)
     assert path.read_bytes().startswith(start)
     for other, why in ((path, "exists"), (tmp_path / "graph.gif", "PNG, SVG or PDF")):
         code, out, err = run("show", "normal_gamma", "--plot", other)

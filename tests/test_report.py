@@ -103,7 +103,7 @@ def test_the_model_the_prior_the_data_and_the_numbers_are_said(several, exact):
     assert "The data: 10 rows" in words
     mean, sd = (exact["exact"]["mu"].sel(statistic=name).item() for name in ("mean", "sd"))
     assert f"mu {mean:.5g} {sd:.5g}" in words
-    assert f"log evidence {exact['exact'].attrs['log_evidence']:.10g}" in words
+    assert f"log evidence {exact['exact'].attrs['log_evidence']:.2f}" in words
     assert "laplace no answer no finite curvature" in words
     assert exact.attrs["data_digest"] in words
     assert "model = M( mu0=1.0, kappa0=1.0, alpha0=2.0, beta0=1.0, )" in words

@@ -68,7 +68,11 @@ def test_list_and_show_know_it(run):
     listed = "Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable"
     assert (", ".join(found["capabilities"]), found["data"]) == (listed, [])
     shown = run("show", "waiting_time")[1]
-    for line in ("t_n  ~ Exponential(rate)", "one column of real numbers (t)", "rate --> t"):
+    for line in (
+        "t_n  ~ Exponential(rate)",
+        "one column of real numbers (t)",
+        "t ~ Exponential [row], observed <- rate",
+    ):
         assert line in shown
 
 

@@ -277,7 +277,7 @@ def test_command_compares_priors(run):
     options = ("select", "coins.csv", "-c", "beta_bernoulli", "--candidate", "beta_bernoulli a=10 b=10")
     code, out, err = run(*options)
     assert (code, err) == (0, "")
-    assert out.index("beta_bernoulli(a=10, b=10)") < out.index("beta_bernoulli(a=1, b=1)")
+    assert out.index("beta_bernoulli(a=10,") < out.index("beta_bernoulli(a=1,")
     found = json.loads(run(*options, "--json")[1])
     expected = [beta_evidence(10, 10, 6, 2), beta_evidence(1, 1, 6, 2)]
     assert [row["log_evidence"] for row in found["table"]] == pytest.approx(expected, rel=1e-12)

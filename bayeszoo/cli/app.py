@@ -12,19 +12,24 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Literal
 
 from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
+from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.verbs import check, empirical, factors, fits, models, rows, select
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 
+EPILOGUE = (
+    "Exit codes: 0 ok, or shown with a caveat; 2 input; 3 not trustworthy, with --strict also what has a "
+    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug."
+)
 app = App(
     name="bayeszoo",
     help="Textbook Bayesian models in PyMC, checked against closed forms.",
-    help_epilogue="Exit codes: 0 ok, or shown with a caveat; 2 input; 3 not trustworthy, with --strict also what has a "
-    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug.",
+    help_epilogue=EPILOGUE,
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
 for verbs in (check, empirical, factors, fits, models, rows, select):
@@ -33,10 +38,28 @@ for verbs in (check, empirical, factors, fits, models, rows, select):
             app.command(command, name=function.removesuffix("_command"))
 
 
+@app.command(name="completion")
+def completion_command(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print a script that completes commands, models, methods, options and files by tab.
+
+    bash: bayeszoo completion bash > ~/.local/share/bash-completion/completions/bayeszoo;
+    zsh: bayeszoo completion zsh > FOLDER/_bayeszoo, in a folder of $fpath;
+    fish: bayeszoo completion fish > ~/.config/fish/completions/bayeszoo.fish.
+
+    Parameters
+    ----------
+    shell
+        The shell that the script is for.
+    """
+    sys.stdout.write(app.generate_completion(shell=shell) + "\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug, strict = "--debug" in words, "--strict" in words
+    about = help_about(words) if {"--help", "-h"} & {*words} else None
+    app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)
     signals.listen()
     _mend_streams()
     with terminal.cautions() as said:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -13,7 +13,9 @@ from cyclopts.validators import Number
 from bayeszoo.cli import terminal
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
+from bayeszoo.fit import METHODS
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model import find as zoo
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.chunks import accumulate, first_chunk
@@ -23,19 +25,38 @@ def _help(text: str) -> Parameter:
     return Parameter(help=text)
 
 
+AtLeast1 = Annotated[int, Parameter(validator=Number(gte=1))]
 Flag = Annotated[bool, Parameter(negative=())]
 Every = Annotated[bool, Parameter(name="--all", negative=())]
-ModelName = Annotated[str, _help("The model; see `bayeszoo list`.")]
-DataFile = Annotated[str | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
+if TYPE_CHECKING:
+    type _Model = str
+    type _Method = str
+    type _File = str
+else:  # what completion by tab offers; others are taken as well
+    _Model, _Method, _File = Literal[*zoo.builtin_names()] | str, Literal[*METHODS] | str, str | Path
+
+ModelName = Annotated[_Model, Parameter(help="The model; see `bayeszoo list`.", show_choices=False)]
+Method = Annotated[_Method, Parameter(show_choices=False, metavar="METHOD")]
+DataFile = Annotated[_File | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
+NewFile = Annotated[_File | None, Parameter()]
 FitFile = Annotated[Path, _help("A fit saved with -o.")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
-RowsFile = Annotated[Output, _help("CSV file of all rows; what a spreadsheet would run gets an apostrophe in front.")]
+RowsFile = Annotated[
+    Output,
+    _help("Write all rows in full precision here (.parquet, else CSV, where formulas get an apostrophe in front)."),
+]
+Digits = Annotated[
+    AtLeast1 | None,
+    _help("Print so many significant digits, and decimals of evidences; by default what the errors support."),
+]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace existing files.")]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
 DrawnSeed = Annotated[Seed | None, _help("Source of all randomness; one is drawn and reported without it.")]
-AtLeast1 = Annotated[int, Parameter(validator=Number(gte=1))]
-Candidates = Annotated[list[str], Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False)]
+Candidates = Annotated[
+    list[_Model],
+    Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False, show_choices=False, metavar="CANDIDATE"),
+]
 
 
 @Parameter(name="*")
@@ -191,5 +212,7 @@ class MethodOptions:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+FORM = ("delimiter", "decimal", "encoding", "header")
+"""The options of a table that say how its file is written."""
 TABLE, FIELDS, PRIOR, METHOD = TableOptions(), FieldOptions(), PriorOptions(), MethodOptions()
 """Options of which none was given."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayeszoo.cli import terminal
-from bayeszoo.cli.options import TABLE, TableOptions
+from bayeszoo.cli.options import FORM, TABLE, TableOptions
+from bayeszoo.data.table.read import read_table
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
+from bayeszoo.report.tables import MOST_DIGITS, number, statistic
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit
 
@@ -21,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 400
 """Rows that are printed; --json and -o have all of them."""
+_OF_MEAN = ("sd", *QUANTILES)
+"""Columns of a prediction, which have errors like that of its mean."""
+PARQUET = ".parquet"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins so is run by spreadsheets."""
 
@@ -29,6 +39,8 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
     """Check that table and picture can be written, before any work is done."""
     if output is not None:
         writing.require_writable(output, overwrite)
+        if output.suffix.lower() == PARQUET and find_spec("pyarrow") is None:
+            raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]', or write a .csv")
     if plot is not None:
         writing.probe_figure(plot, overwrite)
 
@@ -47,11 +59,35 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
 
 
 def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
-    """Write the table, where that was asked for, and return where it is."""
-    if output is not None:
+    """Write the table as its name says, where that was asked for, and return where it is."""
+    if output is not None and output.suffix.lower() == PARQUET:
+        plain = _with_index(frame)
+        plain.attrs = {}  # which would have to be JSON
+        writing.write_bytes(plain.to_parquet(index=False), output)
+    elif output is not None:
         writing.write_text(as_csv(frame), output)
+    if output is not None:
         terminal.note(f"wrote {output}")
     return {"saved": None if output is None else str(output)}
+
+
+def appended(frame: pd.DataFrame, data: str, table: TableOptions, new: Data) -> pd.DataFrame:
+    """Return a user's table as it is, with columns of a prediction after its own; nothing where a row was dropped."""
+    import pandas as pd
+
+    how = {name: value for name, value in table.of_reading().items() if name in FORM}
+    own = pd.DataFrame({name: column.values for name, column in read_table(data, **how).columns.items()})
+    own.index += 1
+    if frame.index.names[0] != "row" or (new.row_numbers is None and new.rows != len(own)):
+        raise InputError("--append needs one prediction a row of the table", hint="leave it out: -o has the rows")
+    wide = frame.drop(columns="observed", errors="ignore")
+    if frame.index.nlevels > 1:
+        of_rows = [wide.xs(label, level=1).add_suffix(f"[{label}]") for label in wide.index.unique(1)]
+        wide = pd.concat(of_rows, axis=1)
+    wide = wide.add_prefix("predicted_")
+    if taken := sorted({*map(str, wide)} & {*own}):
+        raise InputError(f"the table has a column {taken[0]!r} already", hint="rename it")
+    return own.join(wide)
 
 
 def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool = False) -> dict[str, str | None]:
@@ -86,11 +122,37 @@ def title(whole: dict[str, Any], kind: str | None = None) -> str:
     return f"{whole['model']}, {whole['method']} ({kind or whole['kind']}{', with caution' * ('caveats' in whole)})"
 
 
-def show_rows(frame: pd.DataFrame, title: str, noun: str = "rows") -> None:
-    """Print the first rows of a table, and how many more there are."""
-    cells = [[str(row[0]), *row[1:]] for row in frame.head(MAX_ROWS).itertuples()]
-    terminal.show(terminal.text_table([str(frame.index.name), *map(str, frame.columns)], cells, title=title))
+def show_rows(
+    frame: pd.DataFrame,
+    title: str | None = None,
+    noun: str = "rows",
+    spare: tuple[str, ...] = (),
+    words: Collection[str] = (),
+    digits: int | None = None,
+) -> None:
+    """Print the first rows of a table, and how many more there are.
+
+    Where there is no room for all columns their errors are left out first, then those that begin as ``spare`` says.
+    """
+    shown = frame.head(MAX_ROWS).reset_index()
+    without = [name for name in shown if str(name).startswith("mcse") and shown[name].isin([0, np.nan]).all()]
+    shown = shown.drop(columns=without)
+    names = list(map(str, shown))
+    columns = [list(map(str, shown.iloc[:, 0])), *(_written(shown, name, digits) for name in names[1:])]
+    last = [name for start in ("mcse", *spare) for name in reversed(names) if name.startswith(start)]
+    terminal.show_table(names, list(zip(*columns, strict=True)), title, words, last, whole="-o or --json")
     note_more(len(frame), noun)
+
+
+def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
+    """Format a column by its Monte Carlo errors, or those of the mean; whole numbers as they are."""
+    values = frame[name]
+    labels = [f"mcse_{name}", f"mcse[{name.partition('[')[2]}", "mcse_mean"][: 3 if name in _OF_MEAN else 2]
+    errors = next((frame[label] for label in labels if label in frame), [None] * len(frame))
+    if values.dtype != float or (values.dropna() % 1 == 0).all():
+        return [number(value, MOST_DIGITS) for value in values.tolist()]
+    key = "mcse" if name.startswith("mcse") else name
+    return [statistic(key, *pair, digits) for pair in zip(values, errors, strict=True)]
 
 
 def note_more(count: int, noun: str = "rows") -> None:
@@ -101,8 +163,13 @@ def note_more(count: int, noun: str = "rows") -> None:
 
 def as_csv(frame: pd.DataFrame) -> str:
     """Write a table as CSV: numbers in full, nothing for NaN, and no text that a spreadsheet would run."""
-    whole = frame.reset_index()
+    whole = _with_index(frame)
     return str(whole.rename(columns=_plain).map(_plain).to_csv(index=False, lineterminator="\n"))
+
+
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with what indexes its rows as columns, where that has names."""
+    return frame.reset_index(drop=frame.index.names == [None])
 
 
 def _plain(value: Any) -> Any:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
+import textwrap
 import time
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
-from rich.measure import Measurement
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
@@ -39,9 +41,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+_SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", "median")
+_SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
+"""Columns of the tables of estimates for which there may be no room, the first of them first."""
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
 WIDE = 160
-"""Columns of a table that does not go to a terminal."""
+"""Columns of a line of prose that does not go to a terminal; tables keep to 80, or to those that COLUMNS says."""
+_LONG, _SHORT = 24, 14
+"""Letters of a word that is not broken, nor is a label of so many; and of other text that is not folded."""
 
 
 def typed(*files: object) -> str:
@@ -104,53 +111,104 @@ class TerminalReporter(Reporter):
             self._bar = None
 
 
-def text_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, words: Iterable[str] = ()
-) -> Table:
-    """Make a table whose cells are never read as markup; the first column and ``words`` are text, the others numbers.
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str | None = None,
+    words: Collection[str] = (),
+    spare: Iterable[str] = (),
+    whole: str = "--json",
+) -> None:
+    """Print a table that is no wider than the terminal; the first column and ``words`` are text, the others numbers.
 
-    Text is folded where the terminal is too narrow, numbers never are.
+    Cells are never read as markup. Columns in which nothing is known are left out. Where there is no room text is
+    folded between words, numbers never are; then columns are left out, those of ``spare`` first and in its order, then
+    those on the right. A line says which, and that ``whole`` has them.
     """
-    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    wordy = {columns[0], *words}
-    for column in columns:
-        left = column in wordy
-        grid.add_column(
-            Text(column), justify="left" if left else "right", overflow="fold", no_wrap=not left, min_width=len(column)
-        )
-    for row in rows:
-        grid.add_row(*(Text(escaped(cell) if isinstance(cell, str) else number(cell)) for cell in row))
-    return grid
-
-
-def show(grid: Table) -> None:
-    """Print a table, beyond the edge of a terminal that is too narrow for its numbers."""
+    across = shutil.get_terminal_size().columns
+    cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    columns, cells = _known(columns, cells)
+    is_text = [column == columns[0] or column in words for column in columns]
+    texts = list(zip(columns, *cells, strict=True))
+    least = [_least(texts[i], (_SHORT if i else _LONG) * is_text[i]) for i in range(len(columns))]
+    kept = _kept(columns, least, is_text.index(False) + 1 if False in is_text else 1, spare, across)
+    widths = _folded([max(map(cell_len, texts[i])) for i in kept], [least[i] for i in kept], across)
+    is_narrow = _total(widths) + len(kept) > across
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=is_narrow)
+    for i, width in zip(kept, widths, strict=True):
+        head = Text("\n".join(textwrap.wrap(columns[i], width)))
+        grid.add_column(head, width=width, justify="left" if is_text[i] else "right", overflow="fold")
+    for row in cells:
+        grid.add_row(*(Text(row[i]) for i in kept))
     console = out()
-    unbounded = console.options.update(max_width=10_000)
-    needed = Measurement.get(console, unbounded, grid).minimum
-    console.size = ConsoleDimensions(max(console.width, needed), console.height)
+    if title is not None:
+        console.print(title)
+    console.size = ConsoleDimensions(max(console.width, _total(widths) + len(kept)), console.height)
     console.print(grid)
+    if left := ", ".join(dict.fromkeys(column for i, column in enumerate(columns) if i not in kept)):
+        out().print(f"No room in {across} columns for {left}: {whole}, or a wider terminal.")
+
+
+def _known(columns: Sequence[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns in which nothing is known, where anything is."""
+    known = [i for i in range(len(columns)) if i == 0 or any(row[i] != "-" for row in cells)]
+    kept = known if len(known) > 1 else range(len(columns))
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in cells]
+
+
+def _total(widths: Iterable[int]) -> int:
+    """Return the width of a table: two columns between, and one on either side."""
+    return sum(width + 2 for width in widths)
+
+
+def _least(texts: Sequence[str], letters: int) -> int:
+    """Return the width that a column needs, its head first: only text of more than ``letters`` is folded."""
+    head, *cells = texts
+    needed = max(map(cell_len, cells), default=0)
+    if letters:
+        words = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
+        needed = max(min(words, _LONG), min(needed, letters))
+    return max(needed, *map(cell_len, head.split() or [head]), 1)
+
+
+def _kept(columns: Sequence[str], least: Sequence[int], first: int, spare: Iterable[str], across: int) -> list[int]:
+    """Return the places of the columns for which there is room; the ``first`` ones are always kept."""
+    kept = list(range(len(columns)))
+    for name in (*spare, *reversed(columns[first:])):
+        if _total(least[i] for i in kept) <= across:
+            break
+        kept = [i for i in kept if columns[i] != name or i < first]
+    return kept
+
+
+def _folded(widths: list[int], least: Sequence[int], across: int) -> list[int]:
+    """Make the widest columns narrower until all fit, none narrower than it needs."""
+    widths = list(widths)
+    while _total(widths) > across and (spacious := [i for i, width in enumerate(widths) if width > least[i]]):
+        widths[max(spacious, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
     """Print the table of models; the capabilities that a model lacks are not listed."""
-    columns = ["name", "about", "capabilities", "methods", "data"]
+    columns = ["name", "about", "data", "methods", "capabilities"]
     cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
-    show(text_table(columns, cells, words=columns))
+    show_table(columns, cells, words=columns, whole="`bayeszoo show MODEL`, --json")
     for name, value in plugins.items():
         out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
 
 
-def show_model(described: Mapping[str, Any]) -> None:
-    """Print everything about one model."""
+def show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
+    """Print everything about one model, and its graph as lines of text."""
     console = out()
     console.print(f"{described['notation']}\n\ntable: {described['inputs']}")
-    show(text_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"]))
+    show_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"])
     for title in ("capabilities", "methods"):
         console.print(f"{title}: {', '.join(described[title])}")
     for name, about in described["examples"].items():
         console.print(f"data {name}: {about}")
-    console.print(f"\n{described['graph']}")
+    if lines := [f"    {escaped(line)}" for line in graph]:
+        console.print("\n".join(["\ngraph: parents after the arrow; --plot FILE draws it", *lines]))
 
 
 def kind_of(frame: pd.DataFrame, kind: str) -> str:
@@ -159,18 +217,33 @@ def kind_of(frame: pd.DataFrame, kind: str) -> str:
     return "draws of the exact posterior" if kind == "exact" and frame[errors].notna().any(axis=None) else kind
 
 
-def show_fit(tree: xr.DataTree, document: Mapping[str, Any]) -> None:
+def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None) -> None:
     """Print a fit: where it comes from, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
     console.print(f"{Fit(tree).model}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
-    show(text_table(*estimate_rows(tree, document)))
-    for line in figures(document):
+    columns, rows = estimate_rows(tree, document, digits)
+    if any(row[1] not in (None, "-", "withheld") for row in rows):
+        show_table(columns, rows, spare=_SPARE)
+    else:
+        console.print(_none_shown(columns, rows))
+    for line in figures(document, digits):
         console.print(line)
     console.print(judged(document, "checks of the gate"))
     for line in document["warnings"][1:] if document["status"] == "caution" else ():
         console.print(f"caution {escaped(line)}")
+
+
+def _none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Say in a line that no estimate is shown, and which parameters have the worst diagnostics."""
+    worst = []
+    for name, choose in (("r_hat", max), ("ess_bulk", min)):
+        place = columns.index(name) if name in columns else None
+        known = [(float(row[place]), row[0]) for row in rows if place is not None and row[place] not in (None, "-")]
+        worst += ["{} {:.4g} of {}".format(name, *choose(known))] if known else []
+    said = f": worst {', '.join(worst)}; --json has all" if worst else ""
+    return f"{'the estimate is' if len(rows) == 1 else f'all {len(rows)} estimates are'} withheld{said}"
 
 
 def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
@@ -182,10 +255,10 @@ def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
     return f"status {document['status']}: {said[worst]}"
 
 
-def show_comparison(frame: pd.DataFrame) -> None:
+def show_comparison(frame: pd.DataFrame, digits: int | None = None) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
-    for title, columns, cells, words in comparison_tables(frame):
-        show(text_table(columns, cells, title=title, words=words))
+    for title, columns, cells, words in comparison_tables(frame, digits):
+        show_table(columns, cells, title, words, _SPARE_COMPARED)
     for line in (*measured_gaps(frame), *ABOUT_COMPARISON):
         out().print(line)
 
@@ -196,7 +269,7 @@ def show_scorecard(checks: Iterable[Check], title: str) -> None:
         ("ok" if c.passed else "FAILED", c.name, "not checked" if c.value is None else f"{c.value:.3g}", c.limit)
         for c in checks
     ]
-    show(text_table(["", "check", "figure", "must be"], rows, title=title, words=["check"]))
+    show_table(["", "check", "figure", "must be"], rows, title, words=["check"])
 
 
 def print_json(value: Any) -> None:

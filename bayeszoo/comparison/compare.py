@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-_ESTIMATE = ("mean", "sd", "q025", "q975", "p_positive", "p_positive_mcse", "mcse_mean")
+_MOMENTS = ("mean", "sd", "q025", "q975")
+_MCSE = tuple(f"mcse_{name}" for name in _MOMENTS)
+_ESTIMATE = (*_MOMENTS, "p_positive", "p_positive_mcse", *_MCSE)
 _GAPS = ("error_mcse", "error_sd", "sd_ratio", "measured_against")
 _EVIDENCE = ("log_evidence", "evidence_se", "evidence_gap", "elbo", "elbo_se", "elbo_gap")
 _LOO = ("loo_score", "loo_se", "loo_mcse")
@@ -70,7 +72,8 @@ def compare(
     -------
     pandas.DataFrame
         One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model where these differ and its
-        fields where the models alone are not enough, and a number where several are named alike. ``p_positive`` is the
+        fields where the models alone are not enough, and a number where several are named alike. ``mcse_mean`` and so
+        on are the Monte Carlo errors of ``mean``, ``sd``, ``q025`` and ``q975``. ``p_positive`` is the
         posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all draws
         have one sign, which says only that it is near 0 or 1). ``error_mcse`` is the error of the mean against the
         closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations, and ``sd_ratio`` the
@@ -218,7 +221,7 @@ def _elements(
     tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None], trusted: tuple[str, Any] | None
 ) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
-    columns = {key: summary[key] for key in ("mean", "sd", "q025", "q975", "mcse_mean")}
+    columns = {key: summary[key] for key in (*_MOMENTS, *_MCSE)}
     measured = errors(tree, name, summary)
     gaps = _gaps(tree, name, trusted[1]) if trusted is not None and not measured else {}
     columns |= measured | gaps

@@ -36,9 +36,14 @@ def require_writable(path: Path, overwrite: bool) -> None:
 
 def write_text(text: str, path: Path) -> None:
     """Write a text so that ``path`` holds either the old file or the whole new one."""
+    write_bytes(text.encode("utf-8"), path)
+
+
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write bytes so that ``path`` holds either the old file or the whole new one."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        temporary = Path(folder) / "text"
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary = Path(folder) / "content"
+        temporary.write_bytes(content)
         os.replace(temporary, path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,26 @@ def _words(variable: Any, pymc_model: pm.Model) -> str:
     """Return a name and, of a random variable, its distribution."""
     kind = getattr(variable.owner.op, "_print_name", [""])[0] if variable in pymc_model.basic_RVs else ""
     return str(variable.name) if not kind or kind.startswith("CustomDist") else f"{variable.name}\n~ {kind}"
+
+
+def as_text(pymc_model: pm.Model) -> list[str]:
+    """Draw a PyMC model as lines of text: a variable is to the right of its parents, which are named behind an arrow.
+
+    What there is one of along each of some axes has these in brackets.
+    """
+    import networkx as nx
+
+    graph = textbook(pymc_model)
+    lines = []
+    for depth, layer in enumerate(nx.topological_generations(graph)):
+        for name in layer:
+            node = graph.nodes[name]
+            plate = f" [{re.sub(r' \(\d+\)', '', node['plate'])}]" if node["plate"] else ""
+            data = ", observed" if node["observed"] and node["random"] else ", data" if node["observed"] else ""
+            parents = ", ".join(sorted(graph.predecessors(name)))
+            arrow = f" <- {parents}" if parents else ""
+            lines.append(f"{'  ' * depth}{' '.join(node['words'].split())}{plate}{data}{arrow}")
+    return lines
 
 
 def draw(pymc_model: pm.Model) -> Figure:

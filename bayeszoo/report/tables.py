@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 400
 """Rows of a table of estimates that are printed."""
+MOST_DIGITS = 10
+"""Significant digits of an estimate at most, however small its error."""
+_DIGITS = {"r_hat": 4, "sd_ratio": 3, "error_sd": 2, "error_mcse": 2, "evidence_gap": 3, "elbo_gap": 3}
+_DIGITS |= dict.fromkeys(("evidence_se", "elbo_se", "loo_se", "loo_mcse"), 2)
+_DIGITS |= dict.fromkeys(("standardized", "PIT", "normal score", "leverage", "k-hat", "p"), 3) | {"MC error": 2}
+"""Significant digits of what tells about estimates, and of residuals."""
+_NATS = ("log_evidence", "elbo")
 _PARTS = {"posterior": "parameters", "derived": "derived"}
 """Groups of a fit whose quantities are listed, and their part of the document."""
 _WITHHELD = {"k_hat_withheld": "k-hat", "draws_withheld": "a part of the draws"}
@@ -42,13 +49,45 @@ def number(value: Any, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
 
 
+def estimate(value: Any, error: Any = None, digits: int | None = None) -> str:
+    """Format an estimate so that its last digit is of the order of its Monte Carlo error.
+
+    Without an error it has five significant digits, and where ``digits`` are asked for so many, whatever the error.
+
+    Examples
+    --------
+    >>> estimate(0.590168, 0.0049), estimate(1234.5678, 23.0), estimate(0.590168, 0.0049, digits=6)
+    ('0.590', '1230', '0.590168')
+    """
+    is_measured = all(isinstance(x, float | np.floating) and math.isfinite(x) for x in (value, error)) and error > 0
+    if digits is not None or not is_measured:
+        return number(value, 5 if digits is None else digits)
+    last = math.floor(math.log10(error))
+    first = max(math.floor(math.log10(abs(value))), last) if value else last
+    last = max(last, first + 1 - MOST_DIGITS)
+    if not -5 < first < 9:
+        return f"{value:.{first - last}e}"
+    return f"{round(value, -last) + 0.0:.{max(-last, 0)}f}"  # + 0.0: no minus in front of a rounded 0
+
+
+def nats(value: Any, digits: int | None = None) -> str:
+    """Format an evidence, a bound or a log likelihood: to two decimals, or as many as asked for."""
+    is_finite = isinstance(value, int | float | np.floating) and math.isfinite(value)
+    return f"{value:.{2 if digits is None else digits}f}" if is_finite else number(value)
+
+
 def seconds(spent: Mapping[str, float]) -> str:
     """Write seconds by phase, without the phases that took none."""
     return ", ".join(f"{name} {value:.2f} s" for name, value in spent.items() if value >= 0.005) or "0 s"
 
 
-def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns of the table of estimates, and one row a scalar; withheld cells say so."""
+def estimate_rows(
+    tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns of the table of estimates, and one row a scalar; withheld cells say so.
+
+    Numbers are text with the digits that their Monte Carlo errors support, or as many ``digits`` as asked for.
+    """
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
@@ -56,7 +95,7 @@ def estimate_rows(tree: xr.DataTree, document: Mapping[str, Any]) -> tuple[list[
     for group, part in _PARTS.items():
         for name, summary in document[part].items():
             for index, label in elements(tree[group].to_dataset()[name]):
-                rows.append([label, *(_cell(summary, keys[i], index, _is_shown(document)) for i in used)])
+                rows.append([label, *(_cell(summary, keys[i], index, _is_shown(document), digits) for i in used)])
     more = len(rows) - MAX_ROWS
     if more > 0:
         rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
@@ -74,37 +113,56 @@ def _is_shown(document: Mapping[str, Any]) -> bool:
     return document["status"] in ("ok", "caution")
 
 
-def _cell(summary: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool) -> Any:
+def _cell(
+    summary: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool, digits: int | None
+) -> str | None:
     if summary[key] is None:
         return "withheld" if not is_shown and key in ("mean", "sd") else None
-    return float(np.asarray(summary[key])[index])
+    errors = summary.get(f"mcse_{key}")
+    error = None if errors is None else float(np.asarray(errors)[index])
+    return statistic(key, float(np.asarray(summary[key])[index]), error, digits)
 
 
-def figures(document: Mapping[str, Any]) -> list[str]:
-    """Return lines on evidence, ELBO and likelihood: each number with how it was found and its gap to the exact one."""
+def statistic(key: str, value: Any, error: Any = None, digits: int | None = None) -> str:
+    """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits."""
+    if key in ("ess_bulk", "ess_tail") and math.isfinite(value):
+        return f"{value:.0f}"
+    if key == "seconds" and math.isfinite(value):
+        return f"{value:.2f}"
+    if key in _NATS:
+        return nats(value, digits)
+    known = 2 if key.startswith("mcse") else _DIGITS.get(key)
+    return estimate(value, error, digits) if known is None else number(value, max(known, digits or 0))
+
+
+def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]:
+    """Return lines on evidence, ELBO and likelihood: each number with how it was found and its gap to the exact one.
+
+    They have two decimals, or as many ``digits`` as asked for.
+    """
     exact, facts = document["exact"] or {}, document["facts"]
     lines = []
     if document["log_evidence"] is not None:
-        lines.append(f"log evidence {number(document['log_evidence'], 10)} {_how(document, facts, exact)}")
+        lines.append(f"log evidence {nats(document['log_evidence'], digits)} {_how(document, facts, exact)}")
     if document["log_evidence"] is not None and "log_evidence_counts" in exact and document["kind"] == "exact":
         counts = exact["log_evidence_counts"]
-        how = "withheld: its terms cancel" if math.isnan(counts) else f"{number(counts, 10)} (exact)"
+        how = "withheld: its terms cancel" if math.isnan(counts) else f"{nats(counts, digits)} (exact)"
         lines.append(f"log evidence of the counts {how}")
     lines += _own_figures(facts) if document["kind"] == "exact" else []
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error, k_hat = f"+- {number(facts['elbo_se'], 2)}", facts["k_hat"]  # weights that are equal have no tail
         shape = "none, as all weights are equal" if k_hat == -math.inf else number(k_hat, 3)
-        lines.append(f"ELBO {number(document['elbo'], 10)} {error}{gap}; k-hat {shape}")
+        lines.append(f"ELBO {nats(document['elbo'], digits)} {error}{gap}; k-hat {shape}")
     if "mean_gap" in facts and _is_shown(document):
         ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
         gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times its own"
         lines.append(f"by importance weights: {gap}")
     lines += [f"{name} is withheld: {facts[key]}" for key, name in _WITHHELD.items() if key in facts]
     if document["log_likelihood"] is not None:
-        joint = number(document["log_joint"], 10)
-        lines.append(f"log likelihood {number(document['log_likelihood'], 10)}, log joint {joint} at the point")
-    lines += _of_restarts(facts, _is_shown(document)) + _of_labels(facts)
+        joint = nats(document["log_joint"], digits)
+        lines.append(f"log likelihood {nats(document['log_likelihood'], digits)}, log joint {joint} at the point")
+    lines += _of_restarts(facts, _is_shown(document), digits) + _of_labels(facts)
     if "derived_withheld" in facts:
         lines.append(f"derived quantities are withheld: {facts['derived_withheld']}")
     if "mode_space" in facts:
@@ -112,15 +170,15 @@ def figures(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _of_restarts(facts: Mapping[str, Any], is_shown: bool) -> list[str]:
+def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -> list[str]:
     """Say how a climb from many starts went, and which maxima were refused; how high they are where that is shown."""
     if "restarts" not in facts:
         return []
-    heights = ", ".join(number(height, 9) for height in facts["maxima"])
+    heights = ", ".join(nats(height, digits) for height in facts["maxima"])
     best = f"the maxima {heights}" if is_shown else f"{len(facts['maxima'])} maxima"
     lines = [f"{facts['reached_the_best']} of {facts['restarts']} restarts reached the best of {best}"]
     if "highest_degenerate" in facts:
-        highest = f"the highest {number(facts['highest_degenerate'], 9)}, {facts['degenerate_because']}"
+        highest = f"the highest {nats(facts['highest_degenerate'], digits)}, {facts['degenerate_because']}"
         lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")
     if "occupied_components" in facts:
         noun = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
@@ -168,7 +226,9 @@ def topic_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
     return ["topic", *(name.removesuffix("s") for name in known), "words"], rows
 
 
-def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], list[list[Any]], list[str]]]:
+def comparison_tables(
+    frame: pd.DataFrame, digits: int | None = None
+) -> Iterator[tuple[str, list[str], list[list[Any]], list[str]]]:
     """Yield title, columns, rows and the columns of words of each table of a comparison."""
     both_signs = ((frame["p_positive"] > 0) & (frame["p_positive"] < 1)).any()
     of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # all of one sign, which is no probability
@@ -181,9 +241,17 @@ def comparison_tables(frame: pd.DataFrame) -> Iterator[tuple[str, list[str], lis
     for title, all_heads in _COMPARISON.items():
         heads = {key: head for key, head in all_heads.items() if key != "p_positive" or both_signs}
         keys = ["parameter", "fit"] if title == "Estimates" else ["fit"]
-        digits = [9 if name in ("log_evidence", "elbo", "loo_score") else 5 for name in (*keys, *heads)]
-        rows = frame[[*keys, *heads]].drop_duplicates(keys).itertuples(index=False)
-        yield title, [*keys, *heads.values()], [list(map(number, row, digits)) for row in rows], [*_WORDS]
+        rows = frame.drop_duplicates(keys).to_dict("records")
+        cells = [[_compared(row, key, digits) for key in (*keys, *heads)] for row in rows]
+        yield title, [*keys, *heads.values()], cells, [*_WORDS]
+
+
+def _compared(row: Mapping[Any, Any], key: str, digits: int | None) -> str:
+    """Format a cell of a comparison by its Monte Carlo error, which stands in the same row."""
+    if isinstance(row[key], str):
+        return str(row[key])
+    error = row["loo_mcse"] if key == "loo_score" else row.get(f"mcse_{key}", row.get(f"{key}_mcse"))
+    return statistic(key, row[key], error, digits)
 
 
 def measured_gaps(frame: pd.DataFrame) -> list[str]:

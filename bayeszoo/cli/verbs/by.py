@@ -12,8 +12,9 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.by import contrasts, fit_parts, fits_of
 from bayeszoo.data.by import read_by
+from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import estimate, number, statistic
 from bayeszoo.results import files
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document, elements, listed, summarize
@@ -37,6 +38,7 @@ def fit_groups(
     output: Path | None,
     overwrite: bool,
     as_json: bool,
+    digits: int | None,
     **options: Any,
 ) -> int:
     """Fit every group of rows, print the estimates and the contrasts, and save the fits as ``NAME-GROUP.nc``."""
@@ -59,7 +61,7 @@ def fit_groups(
         about = {"by": by, "groups": documents, "withheld": frame.attrs["withheld"]}
         terminal.print_json({**about, "contrasts": frame.to_dict("records")})
     else:
-        _show(by, fits, frame)
+        _show(by, fits, frame, digits)
     for label, path in paths.items():
         if path is not None:
             files.save(fits[label], path, overwrite)
@@ -71,33 +73,44 @@ def _path(output: Path, label: str) -> Path:
     return output.with_stem(f"{output.stem}-{re.sub(r'[^\w.-]+', '_', label)}")
 
 
-def _show(by: str, fits: dict[str, xr.DataTree], frame: pd.DataFrame) -> None:
+def _show(by: str, fits: dict[str, xr.DataTree], frame: pd.DataFrame, digits: int | None) -> None:
     """Print a row for each quantity and group, and one for each contrast."""
     rows, first = list[list[str]](), next(iter(fits.values()))
     keys = [key for key in _ESTIMATES if Fit(first).kind == "sampled" or not key.startswith("mcse")]
     for label, fit in fits.items():
         described, posterior = summarize(fit, listed(fit)), fit["posterior"].to_dataset()
         for name, summary in described.items():
-            for index, quantity in elements(posterior[name]):
-                cells = ("" if (v := summary[key]) is None else number(float(v[index])) for key in keys)
-                rows.append([quantity, label, *cells])
+            for index, quantity in elements(posterior[name]) if summary["mean"] is not None else ():
+                rows.append([quantity, label, *(_cell(summary, key, index, digits) for key in keys)])
     title = f"{Fit(first).model}, {first.attrs['method']}, each {by} by itself, seed {first.attrs['seed']}"
     rows.sort(key=lambda row: row[0])
-    terminal.show(terminal.text_table(["quantity", by, *keys], rows, title=title, words=[by]))
+    terminal.show_table(["quantity", by, *keys], rows, title=title, words=[by], spare=("mcse_mean", "median"))
     for line in frame.attrs["withheld"]:
         terminal.note(f"withheld: {line}")
     if len(frame):
-        heads = ["quantity", "contrast", "P(greater)", "difference", "95%", "ratio", "95% of the ratio"]
+        heads = ["quantity", "groups", "P(greater)", "difference", "95%", "ratio", "95% of the ratio"]
         contrasted = [_contrast(row) for row in frame.head(saved.MAX_ROWS).to_dict("records")]
-        terminal.show(terminal.text_table(heads, contrasted, title="contrasts", words=["contrast"]))
+        alone = frame["quantity"].nunique() == 1
+        title = f"contrasts of {escaped(frame['quantity'].iloc[0])}" if alone else "contrasts"
+        rows = [row[alone:] for row in contrasted]
+        terminal.show_table(heads[alone:], rows, title, ["groups"], spare=["ratio", "difference"])
         saved.note_more(len(frame), "contrasts")
+
+
+def _cell(summary: dict[str, Any], key: str, index: tuple[int, ...], digits: int | None) -> str:
+    values, errors = summary[key], summary.get(f"mcse_{key}")
+    if values is None:
+        return "-"
+    return statistic(key, float(values[index]), None if errors is None else float(errors[index]), digits)
 
 
 def _contrast(row: dict[Any, Any]) -> list[str]:
     """Write a contrast with its errors and intervals; a ratio only of what is positive."""
     is_sampled, has_ratio = not math.isnan(row["p_greater_mcse"]), not math.isnan(row["ratio"])
-    errors = (f" \u00b1 {number(row[f'{name}_mcse'], 1)}" if is_sampled else "" for name in ("p_greater", "difference"))
-    values = [number(row[name], 4) + error for name, error in zip(("p_greater", "difference"), errors, strict=True)]
+    values = []
+    for name in ("p_greater", "difference"):
+        error = row[f"{name}_mcse"]
+        values.append(f"{estimate(row[name], error)} \u00b1 {number(error, 1)}" if is_sampled else number(row[name], 4))
     spans = [
         f"{number(row[f'{name}_q025'], 3)} to {number(row[f'{name}_q975'], 3)}" for name in ("difference", "ratio")
     ]

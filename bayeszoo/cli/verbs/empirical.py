@@ -22,7 +22,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import text
-from bayeszoo.report.tables import MAX_ROWS, number
+from bayeszoo.report.tables import MAX_ROWS, nats, number
 
 SAME_FIELDS = 1e-6
 """Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""
@@ -193,7 +193,7 @@ def _show(maximum: EmpiricalBayes, described: dict[str, Any]) -> None:
     console.print(f"{maximum.model.name}: fields that make the evidence largest")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
-    terminal.show(terminal.text_table(columns, _rows(described)))
+    terminal.show_table(columns, _rows(described), words=columns)
     ok = maximum.status == "ok"
     for line in (*maximum.about_evidence(ok), *([ENVELOPE] if ok else []), *_more(described)):
         console.print(line)
@@ -232,14 +232,14 @@ def _show_integrated(described: dict[str, Any]) -> None:
     console.print(f"\nFull Bayes: prior {described['prior']}")
     if described["status"] == "ok":
         fields = [[name, *(moments[key] for key in _STATISTICS)] for name, moments in described["fields"].items()]
-        terminal.show(terminal.text_table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields))
+        terminal.show_table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields)
         columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
         rows = list(_parameters(described))
-        terminal.show(terminal.text_table(columns, rows[:MAX_ROWS]))
+        terminal.show_table(columns, rows[:MAX_ROWS])
         if len(rows) > MAX_ROWS:
             console.print(f"... {len(rows) - MAX_ROWS} more: see --json")
         error = number(described["log_evidence_error"], 2)
-        console.print(f"log evidence {number(described['log_evidence'], 10)}, fields integrated out")
+        console.print(f"log evidence {nats(described['log_evidence'])}, fields integrated out")
         console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
     edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
     console.print(f"posterior probability near the bounds: {', '.join(edges)}")

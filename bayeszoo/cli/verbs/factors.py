@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import saved, terminal
+from bayeszoo.cli import saved
 from bayeszoo.results import files
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def project_command(
     fit_file: opt.FitFile,
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     seed: opt.Seed = 0,
@@ -40,7 +40,7 @@ def project_command(
 
 def reconstruct_command(
     fit_file: opt.FitFile,
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     seed: opt.Seed = 0,
@@ -78,9 +78,5 @@ def _answer(
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
-    """Print the first rows, without Monte Carlo errors where there are none."""
-    cells = frame.dropna(axis="columns", how="all").head(saved.MAX_ROWS).reset_index()
-    rows = [[str(row[0]), *row[1:]] for row in cells.itertuples(index=False)]
-    heads = [str(name) for name in cells]
-    terminal.show(terminal.text_table(heads, rows, title=saved.title(whole), words=["column", "what"]))
-    saved.note_more(len(frame))
+    """Print the first rows."""
+    saved.show_rows(frame, saved.title(whole), spare=("median", "sd"), words=["column", "what"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from cyclopts import Parameter
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.instead import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
 from bayeszoo.data.read import example
@@ -42,11 +44,12 @@ def fit_command(
     data: opt.DataFile = None,
     /,
     *,
-    method: str | None = None,
+    method: opt.Method | None = None,
     seed: opt.DrawnSeed = None,
     output: opt.Output = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     by: str | None = None,
     chunk_rows: opt.AtLeast1 | None = None,
     prior: opt.PriorOptions = opt.PRIOR,
@@ -72,9 +75,8 @@ def fit_command(
     if by is not None:
         if chunk_rows is not None:
             raise InputError("--by reads the table at once", hint="leave out --chunk-rows")
-        return fit_groups(
-            model, data, by, method or "nuts", prior, table, output, overwrite, as_json, seed=seed, **options.given
-        )
+        shown = (output, overwrite, as_json, digits)
+        return fit_groups(model, data, by, method or "nuts", prior, table, *shown, seed=seed, **options.given)
     if output is not None:
         files.probe(output, overwrite)
     with closing(terminal.TerminalReporter()) as reporter:
@@ -104,9 +106,12 @@ def fit_command(
         if as_json:
             terminal.print_json(described)
         else:
-            terminal.show_fit(tree, described)
+            terminal.show_fit(tree, described, digits)
             _show_words(tree)
-    return terminal.verdict([tree])
+    code, step = terminal.verdict([tree]), described["next"]
+    if command := step and instead(sys.argv[1:], step, model, method, data, table):
+        terminal.note(f"that is: {command}")
+    return code
 
 
 def _show_words(tree: xr.DataTree) -> None:
@@ -140,8 +145,10 @@ def compare_command(
     seed: opt.DrawnSeed = None,
     report: Path | None = None,
     plot: Path | None = None,
+    output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
@@ -159,7 +166,7 @@ def compare_command(
     """
     model = zoo.find(name)
     chosen = named_methods(model, methods)
-    saved.probe(None, plot, overwrite)
+    saved.probe(output, plot, overwrite)
     if report is not None:
         page.probe(report, overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
@@ -171,12 +178,13 @@ def compare_command(
     for tree in trees:
         tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
     frame = compare(results)
+    written = saved.write(frame, output)
     if as_json:
         withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
         fits = [document(tree) for tree in trees]
-        terminal.print_json({"fits": fits, "withheld": withheld, "table": frame.to_dict("records")})
+        terminal.print_json({"fits": fits, "withheld": withheld, **written, "table": frame.to_dict("records")})
     else:
-        terminal.show_comparison(frame)
+        terminal.show_comparison(frame, digits)
         if seed is None and trees:
             terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
     if report is not None:

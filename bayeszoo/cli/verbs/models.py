@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -21,6 +22,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import capabilities, simulates
 from bayeszoo.model.fields import hyperparameters, text
+from bayeszoo.plots.graph import as_text, declared, write_graph
 from bayeszoo.report.asked import notation
 from bayeszoo.results.stored import dumps
 
@@ -50,10 +52,8 @@ def show_command(
     if as_json:
         terminal.print_json(described)
     else:
-        terminal.show_model(described)
+        terminal.show_model(described, _graph(model))
     if plot is not None:
-        from bayeszoo.plots.graph import write_graph
-
         terminal.note(f"wrote {write_graph(model(), plot, overwrite)}")
 
 
@@ -69,10 +69,8 @@ def in_brief(model: type[Model]) -> dict[str, Any]:
 
 
 def in_full(model: type[Model]) -> dict[str, Any]:
-    """Return also its notation, fields, inputs, data and graph: in Mermaid, which needs no program to be installed."""
+    """Return also its notation, fields, inputs, data, and its graph in Mermaid."""
     import pymc as pm
-
-    from bayeszoo.plots.graph import declared
 
     rows, known = [], hyperparameters(model)
     for field in fields(cast(Any, model)):
@@ -86,8 +84,20 @@ def in_full(model: type[Model]) -> dict[str, Any]:
         "fields": rows,
         "inputs": model.inputs.describe(),
         "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
-        "graph": str(pm.model_to_mermaid(declared(model()))) if simulates(model) or model.examples else "",
+        "graph": str(pm.model_to_mermaid(declared(model()))) if _can_be_declared(model) else "",
     }
+
+
+def _graph(model: type[Model]) -> list[str]:
+    """Draw a model as lines of text, of which there are none where PyMC cannot."""
+    with suppress(InputError):
+        return as_text(declared(model())) if _can_be_declared(model) else []
+    return []
+
+
+def _can_be_declared(model: type[Model]) -> bool:
+    """Say whether there are data to declare a model with."""
+    return simulates(model) or bool(model.examples)
 
 
 def simulate_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_residuals
-from bayeszoo.report.tables import number, topic_rows
+from bayeszoo.report.tables import nats, number, topic_rows
 from bayeszoo.results import files
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def assign_command(
     fit_file: opt.FitFile,
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     output: opt.RowsFile = None,
@@ -53,7 +54,7 @@ def assign_command(
 def _show_components(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print the rows, and what is known of their labels as a whole."""
     console = terminal.out()
-    saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])))
+    saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",))
     impossible = whole.get("impossible", [])
     if "expected_errors" in whole:
         errors = number(whole["expected_errors"], 4)
@@ -67,7 +68,7 @@ def _show_components(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
 
 def decode_command(
     fit_file: str,
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     steps: int | None = None,
@@ -106,19 +107,18 @@ def decode_command(
 
 
 def _show_states(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
-    """Print the rows, without Monte Carlo errors where there are none, and what is known of them as a whole."""
-    frame = frame.drop(columns=[c for c in frame if str(c).startswith("mcse") and frame[c].isna().all()])
+    """Print the rows, and what is known of them as a whole."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
-    saved.show_rows(frame, saved.title(whole, kind))
+    saved.show_rows(frame, saved.title(whole, kind), spare=("filtered", "smoothed"))
     if "expected_errors" in whole:
         errors = number(whole["expected_errors"], 4)
-        joint, rows = (number(whole[name], 10) for name in ("viterbi_log_joint", "log_likelihood"))
+        joint, rows = (nats(whole[name]) for name in ("viterbi_log_joint", "log_likelihood"))
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
         where = "" if kind in ("point estimate", "exact") else ", at the draw of highest density"
         said = f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}"
         console.print(f"{said}{where}.")
     if "log_predictive" in whole:
-        score, error = (number(whole[name], 5) for name in ("log_predictive", "mcse_log_predictive"))
+        score, error = nats(whole["log_predictive"]), number(whole["mcse_log_predictive"], 2)
         console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
@@ -128,12 +128,16 @@ def _show_states(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
 
 def predict_command(
     fit_file: opt.FitFile,
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     rows: int | None = None,
     seed: opt.Seed = 0,
+    output: opt.RowsFile = None,
+    append: opt.Flag = False,
+    overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Predict new rows from a saved fit, and score the prediction where their outcome is known.
@@ -148,31 +152,39 @@ def predict_command(
         Without a table: number of further observations to predict; one by default.
     seed
         Seed of the predictive draws.
+    append
+        Write to -o the table itself, with the columns of the prediction after its own.
     """
     if rows is not None and (data is not None or table != opt.TABLE):
         raise InputError("give a table or --rows, not both")
+    if append and (data is None or output is None):
+        raise InputError("--append goes with DATA and -o")
+    saved.probe(output, None, overwrite)
     tree = files.load(fit_file)
     new = saved.new_rows(tree, data, table)
     further = 1 if rows is None else rows
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
+    in_full = saved.appended(frame, data, table, new) if append and data is not None and new is not None else frame
+    written = saved.write(in_full, output)
     if "log_score" not in frame:
-        return saved.answer(frame, whole, as_json, _show_proportions)
+        return saved.answer(frame, whole, as_json, _show_proportions, written)
     whole["sum_of_log_scores"] = float(frame["log_score"].groupby(level="row").first().sum(skipna=False))
-    saved.answer(frame, whole, as_json, _show_prediction)
+    saved.answer(frame, whole, as_json, partial(_show_prediction, digits=digits), written)
 
 
-def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the predictive of each new row."""
-    cells, kind = frame.reset_index(), terminal.kind_of(frame, whole["kind"])
-    rows = [[int(row[0]), *row[1:]] for row in cells.itertuples(index=False)]
-    terminal.show(terminal.text_table([str(name) for name in cells], rows, words=map(str, frame.index.names)))
+    kind = terminal.kind_of(frame, whole["kind"])
+    saved.show_rows(frame, spare=("median", "sd"), words=[str(name) for name in frame.index.names], digits=digits)
     if not np.isnan(score := whole["sum_of_log_scores"]):
-        terminal.out().print(f"sum of the rows' log predictive densities {score:.6g} ({escaped(kind)})")
+        terminal.out().print(f"sum of the rows' log predictive densities {nats(score, digits)} ({escaped(kind)})")
+    elif (frame["observed"].notna() & frame["log_score"].isna()).any():
+        terminal.out().print("Scores are withheld of outcomes that are too far from the draws.")
 
 
 def topics_command(
     fit_file: opt.FitFile,
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     top: int = 10,
@@ -245,11 +257,8 @@ def _caveat(frame: pd.DataFrame) -> None:
 
 def _show_topics(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     """Print each topic in a line, and each of its words with its interval."""
-    terminal.show(terminal.text_table(*topic_rows(frame), title=saved.title(whole), words=["words"]))
-    used = [str(name) for name in frame.columns if not frame[name].isna().all()]
-    cells = [[str(row[0]), *row[1:]] for row in frame[used].reset_index().itertuples(index=False)]
-    terminal.show(terminal.text_table(["topic", "rank", *used], cells[: saved.MAX_ROWS], words=["word"]))
-    saved.note_more(len(cells))
+    terminal.show_table(*topic_rows(frame), title=saved.title(whole), words=["words"])
+    saved.show_rows(frame, words=["word"])
     _caveat(frame)
 
 
@@ -262,7 +271,7 @@ def _show_proportions(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
         for i, (name, means) in enumerate(zip(wide.index[: saved.MAX_ROWS], wide["mean"].to_numpy(), strict=False))
     ]
     columns = ["document", *(f"topic {label}" for label in labels)]
-    terminal.show(terminal.text_table(columns, rows, title=f"{saved.title(whole)}: mean share +- posterior sd"))
+    terminal.show_table(columns, rows, title=f"{saved.title(whole)}: mean share +- posterior sd")
     saved.note_more(len(wide), "documents")
     _caveat(frame)
 
@@ -288,6 +297,7 @@ def residuals_command(
     /,
     *,
     plot: Path | None = None,
+    output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     rows: opt.AtLeast1 = 10,
     replicates: opt.AtLeast1 = 1000,
@@ -307,11 +317,11 @@ def residuals_command(
     seed
         Seed of these data sets, and of the randomized PITs of counts.
     """
-    saved.probe(None, plot, overwrite)
+    saved.probe(output, plot, overwrite)
     tree = files.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
-    drawn = saved.draw(lambda: plot_residuals(frame), plot, overwrite)
+    drawn = saved.write(frame, output) | saved.draw(lambda: plot_residuals(frame), plot, overwrite)
     worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
     if as_json:
         tables = {"worst": saved.records(worst), "checks": saved.records(checks)}

@@ -27,13 +27,15 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import CRITERIA, plot_select
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import estimate, nats, number
 from bayeszoo.results import files
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Prior = Literal["weak", "textbook"]
+_LONG = 40
+"""Letters of a name above which it is shortened."""
 MAX_ROWS = 50
 """Candidates that are printed; --json has all of them."""
 
@@ -60,7 +62,8 @@ _TABLES = {
 """The tables that are printed: columns of the frame and their heads."""
 _OF_SOME = ("elbo", "mdl")
 """Criteria of some models only, whose tables are not printed where there are none."""
-_PRECISE = {"log_evidence", "elbo", "log_likelihood", "aic", "bic", "mdl", "kfold", "loo"}
+_NATS = {"log_evidence", "log_bayes_factor", "elbo", "log_likelihood", "aic", "bic", "mdl"}
+_NATS |= {f"{score}{of}" for score in ("kfold", "loo") for of in ("", "_difference")}
 _ABOUT = """\
 In nats, of the ordered observations. Probability: of the model, all being equally likely before."""
 _OF_BOUNDS = "\nELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
@@ -144,7 +147,7 @@ def _numbers(option: str, text: str) -> list[int]:
 
 
 def select_command(
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     candidates: opt.Candidates,
@@ -153,8 +156,10 @@ def select_command(
     criteria: CriteriaOptions = USUAL,
     nuts: opt.Flag = False,
     plot: Path | None = None,
+    output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
     """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
@@ -178,7 +183,7 @@ def select_command(
     """
     options = asdict(criteria)
     SelectOptions(**options)  # refuses before anything is read
-    saved.probe(None, plot, overwrite)
+    saved.probe(output, plot, overwrite)
     parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
@@ -189,11 +194,11 @@ def select_command(
         if nuts:
             named = _fitted(named, rows, options["seed"], reporter)
         frame = select(named, rows, **options, reporter=reporter)
-    drawn = saved.draw(lambda: plot_select(frame), plot, overwrite)
+    drawn = saved.write(frame, output) | saved.draw(lambda: plot_select(frame), plot, overwrite)
     if as_json:
         terminal.print_json({"prior": prior, **options, **drawn, "table": frame.to_dict("records")})
     else:
-        _show(frame)
+        _show(frame, digits)
     return 0 if set(frame["status"]) <= {"ok", "caution"} else Untrustworthy.exit_code
 
 
@@ -264,22 +269,40 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
         raise InputError(f"--candidate {text!r}: {str(error).removeprefix('--set ')}") from None
 
 
-def _show(frame: pd.DataFrame) -> None:
+def _show(frame: pd.DataFrame, digits: int | None) -> None:
     """Print evidence, likelihood, description length and prediction, each as a table."""
+    console, in_full = terminal.out(), frame["model"].tolist()
+    frame = frame.assign(model=_short(in_full))
     shown = frame.head(MAX_ROWS)
     for title, names in _TABLES.items():
-        first = next(iter(names))
-        if first in _OF_SOME and frame[first].isna().all():
+        first, source = next(iter(names)), list(names)[-1]
+        if frame[first].isna().all():
+            if first not in _OF_SOME:
+                console.print(f"{title}: {'; '.join(dict.fromkeys(map(escaped, frame[source].dropna())))}")
             continue
-        columns = {name: 9 if name in _PRECISE else 5 for name in ("model", *names)}
-        cells = [[number(row[name], digits) for name, digits in columns.items()] for row in shown.to_dict("records")]
-        terminal.show(terminal.text_table(["model", *names.values()], cells, title=title, words=["from"]))
-    console = terminal.out()
+        cells = [[_cell(row, name, digits) for name in ("model", *names)] for row in shown.to_dict("records")]
+        terminal.show_table(["model", *names.values()], cells, title=title, words=["from"])
+    for short, name in zip(frame["model"], in_full, strict=True):
+        if short != name:
+            console.print(escaped(f"{short}: {name}"))
     if len(shown) < len(frame):
-        console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json.")
+        console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json or -o.")
     if len(frame) > 1:
         console.print(f"Best by {'; '.join(_best(frame))}.")
     console.print(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
+
+
+def _short(names: list[str]) -> list[str]:
+    """Return the names of models without their fields, where these make them long and are not needed."""
+    short = [name.partition("(")[0] for name in names]
+    return short if len(set(short)) == len(names) and max(map(len, names)) > _LONG else names
+
+
+def _cell(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
+    """Format a number of a candidate: its criteria to two decimals, their errors to two digits."""
+    if name in _NATS:
+        return nats(row[name], digits)
+    return number(row[name], 2 if name.endswith(("_se", "_mcse")) else 4)
 
 
 def _among(frame: pd.DataFrame) -> str:
@@ -310,14 +333,17 @@ document that were not; perplexity is exp(-score). It judges the draws as they a
 
 
 def heldout_command(
-    data: str | None = None,
+    data: opt.NewFile = None,
     /,
     *,
     candidates: opt.Candidates,
     share: float = SHARE,
     methods: str | None = None,
     seed: opt.Seed = 0,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Compare models of words by words held out of each document of one corpus.
@@ -335,6 +361,7 @@ def heldout_command(
     seed
         Seed of the split and of the fits.
     """
+    saved.probe(output, None, overwrite)
     models = []
     for text in candidates:
         kind, chosen = parse_candidate(text)
@@ -350,10 +377,18 @@ def heldout_command(
         frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **reading)
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}")
-    rows = frame.to_dict("records")
+    rows, written = frame.to_dict("records"), saved.write(frame, output)
     if as_json:
-        return terminal.print_json({"share": share, "seed": seed, "rows": rows})
-    cells = [[number(row[name], {"log_score": 7, "perplexity": 6}.get(name, 3)) for name in _HELD_OUT] for row in rows]
+        return terminal.print_json({"share": share, "seed": seed, **written, "rows": rows})
+    cells = [[_of_held_out(row, name, digits) for name in _HELD_OUT] for row in rows]
     heads = [_HELD_OUT_HEADS.get(name, name) for name in _HELD_OUT]
-    terminal.show(terminal.text_table(heads, cells, words=_OF_FITS))
+    terminal.show_table(heads, cells, words=_OF_FITS, spare=("kind", "MC error"), whole="-o or --json")
     terminal.out().print(_ABOUT_HELD_OUT.strip().format(rows[0]["words"]))
+
+
+def _of_held_out(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
+    """Format a number of a model of words: a score to the digits that its Monte Carlo error supports."""
+    relative = row["mcse"] * row["perplexity"] if name == "perplexity" else row["mcse"]
+    if name in ("log_score", "perplexity"):
+        return estimate(row[name], relative, digits)
+    return number(row[name], 3)

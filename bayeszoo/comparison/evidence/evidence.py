@@ -226,7 +226,7 @@ class EmpiricalBayesByVB(EmpiricalBayes):
 
     def about_evidence(self, shown: bool = True) -> list[str]:
         """Return what is known of the ELBO, a line each."""
-        return [f"ELBO {self.elbo_before:.10g} -> {f'{self.elbo:.10g}' if shown else 'withheld'}", ONLY_A_BOUND]
+        return [f"ELBO {self.elbo_before:.2f} -> {f'{self.elbo:.2f}' if shown else 'withheld'}", ONLY_A_BOUND]
 
 
 def by_vb(

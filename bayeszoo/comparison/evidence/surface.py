@@ -94,8 +94,8 @@ class EmpiricalBayes:
 
     def about_evidence(self, shown: bool = True) -> list[str]:
         """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
-        after = f"{self.log_evidence:.10g}" if shown else "withheld"
-        return [f"log evidence {self.log_evidence_before:.10g} -> {after}"]
+        after = f"{self.log_evidence:.2f}" if shown else "withheld"
+        return [f"log evidence {self.log_evidence_before:.2f} -> {after}"]
 
     @property
     def reasons(self) -> list[str]:
