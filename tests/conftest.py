@@ -10,6 +10,7 @@ import pytest
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "pytensor"
 
 os.environ.setdefault("MPLBACKEND", "agg")
+os.environ["XDG_STATE_HOME"] = str(CACHE.parent / "state")  # tests name files, which is remembered; not at home
 flags = os.environ.get("PYTENSOR_FLAGS", "")
 if "base_compiledir" not in flags:  # compiled models are kept between runs, as in the Makefile
     os.environ["PYTENSOR_FLAGS"] = ",".join(

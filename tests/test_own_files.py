@@ -54,32 +54,46 @@ def least(written):
     return f"{written(LEAST, 'rate.py')}:Rate"
 
 
-def test_a_fit_remembers_the_file_and_says_when_it_has_changed_or_gone(coin, run, written, tmp_path):
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def test_a_fit_finds_the_file_again_and_says_when_it_has_changed_or_gone(coin, run, written, tmp_path, monkeypatch):
     rows, fit = written("y\n1\n0\n1\n"), tmp_path / "fit.nc"
     code, out, _ = run("fit", coin, rows, "--method", "exact", "--seed", "1", "-o", fit, "--json")
     assert (code, json.loads(out)["parameters"]["theta"]["mean"]) == (0, pytest.approx(5 / 7))  # a = 3, not the zoo's 1
     tree = bz.load(fit)
     assert bz.view(tree).model == bz.find(coin)()
-    assert json.loads(tree.attrs["model_file"])["path"] == str((tmp_path / "coin.py").resolve())
+    assert str(tmp_path) not in tree.attrs["model_file"]  # the folder is nobody's business
     (tmp_path / "coin.py").write_text(COIN.replace("3.0", "4.0"))
     assert bz.find(coin)().a == 4  # which is read anew
-    for problem in ("has changed since the fit was made; fit again, or restore the file", "which has gone; put the"):
+    for _ in range(2):
+        monkeypatch.setattr(zoo, "_FILES", {})  # as in another process
         code, out, err = run("predict", fit)
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert problem in err
+        assert "no longer the same, at" in err
+        assert err.endswith("name the same file once: bayeszoo show FOLDER/coin.py:BetaBernoulli\n")
         (tmp_path / "coin.py").unlink(missing_ok=True)
     (tmp_path / "coin.py").write_text(COIN)
     assert run("predict", fit)[0] == 0
 
 
-def test_a_file_of_somebody_else_is_not_run_because_a_fit_names_it(coin, run, written, tmp_path, monkeypatch):
+def test_a_fit_alone_runs_no_file(coin, run, written, tmp_path, state, monkeypatch):
     assert run("fit", coin, written("y\n1\n0\n"), "--method", "exact", "-o", tmp_path / "fit.nc")[0] == 0
-    (tmp_path / "coin.py").chmod(0o666)
-    assert run("predict", tmp_path / "fit.nc")[0] == 0  # the class was named in this process
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(zoo, "_FILES", {})
-    code, out, err = run("predict", tmp_path / "fit.nc")
+    (state / "bayeszoo" / "named_files").unlink()  # as of somebody to whom both files were sent
+    code, out, err = run("predict", "fit.nc")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "is not yours alone, and is not run unasked; name it yourself: bz.find(" in err
+    assert "coin.py, which has not been named here; name the same file once" in err
+    assert run("show", "coin.py:BetaBernoulli")[0] == run("predict", "fit.nc")[0] == 0
+
+
+def test_where_nothing_can_be_remembered_a_file_is_named_each_time(coin, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "coin.py"))  # which is no folder
+    assert run("show", coin)[0] == 0
 
 
 def test_every_command_takes_a_file(coin, run, written):

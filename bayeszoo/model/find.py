@@ -9,11 +9,10 @@ import inspect
 import os
 import pkgutil
 import re
-import stat
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -30,9 +29,9 @@ _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")
 
 
 class OwnFile(NamedTuple):
-    """Where a user's own model is: its file, its class, and the SHA-256 of the text that was run."""
+    """A user's own model: the name of its file, its class, and the SHA-256 of the text that was run."""
 
-    path: str
+    file: str
     kind: str
     digest: str
 
@@ -82,7 +81,9 @@ def find(name: str) -> type[Model]:
     if place := _IN_FILE.fullmatch(name):
         if not place[2]:
             raise InputError(f"{place[1]} is a file, of which a class must be named", hint=f"write {place[1]}:CLASS")
-        return _in_file(Path(place[1]), place[2])
+        model = _in_file(Path(place[1]), place[2])
+        _remember(Path(place[1]).resolve(), _FILES[model].digest)
+        return model
     return by_name(name)
 
 
@@ -106,24 +107,43 @@ def own_file(model: type[Model]) -> OwnFile | None:
     return _FILES.get(model)
 
 
-def find_again(file: OwnFile) -> type[Model]:
-    """Return the class that a fit was made by, or raise `InputError` where its file has gone or changed."""
-    path = Path(file.path)
-    if not path.is_file():
-        raise InputError(f"the fit is of {file.kind} in {path}, which has gone", hint="put the file back, or fit again")
-    if _digest_of(_text_of(path)) != file.digest:
-        raise InputError(f"{path} has changed since the fit was made", hint="fit again, or restore the file")
-    if file not in _FILES.values() and _is_of_others(path):  # the fit may be anybody's, and so may the file
-        hint = f"name it yourself: bz.find({f'{path}:{file.kind}'!r})"
-        raise InputError(f"{path}, which the fit is of, is not yours alone, and is not run unasked", hint=hint)
-    return _in_file(path, file.kind)
+def find_again(own: OwnFile) -> type[Model]:
+    """Return the class that a fit was made by, from a file that the user has named, now or before.
+
+    A fit alone runs no file, whatever it names: it may come from anybody, and the file beside it.
+    """
+    if kept := [model for model, known in _FILES.items() if known == own]:
+        return kept[-1]
+    places = _places_of(own.digest)
+    for path in places:
+        if path.is_file() and _digest_of(_text_of(path)) == own.digest:
+            return _in_file(path, own.kind)
+    state = f"is no longer, or no longer the same, at {places[0]}" if places else "has not been named here"
+    hint = f"name the same file once: bayeszoo show FOLDER/{own.file}:{own.kind}"
+    raise InputError(f"the fit is of {own.kind} in {own.file}, which {state}", hint=hint)
 
 
-def _is_of_others(path: Path) -> bool:
-    """Say whether somebody else than the user and root owns a file, or may write to it."""
-    found = path.stat()
-    foreign = found.st_uid not in (0, os.geteuid()) if hasattr(os, "geteuid") else False
-    return foreign or bool(found.st_mode & stat.S_IWOTH)
+def _named_files() -> Path:
+    """Return the file of the user's that keeps the digest and the place of each text that was named."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "bayeszoo", "named_files")
+
+
+def _places_of(digest: str) -> list[Path]:
+    """Return where a text was when it was named, the last place first."""
+    try:
+        lines = _named_files().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [Path(line.partition(" ")[2]) for line in reversed(lines) if line.startswith(f"{digest} ")]
+
+
+def _remember(path: Path, digest: str) -> None:
+    """Keep where a text is that the user has named; where that cannot be written, it must be named again."""
+    if path not in _places_of(digest)[:1]:
+        with suppress(OSError):
+            _named_files().parent.mkdir(parents=True, exist_ok=True)
+            with _named_files().open("a", encoding="utf-8") as out:
+                out.write(f"{digest} {path}\n")
 
 
 def _in_file(path: Path, kind: str) -> type[Model]:
@@ -135,7 +155,7 @@ def _in_file(path: Path, kind: str) -> type[Model]:
         hint = f"it defines {', '.join(classes)}" if classes else "it defines no model"
         raise InputError(f"{path.name} has no class {kind}", hint=hint)
     model = _complete(candidate, f"{path.name}:{kind}")
-    _FILES[model] = OwnFile(place, kind, _digest_of(text))
+    _FILES[model] = OwnFile(path.name, kind, _digest_of(text))
     return model
 
 
@@ -200,8 +220,7 @@ def _blaming(path: str) -> Iterator[None]:
 
 def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:
     """Return a context in which what a step of a user's own model raises becomes a line about its file."""
-    own = own_file(model)
-    return nullcontext() if own is None else _blaming(own.path)
+    return nullcontext() if own_file(model) is None else _blaming(inspect.getfile(model))
 
 
 # The zoo and plug-ins

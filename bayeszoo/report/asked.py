@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from pathlib import PurePath
 from textwrap import dedent, shorten
 from typing import TYPE_CHECKING, Any, cast
 
@@ -185,7 +184,7 @@ def python(trees: Sequence[xr.DataTree]) -> str:
 def _name(model: type[Model]) -> str:
     """Return the name by which a class is found: in a file of the user's, without its folder."""
     own = own_file(model)
-    return model.name if own is None else f"{PurePath(own.path).name}:{own.kind}"
+    return model.name if own is None else f"{own.file}:{own.kind}"
 
 
 def _data_line(tree: xr.DataTree) -> str:

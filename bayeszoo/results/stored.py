@@ -133,7 +133,7 @@ class Fit:
         return cast(Model, self._kept("model", self._made_by(), lambda: self._kind()(**self.fields)))
 
     def _kind(self) -> type[Model]:
-        """Return the class of the model, which may be in a file of the user's; it is run only if it is as it was."""
+        """Return the class of the model, which may be in a file that the user has named."""
         own = self.tree.attrs.get("model_file")
         return find(self.tree.attrs["model"]) if own is None else find_again(OwnFile(**json.loads(own)))
 
