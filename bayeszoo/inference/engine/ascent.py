@@ -361,7 +361,8 @@ def _accelerated(evaluate: Evaluate, update: Update, coordinates: Coordinates) -
         farther = _extrapolated(*map(coordinates.to_vector, (state, first, second)))
         state, reached = second, evaluate(second)
         if farther is not None:
-            with contextlib.suppress(NumericalError):  # of a point where the density is not defined
+            # where the density is not defined, or numbers are too large
+            with contextlib.suppress(NumericalError), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 jump = coordinates.from_vector(farther)
                 if (there := evaluate(jump))[0] > reached[0]:  # NaN is not
                     state, reached = jump, there
