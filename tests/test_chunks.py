@@ -150,6 +150,7 @@ def peak(action):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_chunk_whatever_the_file(tmp_path):
     lines = "\n".join(",".join(f"{v:.9f}" for v in row) for row in np.random.default_rng(1).normal(size=(5000, 4)))
     model, paths = bz.find("ridge")(), [tmp_path / "small.csv", tmp_path / "large.csv"]

@@ -12,7 +12,7 @@ from bayeszoo.inference.problem import Problem
 from tests.quick import quick_where
 
 OTHER_SHAPES = {"hmm_poisson", "markov_chain"}  # of counts up to a largest, of pairs of states that occur
-QUICK = ("beta_bernoulli", "dirichlet_multinomial", "gamma_poisson", "linear_regression")
+QUICK = ("beta_bernoulli", "gamma_poisson", "linear_regression")
 
 
 @pytest.fixture

@@ -330,6 +330,7 @@ def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
     assert tree.attrs["status"] == "failed"
 
 
+@pytest.mark.slow
 def test_mirror_images_are_two_optima():
     """Two far groups of equal size: E mu is 0, and q lies about one of them."""
     model = bz.find("student_t")

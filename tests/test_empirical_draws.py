@@ -152,6 +152,7 @@ def test_slope_and_curvature_are_those_of_the_closed_form(exact):
     assert np.ravel(place.curvature) == pytest.approx(np.ravel(curvature), abs=0.2)
 
 
+@pytest.mark.slow
 def test_data_without_a_signal_have_no_maximum(exact, monkeypatch):
     data, model = orthogonal((0.0, 0.0, 0.0, 0.0), seed=1), LASSO(b=1.0, intercept=False)
     assert "b -> 0" in bz.empirical_bayes(model, data, over="b").boundary["b"]  # in closed form

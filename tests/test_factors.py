@@ -383,6 +383,7 @@ def _coin(folder):
     return bz.save(bz.fit(bz.find("beta_bernoulli")(), [1, 0], "exact", seed=1), folder / "coin.nc")
 
 
+@pytest.mark.slow
 def test_numbers_of_factors_are_compared_where_numbers_are_missing(unlike):
     M = bz.find("ppca")
     data = bz.read(M, unlike.assign(a=unlike["a"].mask(unlike.index == 3)), missing="mask", scale=True)

@@ -187,6 +187,7 @@ def test_a_fit_of_a_tiny_corpus_passes_the_gate_and_agrees_with_enumeration(tree
     assert np.max(z_scores(draws, np.full(2, 0.8), np.full(3, 0.7))[:3]) < LIMIT  # labels mean nothing
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_fit_whose_chains_differ(tree):
     again, other = (bz.fit(LDA(K=2, alpha=0.8, eta=0.7), SMALL, "gibbs", seed=seed) for seed in (1, 2))
     np.testing.assert_array_equal(again["posterior"]["topics"], tree["posterior"]["topics"])
@@ -243,6 +244,7 @@ def test_warmup_is_annealed_and_every_draw_is_made_at_the_end_of_it(monkeypatch)
     assert powers[31:] == [1.0] * (10 + 20)
 
 
+@pytest.mark.slow
 def test_chains_that_mix_slowly_go_on_from_where_they_are():
     said = Quiet()
     options = {"draws": 400, "tune": 100, "thin": 1, "reporter": said}
@@ -306,6 +308,7 @@ def test_what_a_chain_raises_is_raised(monkeypatch):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=0)
 
 
+@pytest.mark.slow
 def test_documents_without_words_have_their_prior():
     data = {**SMALL, "document": np.array(["d1", "d2", "d3", "empty"])}
     tree = bz.fit(LDA(K=2, alpha=0.8), data, "gibbs", seed=1)

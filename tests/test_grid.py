@@ -153,6 +153,7 @@ def ridge():
     return bz.full_bayes(Ridge(s0=3), SMALL, ["tau", "sigma"])
 
 
+@pytest.mark.slow
 def test_two_fields_of_ridge_are_scipy_s_double_integral(ridge):
     ends = [math.log(end) for name in ("tau", "sigma") for end in ridge.bounds[name]]
 

@@ -116,6 +116,7 @@ def test_monte_carlo_error_is_that_of_fits_with_other_seeds():
     assert 0.35 < spread / np.mean([one.mcse for one in scores]) < 2.2
 
 
+@pytest.mark.slow
 def test_topics_beat_one_topic_beats_none_on_documents_that_mix_them(capsys, written):
     whole = planted(np.random.default_rng(6))
     cells = zip(*(whole[k] for k in ("doc", "term", "counts")), strict=True)

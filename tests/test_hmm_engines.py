@@ -374,6 +374,7 @@ def few():
     return bz.fit(CATEGORICAL(K=2, transition=TRANSITION), {"y": list("abbabba")}, method="enumerate", seed=1)
 
 
+@pytest.mark.slow
 def test_other_sequences_are_scored_by_their_density_averaged_over_the_draws(few):
     new = {"sequence": ["u", "u", "u", "v"], "y": ["b", "a", None, "b"]}
     about = bz.decode(few, new, missing="mask").attrs

@@ -19,7 +19,6 @@ from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
-from tests.quick import quick_first
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
 
@@ -176,7 +175,8 @@ def test_a_masked_row_is_summed_over(name):
     assert special.logsumexp(model.log_complete(params, every, masked)) == pytest.approx(likelihood, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", quick_first(NAMES))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_three_routes_agree_on_masked_and_several_sequences(name):
     model, data = FEW[name]
     y = np.concatenate([data["y"], data["y"][:2]])

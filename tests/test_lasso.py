@@ -108,6 +108,7 @@ def test_neither_units_nor_the_order_of_columns_matter():
     assert np.max(np.abs(mode(X[:, order], y, b[order], SIGMA2).theta - weights[order])) < 1e-9
 
 
+@pytest.mark.slow
 def test_two_joint_modes_are_both_found():
     rng = np.random.default_rng(3)
     x = rng.standard_normal(8)

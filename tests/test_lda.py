@@ -210,6 +210,7 @@ def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_f
     assert found.best.gain_left <= 1e-5
 
 
+@pytest.mark.slow
 def test_draws_of_many_numbers_are_fewer(monkeypatch):
     monkeypatch.setattr(vb, "HELD", 4 * 10 * (60 * 2 + 2 * 20))
     tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2, groups=())
@@ -270,6 +271,7 @@ def test_the_marginal_is_what_advi_approximates():
     assert Fit(tree).facts["elbo"] < Enumeration.of(model, TINY).log_evidence + 0.01
 
 
+@pytest.mark.slow
 def test_starts_are_at_the_optima_of_the_elbo_where_there_is_no_mode():
     found = starts(Problem(LDA(alpha=0.3, eta=0.3), bz.read(LDA, TINY), np.random.default_rng(0)))
     assert all(np.isfinite(one.x).all() for one in found)

@@ -13,7 +13,6 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import fitted, identify, solve
 from bayeszoo.families.linear.model import INTERCEPT, identified
 from bayeszoo.families.statistics.factored import FactoredMoments
-from tests.quick import quick_first
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
 LINEAR = [RIDGE, REGRESSION, LASSO]
@@ -46,7 +45,8 @@ def test_an_evidence_that_rounding_decides_is_withheld():
     assert tree.attrs["status"] == "failed"
 
 
-@pytest.mark.parametrize("family", quick_first(LINEAR))
+@pytest.mark.slow
+@pytest.mark.parametrize("family", LINEAR)
 def test_nuts_does_not_see_the_units_of_the_features(family):
     data = small(n=40)
     factors = np.array([1e12, 1.0, 1e-12])

@@ -179,6 +179,7 @@ def test_what_it_is_not_for(model, over, message):
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_prints_it_beside_the_optimizer(run):
     out = run("empirical", "ridge", "--over", "tau,sigma")[1]
     rows = [line.split() for line in out.splitlines()]

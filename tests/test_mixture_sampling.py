@@ -222,6 +222,7 @@ def test_equal_weights_have_no_k_hat(k_hat, said):
     assert lines[0].endswith(f"k-hat {said}")
 
 
+@pytest.mark.slow
 def test_the_command_says_that_predictions_by_enumeration_are_from_draws(tmp_path, run):
     (tmp_path / "few.csv").write_text("x\n0\n0.5\n4\n5\n")
     options = ("--method", "enumerate", "--seed", "1", "-o", tmp_path / "fit.nc")

@@ -227,6 +227,7 @@ def test_of_a_failed_fit_the_pictures_are_of_what_failed(topics):
     assert plots.trace(tree, ["topics[1, ant]"]).viz["trace"]["value"]["quantity"].to_numpy() == ["topics[1, ant]"]
 
 
+@pytest.mark.slow
 def test_of_very_many_quantities_the_first_are_shown_and_it_is_said(long, monkeypatch):
     monkeypatch.setattr(one_by_one, "_chosen", lambda *_: [])  # which take their time
     words = captions(one_by_one.section([called(long, "nuts"), called(long, "advi")]))

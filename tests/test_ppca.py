@@ -96,6 +96,7 @@ def test_fitting_reports_the_closed_form_with_its_certificate_which_a_wrong_divi
     assert not all(check.passed for check in WEAK.mle_certificate(stats, widened(em.mle(WEAK, stats))))
 
 
+@pytest.mark.slow
 def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
     for data, method, missing in ((IRIS, "mle", "refuse"), (AIR, "em", "mask")):
         path, model = tmp_path / "rows.csv", Ppca.weak(data)
@@ -255,6 +256,7 @@ def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):
         climbed(replace(WEAK, w0=0.05), IRIS, flat=False)
 
 
+@pytest.mark.slow
 def test_an_approximation_of_iris_passes_its_gate():
     tree = bz.fit(WEAK, IRIS, "fullrank_advi", seed=1)
     assert tree.attrs["status"] == "ok"

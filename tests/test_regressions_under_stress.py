@@ -206,6 +206,7 @@ def test_the_robust_density_is_scipys(nu):
     assert abs(wrong / log_joint(model, data, np.array([1.0, 2.0]), 0.5) - 1) > 1e-9
 
 
+@pytest.mark.slow
 def test_nuts_on_robust_regression_is_quadrature_with_one_weight():
     data = table(outlier=-15.0)
     model = ROBUST(intercept=False, tau=3.0, sigma0=1.0, nu=2.0)

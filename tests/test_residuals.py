@@ -137,6 +137,7 @@ def pits(model, y, seed=0):
     return bz.residuals(bz.fit(model, y, "exact", seed=1, draws=4), seed=seed)["pit"]
 
 
+@pytest.mark.slow
 def test_pits_of_the_true_model_are_uniform_and_of_another_noise_are_not():
     y = np.random.default_rng(5).normal(3, 1, 400)  # for noise 1.5 times too small 200 rows give p = 0.001
     assert stats.kstest(pits(GaussianMean(1, 2, 1.0), y), "uniform").pvalue > 0.05

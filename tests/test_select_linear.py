@@ -221,6 +221,7 @@ def test_picture_shows_each_criterion(degrees):
     assert {panel.get_xscale() for panel in figure.axes} == {"symlog"}  # degree 0 is hundreds of nats behind
 
 
+@pytest.mark.slow
 def test_of_many_candidates_the_best_by_any_criterion_are_shown(tmp_path):
     table = bz.select({f"$c_{i}$": COIN(1 + i, 1 + (7 * i) % 40) for i in range(40)}, [1, 0, 1, 1] * 5)
     table.loc[39, "bic"] = table["bic"].min() - 5  # last by the evidence, first by another

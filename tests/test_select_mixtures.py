@@ -217,6 +217,7 @@ def path(written):
     return written("x,z\n" + "".join(f"{x},{z}\n" for x, z in zip(FEW["x"], FEW["z"], strict=True)), "few.csv")
 
 
+@pytest.mark.slow
 def test_command_selects_a_number_of_components(run, path, tmp_path):
     options = ("select", path, "-c", "gaussian_mixture nu0=5", "--components", "1-2", "--plot", tmp_path / "k.png")
     code, out, err = run(*options)

@@ -177,6 +177,7 @@ NOT_DRAWN_ANEW = (r"        _redraw\(topic, every, every, .*\n", "")
 """The first topics are each given the words before, not those after."""
 
 
+@pytest.mark.slow
 def test_topics_that_are_not_drawn_anew_are_found_out(monkeypatch):
     monkeypatch.setattr(topic_scores, "loops", plain_loops(NOT_DRAWN_ANEW))
     data, draws = corpus([[4, 2, 1, 1, 2]]), TOPICS[None, None].repeat(3000, 1)
@@ -202,6 +203,7 @@ def folded_in():
     return np.abs(found)
 
 
+@pytest.mark.slow
 def test_documents_are_folded_in_as_by_the_sum_over_all_topics():
     assert folded_in().max() < LIMIT
 
