@@ -9,7 +9,6 @@ import xarray as xr
 import bayeszoo as bz
 from bayeszoo.foundation import gate
 from bayeszoo.foundation.gate import (
-from tests.quick import quick_where
     as_dict,
     at_least,
     at_most,
@@ -19,6 +18,7 @@ from tests.quick import quick_where
     passed,
     verdict,
 )
+from tests.quick import quick_where
 
 NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
 MIXING = {"r_hat", "ess_bulk", "ess_tail"}
