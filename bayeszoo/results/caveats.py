@@ -78,7 +78,8 @@ def _mixing(fit: Fit, failed: set[str]) -> str:
     if "r_hat" not in failed or failed & set(STRUCTURAL) or not isinstance(r_hat, float):
         return ""
     sizes = fit.tree["posterior"].sizes
-    why = "chains are in different modes" if r_hat > APART else "chains mix slowly"
+    apart = "chains are far apart, and break" if "divergences" in failed else "chains are in different modes"
+    why = apart if r_hat > APART else "chains mix slowly"
     return f"R-hat {r_hat:.3g} after {sizes['chain'] * sizes['draw']} draws: {why}; "
 
 
