@@ -353,6 +353,7 @@ def test_a_notebook_shows_the_table_and_the_verdict():
     assert "<img" not in withheld
 
 
+@pytest.mark.slow  # with the packages of the notebooks
 def test_ipython_shows_fits_so_and_other_trees_as_xarray_does(monkeypatch):
     from IPython.core.formatters import HTMLFormatter
 
