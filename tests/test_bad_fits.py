@@ -207,6 +207,7 @@ def fails(monkeypatch):
     return corrupt
 
 
+@pytest.mark.slow
 def test_a_fit_that_needs_a_second_attempt_passes(fails):
     seen = fails(times=1)
     said = bayeszoo_command("fit", *PLACENTA, "--seed", 1, "--json")

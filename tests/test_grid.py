@@ -228,6 +228,7 @@ def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
     assert "changed by halving the grid" in repr(found)
 
 
+@pytest.mark.slow
 def test_places_without_an_evidence_are_counted():
     class Made(GaussianMean):
         def log_evidence(self, stats):

@@ -181,6 +181,7 @@ def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
     assert "; advi: estimates are withheld" in reason
 
 
+@pytest.mark.slow
 def test_quantities_without_a_standard_deviation_are_not_compared():
     model = bz.find("normal_gamma")(mu0=0.0, kappa0=1.0, alpha0=0.4, beta0=1.0)
     tree = bz.fit(model, [0.3], "exact", seed=1)

@@ -127,7 +127,7 @@ def test_without_noise_the_factors_span_the_subspace_of_pca_and_a_column_may_be_
     assert scipy.linalg.subspace_angles(params["loadings"], PCA(2).fit(Y).components_.T).max() < 1e-7
 
 
-@pytest.mark.parametrize("data", [IRIS, AIR], ids=["complete", "holes"])
+@pytest.mark.parametrize("data", [IRIS, pytest.param(AIR, marks=pytest.mark.slow)], ids=["complete", "holes"])
 def test_units_and_the_order_of_the_rows_do_not_matter(data):
     model, rng = Ppca.weak(data), np.random.default_rng(0)
     stats = model.statistics(data)

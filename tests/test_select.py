@@ -184,6 +184,7 @@ def test_differences_are_paired_by_trials_of_counts():
     assert table.loc["b", "loo_difference_se"] == pytest.approx(np.std(less) * math.sqrt(8), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_psis_agrees_with_refitting(gaussian):
     model = gaussian(0, 2, 0.7)
     table = by_name({"nuts": bz.fit(model, Y, "nuts", seed=1), "exact": model}, Y)

@@ -252,6 +252,7 @@ def run(run, monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_command_selects_a_degree_and_draws(run):
     options = ("select", "cubic.csv", "--features", "x", "-c", "linear_regression", "--degrees", "0-4,6")
     code, out, err = run(*options, "--plot", "degrees.png", "--no-loo")
