@@ -39,13 +39,18 @@ def bayeszoo_command(*arguments):
 
 
 def remembering(sampler):
-    """Sample the same settings once only, so that a fit is printed as a table and as JSON for the price of one."""
+    """Sample each attempt once only, so that a fit is printed as a table and as JSON for the price of one.
+
+    Where an attempt begins is no part of its name: a remembered attempt leaves the generator as it was, so that the
+    next one would not be the same if it were sampled again.
+    """
     runs = {}
 
     def sample(problem, settings):
-        if settings not in runs:
-            runs[settings] = sampler(problem, settings)
-        return copy.deepcopy(runs[settings])
+        attempt = settings.draws, settings.target_accept
+        if attempt not in runs:
+            runs[attempt] = sampler(problem, settings)
+        return copy.deepcopy(runs[attempt])
 
     return sample
 
