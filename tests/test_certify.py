@@ -40,7 +40,7 @@ def test_page_counts_what_the_lines_say():
     lines += [line("again/ridge/0", status="ok", z=5.0), line("again/ridge/1", status="failed", z=1.0)]
     lines += [line("bad/funnel/0", status="ok", missed=["sd"]), line("bad/funnel/3", status="failed", missed=[])]
     lines += [{**line("bugs/test_x", bugs={"seen": True, "blind": False}), "source": "before"}]
-    text = certify.page({each["cell"]: each for each in lines}, "now")
+    text = certify.page({each["cell"]: each for each in lines}, lambda cell: "now")
     assert f"{len(lines)} cells so far, {len(lines) - 1} of them with today's models and engines" in text
     for row in (
         "| gaussian_mean/nuts | 100 | 0 | 0 | 1 | 1 | passed |",
@@ -50,6 +50,11 @@ def test_page_counts_what_the_lines_say():
         "| test_x | 2 | 1 | `blind` |",
     ):
         assert row in text
+
+
+def test_a_digest_is_that_of_the_own_model():
+    digests = [certify.source_digest(f"sbc/{name}/nuts/{i}") for name in ("ridge", "lda") for i in (0, 1)]
+    assert digests[0] == digests[1] != digests[2] == digests[3]
 
 
 def test_cells_are_named_once_and_are_of_known_kinds():
