@@ -7,6 +7,7 @@ import inspect
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,12 +133,15 @@ def fit(
     model, checked = _with_prior(model, data)
     rng = stream(seed, model.name, fields_of(model), checked.digest, method)
     problem = Problem(model, checked, rng, reporter or (ProgressLine() if progress else Reporter()))
-    outcome = run(problem, **options)
-    problem.reporter.close()
-    how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
-    tree = assemble(problem, outcome, how, effective)
+    with closing(problem.reporter):
+        outcome = run(problem, **options)
+        problem.reporter.phase("checking draws")
+        how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
+        tree = assemble(problem, outcome, how, effective)
+        problem.reporter.phase("log likelihood and replicates (groups of ArviZ)")
+        tree = extend_while_small(tree) if groups is None else extend(tree, groups)
     warn(tree)
-    return extend_while_small(tree) if groups is None else extend(tree, groups)
+    return tree
 
 
 def given(model: Model, data: Any) -> Data | Accumulated:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
+from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -24,7 +25,7 @@ from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.progress import Reporter, lasting
 from bayeszoo.report.tables import (
     ABOUT_COMPARISON,
     comparison_tables,
@@ -77,11 +78,15 @@ def note(line: str) -> None:
 
 
 class TerminalReporter(Reporter):
-    """Shows a progress bar on a terminal, and plain lines at most every five seconds elsewhere."""
+    """Shows a bar on a terminal; elsewhere a line for a phase that lasts, and every five seconds how much is done."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
         self._last = time.monotonic()
+        self._work: tuple[str, int | None] | None = None
+        self._drawn: tuple[str, int | None] | None = None
+        self._began = self._last, 0  # when the work began, and how much of it was done then
+        self._soon, self._lock = Timer(0, self.close), RLock()
 
     def say(self, line: str) -> None:
         """Print the line, above the bar if there is one."""
@@ -89,26 +94,65 @@ class TerminalReporter(Reporter):
         self._last = time.monotonic()
         note(line)
 
+    def phase(self, what: str) -> None:
+        """Show what goes on once it has lasted a while: most phases are over before they are read."""
+        with self._lock:
+            self._begin(what)
+            self._soon = Timer(0.5 if sys.stderr.isatty() else 2, self._show, [what])
+            self._soon.daemon = True
+            self._soon.start()
+
+    def _begin(self, what: str | None, done: int = 0, total: int | None = None) -> None:
+        """Begin another piece of work; the one before is over, and not shown if it was not yet."""
+        self._soon.cancel()
+        self._work, self._began = (what, total) if what else None, (time.monotonic(), done)
+
+    def _show(self, what: str) -> None:
+        """Show the phase, unless it is over: a thread of its own does."""
+        with self._lock:
+            if self._work != (what, None):
+                return
+            if sys.stderr.isatty():
+                self._draw(what)
+            else:
+                note(what)
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Move the bar."""
-        if sys.stderr.isatty():
-            self._draw(what, done, total)
-        elif time.monotonic() - self._last > 5:
-            self._last = time.monotonic()
-            note(f"{what}: {done} of {total}")
+        with self._lock:
+            if self._work != (what, total):
+                self._begin(what, done, total)
+            if sys.stderr.isatty():
+                self._draw(f"{what}: {done} of {total}", done, total)
+            elif time.monotonic() - self._last > 5:
+                self._last = time.monotonic()
+                note(f"{what}: {done} of {total}{self._left(done, total)}")
 
-    def _draw(self, what: str, done: int, total: int) -> None:
+    def _left(self, done: int, total: int) -> str:
+        """Say how long the rest may last, if it goes on as it began."""
+        since, first = self._began
+        pace = (self._last - since) / max(1, done - first)
+        return f", about {lasting(pace * (total - done))} left" if done > first else ""
+
+    def _draw(self, what: str, done: int = 0, total: int | None = None) -> None:
+        """Draw the bar, which moves to and fro where no total is known."""
         if self._bar is None:
             self._bar = Progress(console=Console(file=sys.stderr), transient=True)
             self._bar.start()
+        if self._drawn != self._work:
+            for task in self._bar.task_ids:
+                self._bar.remove_task(task)
             self._bar.add_task(what, total=total)
-        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+            self._drawn = self._work
+        self._bar.update(self._bar.task_ids[0], description=what, completed=done)
 
     def close(self) -> None:
         """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        with self._lock:
+            self._begin(None)
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = self._drawn = None
 
 
 def show_table(

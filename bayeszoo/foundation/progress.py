@@ -1,4 +1,4 @@
-"""Progress of long work, and the seconds that its phases took."""
+"""Progress of long work, the seconds that its phases took, and how long more may last."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ class Reporter:
 
     def say(self, line: str) -> None:
         """Take one line about what is going on."""
+
+    def phase(self, what: str) -> None:
+        """Take what goes on from now on, where it is not known how much of it is done."""
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Take how much of a long piece of work is done."""
@@ -31,6 +34,10 @@ class ProgressLine(Reporter):
         """Write the line, in place of the one that is written over."""
         self._write(line, "\n")
 
+    def phase(self, what: str) -> None:
+        """Write over the line."""
+        self._write(what, "")
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Write over the line, at most ten times a second; what is done ends it."""
         if done >= total or time.monotonic() - self._last > 0.1:
@@ -38,9 +45,9 @@ class ProgressLine(Reporter):
             self._write(f"{what}: {done} of {total}", "\n" if done >= total else "")
 
     def close(self) -> None:
-        """Leave the line that is written over, as the last that was shown."""
+        """Wipe out the line that is written over."""
         if self._shown:
-            self._write(self._shown, "\n")
+            self._write("", "\r")
 
     def _write(self, line: str, end: str) -> None:
         sys.stderr.write(f"\r{line.ljust(len(self._shown))}{end}")
@@ -48,17 +55,36 @@ class ProgressLine(Reporter):
         self._shown = "" if end else line
 
 
-class Clock:
-    """Seconds by phase: ``build`` (declaring the model), ``compile`` and ``run``."""
+PHASES = {"build": "declaring the model", "compile": "compiling", "run": "fitting"}
+"""What is said of the phases of a `Clock`."""
 
-    def __init__(self) -> None:
-        self.seconds = {"build": 0.0, "compile": 0.0, "run": 0.0}
+
+class Clock:
+    """Seconds by phase: ``build`` (declaring the model), ``compile`` and ``run``; a reporter is told of each."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self._reporter, self._open = reporter, list[str]()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time spent in the block to ``name``."""
+        self._open.append(name)
+        self._reporter.phase(PHASES[name])
         start = time.perf_counter()
         try:
             yield
         finally:
             self.seconds[name] += time.perf_counter() - start
+            self._open.pop()
+            if self._open:  # the phase that this one is a part of goes on
+                self._reporter.phase(PHASES[self._open[-1]])
+
+
+def lasting(seconds: float) -> str:
+    """Write how long something may last, with the two digits that an estimate has: ``40 s``, ``2.5 h``."""
+    unit, size = next(((u, s) for u, s in _UNITS.items() if seconds >= 2 * s), ("s", 1))
+    return f"{float(f'{seconds / size:.2g}'):g} {unit}"
+
+
+_UNITS = {"days": 86400, "h": 3600, "min": 60}

@@ -33,7 +33,11 @@ class Problem:
     given: Data | Accumulated
     rng: np.random.Generator  # all randomness of the fit comes from here
     reporter: Reporter = field(default_factory=Reporter)
-    clock: Clock = field(default_factory=Clock)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The seconds that the fit takes, by phase."""
+        return Clock(self.reporter)
 
     @property
     def data(self) -> Data:

@@ -109,10 +109,11 @@ def _searched(problem: Problem) -> list[Start]:
     density = problem.density
     if not isinstance(problem.model, EM):
         return _from_the_prior(problem)
+    joint = density.joint  # is compiled before anything is looked for
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
-    starts = [_described(density.joint, x) for x in points]
+    starts = [_described(joint, x) for x in points]
     if any(start.scale is None for start in starts):  # of which only the height is known
-        starts = [replace(start, log_mass=density.joint(start.x)[0]) for start in starts]
+        starts = [replace(start, log_mass=joint(start.x)[0]) for start in starts]
     starts = _distinct(sorted(starts, key=lambda start: -start.log_mass))
     return [start for start in starts if start.log_mass >= starts[0].log_mass - SHARE]
 
@@ -121,7 +122,8 @@ def _from_the_prior(problem: Problem) -> list[Start]:
     """Return the modes that draws of the prior lead to where there are several, else the initial point alone."""
     density, modes = problem.density, []
     climbed = density.size <= MOST_CLIMBED and not isinstance(problem.model, ClosedForm)
-    for params in _prior_draws(problem) if climbed else ():
+    for i, params in enumerate(_prior_draws(problem) if climbed else ()):
+        problem.reporter.progress("looking for modes, climbs", i, CLIMBS)
         with contextlib.suppress(NumericalError):
             modes.append(_described(density.joint, density.unconstrain(params)))
     modes = _distinct(sorted((mode for mode in modes if _is_smooth(density.joint, mode)), key=lambda m: -m.log_mass))

@@ -242,11 +242,13 @@ def search(
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
         wave, begun = 1 if climbs.effort.is_coarse else max(restarts - climbs.starts, 1), list[Climb]()
         for _ in range(wave):
-            reporter.progress("starts", climbs.starts + len(begun), max(restarts, climbs.starts + wave))
+            reporter.progress(
+                "looking for modes, starts", climbs.starts + len(begun), max(restarts, climbs.starts + wave)
+            )
             begun += climbs.begin(lambda: begin(rng))
         for i, climb_ in enumerate(sorted(begun, key=lambda climb_: climb_.objective, reverse=True)):
             if len(begun) > 1:
-                reporter.progress("climbs", i, len(begun))
+                reporter.progress("looking for modes, climbs", i, len(begun))
             climbs.finish(climb_)
     ordered = sorted(climbs.ends, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
     if not any(climb_.is_sound for climb_ in ordered):

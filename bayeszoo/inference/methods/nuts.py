@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +30,7 @@ from bayeszoo.foundation.gate import (
     quantities,
     recorded_log_density,
 )
+from bayeszoo.inference.engine.cost import announce, announce_again
 from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
@@ -96,6 +99,7 @@ def run(
             if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
                 raise
             raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
+        problem.reporter.phase("checking draws")
         checks = [*_judged(problem, latest.tree), *_left_behind(problem, earlier, latest.tree)]
         if latest.interrupted or passed(checks) or not longer_may_help(checks):
             break
@@ -105,6 +109,8 @@ def run(
                 "it is not repeated: chains far apart, and steps that break, may mean no finite posterior"
             )
             break
+        if extend and attempt < len(ATTEMPTS):
+            announce_again(problem, [length for length, _ in ATTEMPTS[: attempt + 1]])
         earlier.append(latest)
     return _outcome(problem, latest, checks, settings, attempt, sampler)
 
@@ -185,8 +191,12 @@ def _outcome(
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
     runs: list[Run] = []
-    done = 0
-    for start, chains in _shared_out(settings.begin or starts(problem), settings.chains):
+    done, shares = 0, _shared_out(settings.begin or starts(problem), settings.chains)
+    cores = 1 if settings.density == "shared" else os.cpu_count() or 1
+    if not settings.begin:
+        in_turn = sum(math.ceil(chains / cores) for _, chains in shares)
+        announce(problem, settings.chains, settings.draws + settings.tune, in_turn)
+    for start, chains in shares:
         runs.append(_from(start, problem, replace(settings, chains=chains), done))
         done += chains
         if runs[-1].interrupted:
@@ -323,6 +333,9 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
 
     declared, watch = problem.declared, _Watch(problem, settings)
     with problem.clock.phase("run"), threadpool_limits(1), signals.keeping(), strict():
+        seed, begin = problem.seed(), _initial_points(problem, settings)
+        if not settings.begin and "joint" in vars(problem.density):  # which PyMC itself does not call
+            announce(problem, settings.chains, settings.draws + settings.tune, settings.chains)
         try:
             tree = pm.sample(
                 draws=settings.draws,
@@ -330,9 +343,9 @@ def _with_pymc(problem: Problem, settings: Settings) -> Run:
                 chains=settings.chains,
                 cores=1,
                 target_accept=settings.target_accept,
-                random_seed=problem.seed(),
+                random_seed=seed,
                 nuts_sampler="pymc",
-                **_initial_points(problem, settings),
+                **begin,
                 model=declared,
                 progressbar=False,
                 quiet=True,

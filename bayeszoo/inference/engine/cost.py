@@ -1,0 +1,51 @@
+"""What a run of NUTS may cost: before it a few gradients are timed, and of a long run an estimate is said."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.foundation.progress import lasting
+
+if TYPE_CHECKING:
+    from bayeszoo.inference.problem import Problem
+
+STEPS = 7, 2**10 - 1
+"""Gradients of a draw: of a posterior near a Gaussian, and of a tree of the greatest depth."""
+LONG = 20.0  # seconds that a run must take to be announced, in the middle of its range
+
+
+def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
+    """Say how long ``chains`` of so many draws, warmup included, may take, where that is long; this changes no draw.
+
+    So many of the chains run ``in_turn``, one after the other.
+    """
+    gradient = _gradient_seconds(problem.density.joint, problem.density.start)
+    least, most = (gradient * steps * draws * in_turn for steps in STEPS)
+    if math.sqrt(least * most) > LONG:
+        of = f"{chains} chains of {draws:,} draws with warmup, {STEPS[0]} to {STEPS[1]:,} gradients each"
+        line = f"NUTS may take {lasting(least)} to {lasting(most)}, an estimate: {of}, of {1e3 * gradient:.2g} ms"
+        problem.reporter.say(line)
+
+
+def _gradient_seconds(joint: Gradient, x: np.ndarray) -> float:
+    """Return the median time of ten gradients, or of as many as half a second has room for."""
+    timed = list[float]()
+    while len(timed) < 10 and sum(timed) < 0.5:
+        start = time.perf_counter()
+        joint(x)
+        timed.append(time.perf_counter() - start)
+    return statistics.median(timed)
+
+
+def announce_again(problem: Problem, lengths: Sequence[int]) -> None:
+    """Say how long a run of the last of these lengths may take, by what the others took; its steps are shorter."""
+    seconds = problem.clock.seconds["run"] * lengths[-1] / sum(lengths[:-1])
+    if seconds > LONG:
+        problem.reporter.say(f"attempt {len(lengths)} may take {lasting(seconds)} or more, by what it took so far")
