@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import integrate, stats
 
 import bayeszoo as bz
 from bayeszoo.comparison import by as grouped
 from bayeszoo.data.by import read_by
+from bayeszoo.results.stored import fits_of
 
 COIN, RATE, MEAN = (bz.find(name) for name in ("beta_bernoulli", "gamma_poisson", "gaussian_mean"))
 AB = {"variant": ["B", "A", "A", "B", "A", "B"], "bought": ["yes", "no", "no", "no", "no", "yes"]}
@@ -136,29 +138,53 @@ def test_names_that_differ_in_case_only_are_said(coins):
         bz.contrasts(coins["fits"]["A"])
 
 
-def test_the_command_line_fits_groups_and_saves_each(run, written, tmp_path):
-    table = written("variant,bought\nA,no\nA,no\nB/2,yes\nB/2,no\n", "ab.csv")
+def test_the_command_line_fits_groups_and_saves_one_file(run, written, tmp_path):
+    table, saved = written("variant,bought\nA,no\nA,no\nB/2,yes\nB/2,no\n", "ab.csv"), tmp_path / "fit.nc"
     options = ("--by", "variant", "--positive", "yes", "--method", "exact", "--seed", "1")
     arguments = ("fit", "beta_bernoulli", table, *options)
-    code, out, err = run(*arguments, "-o", tmp_path / "fit.nc")
+    code, out, err = run(*arguments, "-o", saved)
     assert code == 0
     assert "beta_bernoulli(a=1, b=1), exact, each variant by itself, seed 1" in out
     assert "B/2 - A" in out
-    assert err.count("wrote") == 2
-    assert bz.load(tmp_path / "fit-B_2.nc")["observed_data"]["y"].to_numpy().tolist() == [1, 0]
-    code, out, _ = run(*arguments, "--json")
+    assert err.count("wrote") == 1
+    assert bz.load(saved)["fits"]["B_2"]["observed_data"]["y"].to_numpy().tolist() == [1, 0]
+    assert run("contrasts", saved)[1] == out
+    code, out, _ = run("contrasts", saved, "--against", "B/2", "--json")
     document = json.loads(out)
-    assert document["contrasts"][0]["p_greater"] == pytest.approx(0.8, abs=1e-9)  # Beta(2, 2) over Beta(1, 3)
+    assert document["contrasts"][0]["p_greater"] == pytest.approx(0.2, abs=1e-9)  # Beta(1, 3) over Beta(2, 2)
     assert document["groups"]["A"]["status"] == "ok"
     code, _, err = run(*arguments, "--chunk-rows", "1")
     assert (code, err) == (2, "error: --by reads the table at once; leave out --chunk-rows\n")
 
 
-def test_names_that_give_one_file_are_refused(run, written, tmp_path):
-    table = written("g,y\na b,1\na/b,0\n")
-    code, _, err = run("fit", "beta_bernoulli", table, "--by", "g", "--method", "exact", "-o", tmp_path / "fit.nc")
-    assert code == 2
-    assert "cannot be told apart in names of files" in err
+def test_a_file_holds_the_groups_whatever_they_are_called(tmp_path):
+    names = ["b/c", "b_c", "..", "B", "é x", "posterior"]
+    tree = bz.fit_by(COIN(1, 1), {"g": names * 2, "y": [0, 1] * 6}, by="g", method="exact", seed=1, groups=())
+    tree["fits"] = xr.DataTree(children=dict([*tree["fits"].children.items()][::-1]))  # another tool has moved them
+    loaded = bz.load(bz.save(tree, tmp_path / "fit.nc"))
+    assert list(fits_of(loaded)) == names
+    assert [fit["observed_data"].sizes["row"] for fit in fits_of(loaded).values()] == [2] * 6
+    assert loaded.identical(tree)
+    with pytest.raises(bz.InputError, match=r"these are fits by 'g'; take the fit of one: tree\['fits'\]"):
+        bz.residuals(loaded)
+    rows = fits_of(tree)["B"]["observed_data"]
+    rows["y"] = 1 - rows["y"]
+    with pytest.raises(bz.InputError, match="are not those that the fit was made from"):
+        bz.load(bz.save(tree, tmp_path / "changed.nc"))
+
+
+def test_a_row_is_predicted_by_the_fit_of_its_group(coins):
+    frame = bz.predict(coins, {"variant": ["A", "B", "A"], "bought": ["no", "yes", "yes"]})
+    assert frame["variant"].tolist() == ["A", "B", "A"]
+    assert frame.index.tolist() == [1, 2, 3]
+    np.testing.assert_allclose(frame["mean"], [0.2, 0.6, 0.2])
+    np.testing.assert_allclose(np.exp(frame["log_score"]), [0.8, 0.6, 0.2])
+    assert bz.predict(coins)["mean"].tolist() == pytest.approx([0.6, 0.2])
+    with pytest.raises(bz.InputError, match="row 2: 'C' is a group without a fit; the fits are of 'B', 'A'"):
+        bz.predict(coins, {"variant": ["A", "C"]})
+    rates = bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="exact", seed=1, groups=())
+    with pytest.raises(bz.InputError, match="column 'count', row 3: "):  # of the table, not of the group
+        bz.predict(rates, {"line": ["x", "y", "y"], "count": [1, 1, -1]})
 
 
 def test_a_column_of_groups_that_is_not_used_is_said():

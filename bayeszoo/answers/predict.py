@@ -10,6 +10,7 @@ import numpy as np
 
 from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.topics import proportions
+from bayeszoo.data.by import named_in_errors, read_new_by, together
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
@@ -20,7 +21,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent, Observable, Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.results.caveats import require_shown
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, fits_of, is_by_group
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -43,10 +44,10 @@ def predict(
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned.
+        What `fit` returned; or what `fit_by` did, and then each row is predicted by the fit of its group.
     new_data : int, Data or anything that `read` takes
-        A number of further observations; or a table. Where the table holds the outcome too, its log predictive
-        density is the score of the prediction.
+        A number of further observations; or a table, of fits by group with the column of groups, or the rows of each
+        group by its name. Where it holds the outcome too, its log predictive density is the score of the prediction.
     seed : int or numpy.random.Generator
         Of the predictive draws of a fit by sampling, whose quantiles they give.
     **options
@@ -77,6 +78,8 @@ def predict(
     InputError
         When the model cannot predict, or the new data do not suit it.
     """
+    if is_by_group(tree):
+        return _by_group(tree, new_data, seed, options)
     fit = require_shown(tree, "predictions from it")
     model = fit.model
     if isinstance(model, FoldIn):
@@ -96,6 +99,30 @@ def predict(
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
     return by_row(columns, data, axis, None if axis is None else data[axis])
+
+
+def _by_group(
+    tree: xr.DataTree, new_data: Any, seed: int | np.random.Generator, options: dict[str, Any]
+) -> pd.DataFrame:
+    """Predict each row by the fit of its group, or further observations of each group."""
+    fits, by = fits_of(tree), str(tree.attrs["by"])
+    model = Fit(next(iter(fits.values()))).model
+    if isinstance(model, FoldIn):
+        raise InputError("topics of different groups are not the same ones", hint="list them group by group")
+    if isinstance(new_data, int | np.integer):
+        parts: Mapping[str, Any] = dict.fromkeys(fits, new_data)
+    elif isinstance(new_data, Mapping) and all(isinstance(part, Data) for part in new_data.values()):
+        parts = new_data
+    else:
+        parts = read_new_by(model, new_data, by, {label: Fit(fit).like for label, fit in fits.items()}, **options)[1]
+    frames = {}
+    for label, part in parts.items():
+        with named_in_errors(label):
+            frames[label] = predict(fits[label], part, seed=seed)
+    frame = together(frames, by)
+    if any(getattr(part, "row_numbers", None) is None for part in parts.values()):  # rows have no numbers in a table
+        return frame
+    return frame.iloc[np.argsort(frame.index.get_level_values("row"), kind="stable")]
 
 
 def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> Columns:

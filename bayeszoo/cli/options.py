@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bayeszoo.cli import terminal
+from bayeszoo.data.by import FORM as FORM
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.fit import METHODS
@@ -212,7 +213,5 @@ class MethodOptions:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-FORM = ("delimiter", "decimal", "encoding", "header")
-"""The options of a table that say how its file is written."""
 TABLE, FIELDS, PRIOR, METHOD = TableOptions(), FieldOptions(), PriorOptions(), MethodOptions()
 """Options of which none was given."""

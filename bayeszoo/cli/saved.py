@@ -11,13 +11,14 @@ import numpy as np
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.options import FORM, TABLE, TableOptions
+from bayeszoo.data.by import read_new_by
 from bayeszoo.data.table.read import read_table
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.report.tables import MOST_DIGITS, number, statistic
 from bayeszoo.results.caveats import failures_of
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,10 +52,25 @@ def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data |
     return None if data is None and table == TABLE else table.read(type(fit.model), data, new=True, like=fit.like)
 
 
+def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[str, Data] | None:
+    """Read further rows for fits by group, those of each group; None where no table is named."""
+    if data is None:
+        if table != TABLE:
+            raise InputError("the options of a table go with DATA")
+        return None
+    likes = {label: Fit(fit).like for label, fit in fits_of(tree).items()}
+    kind = type(Fit(next(iter(fits_of(tree).values()))).model)
+    whole, parts = read_new_by(kind, data, tree.attrs["by"], likes, **table.of_reading())
+    for line in whole.notes:
+        terminal.note(f"note: {line}")
+    return parts
+
+
 def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
-    """Return what is said of a fit beside every answer: what it is, and its caveats."""
-    with_caution = Fit(tree).status == "caution"
-    caveats = {"status": "caution", "caveats": failures_of(tree)[1:]} if with_caution else {}
+    """Return what is said of a fit, or of fits by group, beside every answer: what it is, and its caveats."""
+    fits = fits_of(tree).values() if is_by_group(tree) else [tree]
+    said = [line for fit in fits if Fit(fit).status == "caution" for line in failures_of(fit)[1:]]
+    caveats = {"status": "caution", "caveats": list(dict.fromkeys(said))} if said else {}
     return {name: tree.attrs[name] for name in ("model", "method", "kind", *more)} | caveats
 
 
@@ -71,14 +87,15 @@ def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
     return {"saved": None if output is None else str(output)}
 
 
-def appended(frame: pd.DataFrame, data: str, table: TableOptions, new: Data) -> pd.DataFrame:
+def appended(frame: pd.DataFrame, data: str, table: TableOptions, parts: Collection[Data]) -> pd.DataFrame:
     """Return a user's table as it is, with columns of a prediction after its own; nothing where a row was dropped."""
     import pandas as pd
 
     how = {name: value for name, value in table.of_reading().items() if name in FORM}
     own = pd.DataFrame({name: column.values for name, column in read_table(data, **how).columns.items()})
     own.index += 1
-    if frame.index.names[0] != "row" or (new.row_numbers is None and new.rows != len(own)):
+    is_whole = sum(part.rows for part in parts) == len(own)
+    if frame.index.names[0] != "row" or not (is_whole or all(part.row_numbers is not None for part in parts)):
         raise InputError("--append needs one prediction a row of the table", hint="leave it out: -o has the rows")
     wide = frame.drop(columns="observed", errors="ignore")
     if frame.index.nlevels > 1:

@@ -258,7 +258,7 @@ def show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
 def kind_of(frame: pd.DataFrame, kind: str) -> str:
     """Say what the numbers are: those of an exact fit that have Monte Carlo errors are averages over its draws."""
     errors = [column for column in frame if str(column).startswith("mcse")]
-    return "draws of the exact posterior" if kind == "exact" and frame[errors].notna().any(axis=None) else kind
+    return "draws of the exact posterior" if kind == "exact" and frame[errors].gt(0).any(axis=None) else kind
 
 
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None) -> None:

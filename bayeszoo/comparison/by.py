@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,19 @@ import lazy_loader
 import numpy as np
 from scipy import stats
 
-from bayeszoo.data.by import read_by
+from bayeszoo.comparison.compare import unique
+from bayeszoo.data.by import named_in_errors, read_by
 from bayeszoo.data.read import Data
+from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.results.caveats import failures_of
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import FITS, Fit, dumps, fits_of
 from bayeszoo.results.summary import elements, summarize
 
 if TYPE_CHECKING:
@@ -30,8 +33,6 @@ if TYPE_CHECKING:
 else:
     pd, xr = lazy_loader.load("pandas"), lazy_loader.load("xarray")
 
-FITS = "fits"
-"""The node of the tree under which the fit of each group stands."""
 MOST_PAIRS = 10
 """Pairs of groups up to which all are compared; beyond, each with the first group."""
 COLUMNS = (
@@ -82,7 +83,8 @@ def fit_by(
     xarray.DataTree
         ``posterior`` with the draws of all groups, along a dimension that is called as the column, for ArviZ; where
         chains differ in length they are cut to the shortest. The fit of group A, which every other function takes, is
-        ``tree["fits"]["A"]``, with ``_`` for each ``/`` of a name.
+        ``tree["fits"]["A"]``, with ``_`` for each ``/`` of a name. `predict`, `contrasts`, `report` and `save` take
+        the tree as it is.
 
     Raises
     ------
@@ -108,25 +110,27 @@ def fit_parts(
     """Fit a model to data that have been read group by group, as `fit_by` does."""
     trees = dict[str, xr.DataTree]()
     for label, part in parts.items():
-        trees[label] = fit(model, part, method, seed=seed, **options)
+        with named_in_errors(label):
+            trees[label] = fit(model, part, method, seed=seed, **options)
+        if trees[label].attrs["status"] == "interrupted":
+            raise Interrupted(f"stopped at group {shown(label)}; nothing was kept")
+        trees[label].attrs |= {"by": by, "group": label}
         seed = int(trees[label].attrs["seed"])  # that was drawn: one for all
     draws = [tree["posterior"].to_dataset() for tree in trees.values()]
     if by in {name for each in draws for name in (*each.variables, *each.dims)}:
         raise InputError(f"{by!r} is a name in the model", hint="rename the column")
-    groups = pd.Index(list(trees), name=by)
-    tree = xr.DataTree.from_dict(
-        {"posterior": xr.concat(draws, groups, join="inner").transpose("chain", "draw", by, ...)}
-    )
-    tree.attrs = {"by": by, "model": model.name, "method": method}
-    tree[FITS] = xr.DataTree(children={label.replace("/", "_"): each for label, each in trees.items()})
+    groups = xr.DataArray(np.array(list(trees)), dims=by, name=by)
+    joined = xr.concat(draws, groups, join="inner").transpose("chain", "draw", by, ...)
+    shared = [name for name, values in joined.items() if values.size]  # not those with other labels in each group
+    tree = xr.DataTree.from_dict({"posterior": joined[shared]})
+    of_all = ("bayeszoo_format", "model", "method", "kind", "seed")
+    tree.attrs = {name: trees[next(iter(trees))].attrs[name] for name in of_all} | {
+        "by": by,
+        "groups": dumps(list(trees)),
+    }
+    nodes = unique(re.sub(r"^\.+$|/", "_", label) for label in trees)
+    tree[FITS] = xr.DataTree(children=dict(zip(nodes, trees.values(), strict=True)))
     return tree
-
-
-def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
-    """Return the fit of each group by its name."""
-    if "by" not in tree.attrs or FITS not in tree.children:
-        raise InputError("fits by group are needed", hint="give what bz.fit_by returned")
-    return dict(zip(tree["posterior"][tree.attrs["by"]].to_numpy().tolist(), tree[FITS].children.values(), strict=True))
 
 
 def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:

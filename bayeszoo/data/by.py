@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.data.inputs.labels import texts_of
 from bayeszoo.data.read import Data, HasInputs, example_table, read
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import MISSING, Column, Table, quoted
+from bayeszoo.data.table.table import MISSING, Column, Table, quoted, shown
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORM = ("delimiter", "decimal", "encoding", "header")
+"""The options of reading that say how a file is written."""
 
 
 def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Data, dict[str, Data]]:
@@ -41,21 +49,93 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     InputError
         When there is no such column, a row has no group, or all rows have the same one; and as `read` does.
     """
-    how = {name: options.pop(name) for name in ("delimiter", "decimal", "encoding", "header") if name in options}
+    how = {name: options.pop(name) for name in FORM if name in options}
     table, defaults = example_table(model) if source is None else (read_table(source, **how), {})
     options = defaults | options
     column = table[by]
     rows = _rows_by_label(column)
-    others = {name: other for name, other in table.columns.items() if name != by}
-    whole = read(model, replace(table, columns=others), **options)
+    if len(rows) < 2:
+        raise column.error(f"names one group only, {quoted(rows)}", hint="fit without --by")
+    whole = read(model, _without(table, by), **options)
     parts = {}
     for label, own in rows.items():
-        part = Table(table.name, {name: _rows_of(other, own) for name, other in others.items()}, table.notes)
-        read_part = read(model, part, new=True, like=whole, **options)  # for the codes of the whole
-        numbers = own[read_part.numbers - 1] + 1 if len(read_part.numbers) <= len(own) else None
+        part = _part(model, _without(table, by, own), own, whole, options)  # with the codes of the whole
         checked = (model.inputs, False)  # every row of it was, with its outcome, as one of the whole
-        parts[label] = replace(read_part, checked_for=checked, reading=whole.reading, row_numbers=numbers)
+        parts[label] = replace(part, checked_for=checked, reading=whole.reading)
     return replace(whole, notes=(*whole.notes, *_alike(column, rows))), parts
+
+
+def read_new_by(
+    model: HasInputs, source: Any, by: str, likes: Mapping[str, Data], **options: Any
+) -> tuple[Data, dict[str, Data]]:
+    """Read rows to be predicted, those of each group as rows of its own fit.
+
+    Parameters
+    ----------
+    model, source, by, **options
+        As of `read_by`.
+    likes : mapping of str to Data
+        The data of the fit of each group.
+
+    Returns
+    -------
+    whole : Data
+        All rows.
+    parts : dict of str to Data
+        The rows of each group that occurs, under their numbers in the table.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, or a row has no group or one without a fit; and as `read` does.
+    """
+    how = {name: options.pop(name) for name in FORM if name in options}
+    table = read_table(source, **how)
+    rows = _rows_by_label(column := table[by])
+    if others := [label for label in rows if label not in likes]:
+        where = np.sort(np.concatenate([rows[label] for label in others]))
+        raise column.error("is a group without a fit", where, f"the fits are of {quoted(likes)}")
+    whole = read(model, _without(table, by), new=True, like=next(iter(likes.values())), **options)
+    return whole, {
+        label: _part(model, _without(table, by, own), own, likes[label], options) for label, own in rows.items()
+    }
+
+
+@contextmanager
+def named_in_errors(label: str) -> Iterator[None]:
+    """Say of which group an error is."""
+    try:
+        yield
+    except InputError as error:
+        what = f"group {shown(label)}: {error.message}"
+        raise InputError(what, column=error.column, rows=error.rows, hint=error.hint) from None
+    except (NumericalError, Untrustworthy) as error:
+        raise type(error)(f"group {shown(label)}: {error}") from None
+
+
+def together(frames: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
+    """Put tables of groups, by their names, under each other; the first column says which group a row is of."""
+    import pandas as pd
+
+    first = next(iter(frames.values()))
+    name = by if by not in {*first.columns, *first.index.names} else "group"
+    frame = pd.concat(frames.values())
+    frame.insert(0, name, np.repeat(list(frames), [len(each) for each in frames.values()]))
+    return frame
+
+
+def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
+    """Return the other columns of a table, of some rows or of all."""
+    others = {name: column for name, column in table.columns.items() if name != by}
+    if rows is None:
+        return replace(table, columns=others)
+    return Table(table.name, {name: _rows_of(other, rows) for name, other in others.items()}, table.notes)
+
+
+def _part(model: HasInputs, part: Table, own: np.ndarray, like: Data, options: Mapping[str, Any]) -> Data:
+    """Read the rows of a group, which are numbered as in the whole table."""
+    data = read(model, part, new=True, like=like, **options)
+    return replace(data, row_numbers=own[data.numbers - 1] + 1 if len(data.numbers) <= len(own) else None)
 
 
 def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
@@ -65,8 +145,6 @@ def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
         rows[text.strip()].append(row)
     if lacking := sorted(row for label, own in rows.items() if label.lower() in MISSING for row in own):
         raise column.lacks(np.array(lacking), "give every row a group")
-    if len(rows) < 2:
-        raise column.error(f"names one group only, {quoted(rows)}", hint="fit without --by")
     return {label: np.array(own) for label, own in rows.items()}
 
 

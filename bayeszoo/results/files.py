@@ -20,7 +20,7 @@ import numpy as np
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable
 from bayeszoo.results.caveats import warn
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,12 +48,12 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
 
 
 def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
-    """Write a fit so that ``path`` holds either the old file or the whole new one.
+    """Write a fit, or fits by group, so that ``path`` holds either the old file or the whole new one.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned.
+        What `fit` or `fit_by` returned.
     path : str or Path
         A name that ends in ``.nc``.
     overwrite : bool
@@ -115,7 +115,7 @@ def _sync(path: Path) -> None:
 
 
 def load(path: str | Path) -> xr.DataTree:
-    """Read a fit that `save` wrote, or that was saved by ``to_netcdf``.
+    """Read a fit, or fits by group, that `save` wrote, or that was saved by ``to_netcdf``.
 
     Other tools may have added groups and variables, which are left alone, or taken some draws out.
 
@@ -148,8 +148,13 @@ def load(path: str | Path) -> xr.DataTree:
         raise
     except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs
         raise _damaged(path) from None
-    warn(tree)
+    for fit in _every_fit(tree):
+        warn(fit)
     return tree
+
+
+def _every_fit(tree: xr.DataTree) -> list[xr.DataTree]:
+    return [*fits_of(tree).values()] if is_by_group(tree) else [tree]
 
 
 def _verify(tree: xr.DataTree, path: Path) -> None:
@@ -165,7 +170,7 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
             continue
         if name not in now or (now[name][0] == shape and now[name][1] != digest):
             raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
-    if not Fit(tree).holds_its_data:
+    if not all(Fit(fit).holds_its_data for fit in _every_fit(tree)):
         raise InputError(f"the data in {path.name} are not those that the fit was made from", hint="fit again")
 
 

@@ -43,6 +43,23 @@ _MEMORIES: dict[int, dict[str, tuple[Hashable, Any]]] = {}
 """What is known of each living tree, by its `id`: under a name, what the value was computed from, and the value."""
 
 
+FITS = "fits"
+"""The node of fits by group under which the fit of each group stands."""
+
+
+def is_by_group(tree: Any) -> bool:
+    """Say whether a tree is what `fit_by` returned: not a fit, but one of each group."""
+    return "by" in getattr(tree, "attrs", {}) and FITS in tree.children
+
+
+def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+    """Return the fit of each group by its name, in the order of the groups."""
+    if not is_by_group(tree):
+        raise InputError("fits by group are needed", hint="give what bz.fit_by returned")
+    fits = {str(fit.attrs["group"]): fit for fit in tree[FITS].children.values()}
+    return {label: fits[label] for label in json.loads(tree.attrs["groups"])}
+
+
 class Fit:
     """A view of a fit. All views of one tree share what they have computed; a view keeps its tree alive.
 
@@ -51,6 +68,9 @@ class Fit:
     """
 
     def __init__(self, tree: xr.DataTree) -> None:
+        if is_by_group(tree):
+            hint = f"take the fit of one: tree['{FITS}'][{next(iter(tree[FITS].children))!r}]"
+            raise InputError(f"a fit is needed, and these are fits by {tree.attrs['by']!r}", hint=hint)
         if "bayeszoo_format" not in getattr(tree, "attrs", {}):
             raise InputError(f"a fit is needed, got {type(tree).__name__}", hint="give what bz.fit returned")
         self.tree = tree

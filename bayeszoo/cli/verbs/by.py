@@ -1,22 +1,20 @@
-"""A model fitted group by group: ``bayeszoo fit --by COLUMN``."""
+"""Groups of rows: ``bayeszoo fit --by COLUMN`` and ``bayeszoo contrasts``."""
 
 from __future__ import annotations
 
 import math
-import re
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.comparison.by import contrasts, fit_parts, fits_of
+from bayeszoo.comparison.by import contrasts, fit_parts
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
-from bayeszoo.errors import InputError
 from bayeszoo.report.tables import estimate, number, statistic
 from bayeszoo.results import files
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, fits_of
 from bayeszoo.results.summary import document, elements, listed, summarize
 
 if TYPE_CHECKING:
@@ -41,36 +39,57 @@ def fit_groups(
     digits: int | None,
     **options: Any,
 ) -> int:
-    """Fit every group of rows, print the estimates and the contrasts, and save the fits as ``NAME-GROUP.nc``."""
+    """Fit every group of rows, save the fits in one file, and print the estimates and the contrasts."""
+    if output is not None:
+        files.probe(output, overwrite)
     whole, parts = read_by(model, data, by, **table.of_reading())
     for line in whole.notes:
         terminal.note(f"note: {line}")
-    paths = {label: None if output is None else _path(output, label) for label in parts}
-    if len(set(paths.values()) - {None}) not in (0, len(parts)):
-        raise InputError("groups have names that cannot be told apart in names of files", hint="leave out -o")
-    for path in paths.values():
-        if path is not None:
-            files.probe(path, overwrite)
     with closing(terminal.TerminalReporter()) as reporter:
         groups = () if output is None else None
         tree = fit_parts(prior.model(model, whole), parts, by, method, reporter=reporter, groups=groups, **options)
-    fits = fits_of(tree)
-    frame = contrasts(tree)
-    if as_json:
-        documents = {label: document(fit) for label, fit in fits.items()}
-        about = {"by": by, "groups": documents, "withheld": frame.attrs["withheld"]}
-        terminal.print_json({**about, "contrasts": frame.to_dict("records")})
-    else:
-        _show(by, fits, frame, digits)
-    for label, path in paths.items():
-        if path is not None:
-            files.save(fits[label], path, overwrite)
-            terminal.note(f"wrote {path}")
-    return terminal.verdict(list(fits.values()))
+    for fit in fits_of(tree).values():
+        fit.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
+    try:
+        if output is not None:
+            files.save(tree, output, overwrite)
+            terminal.note(f"wrote {output}")
+    finally:  # a full disk must not take the printed result with it
+        _answer(tree, contrasts(tree), as_json, digits, {"saved": None if output is None else str(output)})
+    return terminal.verdict(list(fits_of(tree).values()))
 
 
-def _path(output: Path, label: str) -> Path:
-    return output.with_stem(f"{output.stem}-{re.sub(r'[^\w.-]+', '_', label)}")
+def contrasts_command(
+    fit_file: opt.FitFile,
+    /,
+    *,
+    against: str | None = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    digits: opt.Digits = None,
+) -> None:
+    """Compare the groups of a fit that was saved with --by.
+
+    Parameters
+    ----------
+    against
+        The group that the others are compared with; by default all pairs, of more than five groups each with the first.
+    """
+    saved.probe(output, None, overwrite)
+    tree = files.load(fit_file)
+    frame = contrasts(tree, against)
+    _answer(tree, frame, as_json, digits, saved.write(frame, output))
+
+
+def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, written: dict[str, Any]) -> None:
+    """Print the estimates of all groups and their contrasts, as tables or as one JSON document."""
+    fits, by = fits_of(tree), str(tree.attrs["by"])
+    if not as_json:
+        return _show(by, fits, frame, digits)
+    documents = {label: document(fit) for label, fit in fits.items()}
+    about = {"by": by, "groups": documents, "withheld": frame.attrs["withheld"]}
+    terminal.print_json({**about, "contrasts": frame.to_dict("records"), **written})
 
 
 def _show(by: str, fits: dict[str, xr.DataTree], frame: pd.DataFrame, digits: int | None) -> None:

@@ -23,6 +23,7 @@ from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import nats, number, topic_rows
 from bayeszoo.results import files
+from bayeszoo.results.stored import is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,22 +161,27 @@ def predict_command(
     if append and (data is None or output is None):
         raise InputError("--append goes with DATA and -o")
     saved.probe(output, None, overwrite)
-    tree = files.load(fit_file)
-    new = saved.new_rows(tree, data, table)
-    further = 1 if rows is None else rows
+    tree, further = files.load(fit_file), 1 if rows is None else rows
+    of_groups = is_by_group(tree)
+    new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
-    in_full = saved.appended(frame, data, table, new) if append and data is not None and new is not None else frame
+    in_full = frame
+    if append and data is not None:  # the table has the column of groups
+        parts = new.values() if of_groups else [new]
+        in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts)
     written = saved.write(in_full, output)
     if "log_score" not in frame:
         return saved.answer(frame, whole, as_json, _show_proportions, written)
-    whole["sum_of_log_scores"] = float(frame["log_score"].groupby(level="row").first().sum(skipna=False))
+    own = [frame.index.get_level_values("row"), *([frame.iloc[:, 0]] if of_groups else [])]
+    whole["sum_of_log_scores"] = float(frame["log_score"].groupby(own).first().sum(skipna=False))
     saved.answer(frame, whole, as_json, partial(_show_prediction, digits=digits), written)
 
 
 def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the predictive of each new row."""
     kind = terminal.kind_of(frame, whole["kind"])
-    saved.show_rows(frame, spare=("median", "sd"), words=[str(name) for name in frame.index.names], digits=digits)
+    words = [*map(str, frame.index.names), *frame.columns[: "by" in whole]]
+    saved.show_rows(frame, spare=("median", "sd"), words=words, digits=digits)
     if not np.isnan(score := whole["sum_of_log_scores"]):
         terminal.out().print(f"sum of the rows' log predictive densities {nats(score, digits)} ({escaped(kind)})")
     elif (frame["observed"].notna() & frame["log_score"].isna()).any():
