@@ -121,12 +121,13 @@ def test_many_groups_are_compared_with_the_first():
         (AB, "sex", "no column 'sex'"),
         ({**AB, "variant": ["A", "A", "A", "A", "A", "A"]}, "variant", "names one group only, 'A'"),
         ({**AB, "variant": ["A", "B", "", "NA", "A", "B"]}, "variant", r"2 missing values \(rows 3, 4\)"),
+        ({**AB, "bought": ["yes", "", "", "no", "", "yes"]}, "variant", "group 'A': column 'bought' has no values"),
         ({"theta": AB["variant"], "bought": AB["bought"]}, "theta", "'theta' is a name in the model"),
     ],
 )
 def test_groups_that_cannot_be_told_apart_are_refused(table, by, message):
     with pytest.raises(bz.InputError, match=message):
-        bz.fit_by(COIN(1, 1), table, by=by, method="exact", seed=1, reading={"positive": "yes"})
+        bz.fit_by(COIN(1, 1), table, by=by, method="exact", reading={"positive": "yes", "missing": "drop"})
 
 
 def test_names_that_differ_in_case_only_are_said(coins):

@@ -71,7 +71,8 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
     fits = fits_of(tree).values() if is_by_group(tree) else [tree]
     said = [line for fit in fits if Fit(fit).status == "caution" for line in failures_of(fit)[1:]]
     caveats = {"status": "caution", "caveats": list(dict.fromkeys(said))} if said else {}
-    return {name: tree.attrs[name] for name in ("model", "method", "kind", *more)} | caveats
+    names = ("model", "method", "kind", *more, *(["by"] if is_by_group(tree) else []))
+    return {name: tree.attrs[name] for name in names} | caveats
 
 
 def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:

@@ -59,7 +59,7 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     whole = read(model, _without(table, by), **options)
     parts = {}
     for label, own in rows.items():
-        part = _part(model, _without(table, by, own), own, whole, options)  # with the codes of the whole
+        part = _part(model, table, by, label, own, whole, options)  # with the codes of the whole
         checked = (model.inputs, False)  # every row of it was, with its outcome, as one of the whole
         parts[label] = replace(part, checked_for=checked, reading=whole.reading)
     return replace(whole, notes=(*whole.notes, *_alike(column, rows))), parts
@@ -96,9 +96,7 @@ def read_new_by(
         where = np.sort(np.concatenate([rows[label] for label in others]))
         raise column.error("is a group without a fit", where, f"the fits are of {quoted(likes)}")
     whole = read(model, _without(table, by), new=True, like=next(iter(likes.values())), **options)
-    return whole, {
-        label: _part(model, _without(table, by, own), own, likes[label], options) for label, own in rows.items()
-    }
+    return whole, {label: _part(model, table, by, label, own, likes[label], options) for label, own in rows.items()}
 
 
 @contextmanager
@@ -132,9 +130,12 @@ def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
     return Table(table.name, {name: _rows_of(other, rows) for name, other in others.items()}, table.notes)
 
 
-def _part(model: HasInputs, part: Table, own: np.ndarray, like: Data, options: Mapping[str, Any]) -> Data:
+def _part(
+    model: HasInputs, table: Table, by: str, label: str, own: np.ndarray, like: Data, options: Mapping[str, Any]
+) -> Data:
     """Read the rows of a group, which are numbered as in the whole table."""
-    data = read(model, part, new=True, like=like, **options)
+    with named_in_errors(label):
+        data = read(model, _without(table, by, own), new=True, like=like, **options)
     return replace(data, row_numbers=own[data.numbers - 1] + 1 if len(data.numbers) <= len(own) else None)
 
 

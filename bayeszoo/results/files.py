@@ -74,6 +74,8 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     path = probe(path, overwrite)
     tree = tree.copy()
     tree.name = None  # of a group's fit in a tree of several; a file has none
+    if sum(1 + len(node.variables) for node in tree.subtree) > MOST_LINKS:
+        raise InputError("this is too much for one file", hint="save fewer groups, or each fit by itself")
     tree.attrs[DIGEST] = json.dumps(digests(tree))
     content = tree.to_netcdf(engine=ENGINE)  # in memory: HDF5 crashes the process when the disk is full
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:

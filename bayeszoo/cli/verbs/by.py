@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from bayeszoo.model.base import Model
 
+MOST_IN_FULL = 10
+"""Groups up to which a file holds all that ArviZ can use; of more it holds what that is made from, by bz.extend."""
 _ESTIMATES = ("mean", "sd", "q025", "median", "q975", "mcse_mean")
 
 
@@ -46,7 +48,7 @@ def fit_groups(
     for line in whole.notes:
         terminal.note(f"note: {line}")
     with closing(terminal.TerminalReporter()) as reporter:
-        groups = () if output is None else None
+        groups = () if output is None or len(parts) > MOST_IN_FULL else None
         tree = fit_parts(prior.model(model, whole), parts, by, method, reporter=reporter, groups=groups, **options)
     for fit in fits_of(tree).values():
         fit.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
