@@ -26,7 +26,7 @@ from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Collapsed, CollapsedChain
 
-ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw, and in warmup if there is one, as the one before
+ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
 LEAST_POWER = 0.3  # at which warmup begins
 ANNEALED = 0.75  # share of the warmup in which the power rises to 1
 MOST_BYTES = 2 * 2**30  # of all draws
@@ -39,8 +39,8 @@ def run(
 ) -> Outcome:
     """Sample the posterior: of each chain, in a thread of its own, ``tune`` sweeps, then a draw every ``thin`` sweeps.
 
-    Three quarters of the warmup anneal the chain. With ``extend`` chains that fail the gate go on, with twice and then
-    four times as many sweeps for each draw; those that are far apart are annealed again, as much more slowly.
+    Three quarters of the warmup anneal the chain. With ``extend`` chains that fail the gate go on, each time with twice
+    as many sweeps for a draw; those that are far apart are annealed again instead, each time twice as slowly.
     """
     model = problem.model_as(Collapsed)
     with problem.clock.phase("run"):
@@ -54,8 +54,8 @@ def run(
                 break
             problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
             are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
-            tune, warmup = 2 * tune, 2 * tune if are_apart else 0
-            before, thin = before + draws * thin + warmup, 2 * thin
+            tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # of what is apart more draws would be of no use
+            before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
     lp, facts = {"lp": shortened.pop(LP)}, {"attempts": attempt, "tune": before, "thin": thin}
     return Outcome(shortened, "collapsed Gibbs", checks, facts, sample_stats=lp, interrupted=length < draws)
 
