@@ -249,6 +249,21 @@ def test_a_failed_fit_names_the_command_to_try(fits, name, method, failed, step)
     assert next_step(fits["nuts"]) == ""
 
 
+@pytest.mark.parametrize(
+    ("prior", "fields", "step"),
+    [
+        ("weak", {}, "a proper prior"),
+        ("weak", {"nu": 4}, "a proper prior (--set FIELD=...)"),
+        ("textbook", {}, "--prior weak"),
+    ],
+)
+def test_after_a_density_without_bound_a_proper_prior_comes_next_and_not_smc_which_needs_one(fits, prior, fields, step):
+    tree, values = fits["nuts"].copy(), {"r_hat": 3.1, "divergences": 1000.0}
+    tree.attrs |= {"model": "robust_regression", "fields": dumps(fields), "status": "failed", "prior": prior}
+    tree.attrs["gate"] = dumps(gate.as_dict([at_most(name, value, 1) for name, value in values.items()]))
+    assert next_step(tree).endswith(f"chains are far apart, and break; try {step}")
+
+
 def test_the_next_step_says_how_far_the_chains_are_apart_and_runs_on_the_same_data(fits):
     tree = fits["nuts"].copy()
     tree.attrs |= {"model": "gaussian_mixture", "fields": dumps({"K": 5}), "kind": "sampled", "status": "failed"}

@@ -18,6 +18,7 @@ from bayeszoo.families.factors import base as factors
 from bayeszoo.families.factors.base import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.inference.methods import vb
 from bayeszoo.plots import factors as factor_plots
+from bayeszoo.report import asked
 
 RNG = np.random.default_rng(0)
 PARAMS = {"mean": RNG.normal(size=5), "loadings": RNG.normal(size=(5, 2)), "variance": np.float64(0.4)}
@@ -377,6 +378,55 @@ def test_the_command_line_gives_scores_and_reconstructions(unlike, run, tmp_path
     assert (code, [row["what"] for row in rows[:3]]) == (0, ["without noise", "predicted", "without noise"])
     assert "without noise" in run("reconstruct", saved)[1]
     assert "has no factors" in run("project", _coin(tmp_path))[2]
+
+
+def test_columns_that_the_fit_has_not_are_left_out_and_named(unlike, run, tmp_path):
+    saved, M = tmp_path / "fit.nc", bz.find("ppca")
+    bz.save(bz.fit(M(), unlike, "mle", seed=1), saved)
+    unlike.assign(name="x", z=1.0).loc[:3, ["z", "name", *unlike.columns[::-1]]].to_csv(
+        tmp_path / "new.csv", index=False
+    )
+    code, out, err = run("project", saved, tmp_path / "new.csv", "--json")
+    assert (code, err) == (0, "note: not used, as the fit has no such column: 'z', 'name'\n")
+    expected = bz.project(bz.load(saved), unlike[:4])
+    assert [row["mean"] for row in json.loads(out)["rows"]] == pytest.approx(expected["mean"].tolist())
+    numbered = bz.fit(M(), unlike.to_numpy(), "mle", seed=1)
+    with pytest.raises(bz.InputError, match="column '4' is not among the 3 of the fit"):  # which of them is not known
+        bz.project(numbered, np.ones((2, 4)))
+
+
+@pytest.mark.slow
+def test_an_example_is_scaled(run, tmp_path):
+    M, saved = bz.find("ppca"), tmp_path / "fit.nc"
+    words = ("--example", "airquality", "--scale", "--method", "map", "--seed", "1")
+    code, _, err = run("fit", "ppca", *words, "-o", saved)
+    data = bz.example(M, "airquality", scale=True)
+    assert (code, np.nanstd(data["Y"], axis=0)) == (0, pytest.approx(1))
+    assert "note: columns were divided by their standard deviations" in err
+    tree = bz.load(saved)
+    assert tree.attrs["data_digest"] == data.digest
+    assert "data = bz.example(M, 'airquality', scale=True)" in asked.python([tree])
+    assert "unknown option 'scale'" in run("fit", "normal_gamma", "--example", "newcomb", "--scale")[2]
+
+
+@pytest.mark.slow
+def test_a_file_is_scaled_in_chunks_by_the_deviations_of_all_its_rows(unlike, run, tmp_path):
+    file, saved, M = tmp_path / "rows.csv", [tmp_path / f"{rows}.nc" for rows in (7, 1000)], bz.find("ppca")
+    unlike.assign(a=unlike["a"].mask(unlike.index < 9)).to_csv(file, index=False)  # a whole chunk has none
+    whole = bz.fit(M(), bz.read(M, file, missing="mask", scale=True), "mle", seed=1)
+    words = ("fit", "ppca", file, "--scale", "--missing", "mask", "--prior", "textbook", "--method", "mle", "--seed", 1)
+    for path in saved:
+        code, _, err = run(*words, "--chunk-rows", path.stem, "-o", path)
+        assert (code, err.count("columns were divided by their standard deviations")) == (0, 1)
+        tree, new = bz.load(path), file.with_name("new.csv")
+        for name, values in tree["posterior"].data_vars.items():
+            assert values.to_numpy() == pytest.approx(whole["posterior"][name].to_numpy(), rel=1e-6)
+        unlike[:3].to_csv(new, index=False)
+        assert bz.project(tree, new)["mean"].tolist() == pytest.approx(
+            bz.project(whole, new)["mean"].tolist(), rel=1e-6
+        )
+    unlike.assign(a=0.1).to_csv(file, index=False)
+    assert "column 'a' is constant and cannot be scaled" in run(*words, "--chunk-rows", 7)[2]
 
 
 def _coin(folder):

@@ -330,5 +330,4 @@ def test_without_usable_weights_there_are_no_gaps():
 )
 def test_care_does_not_help_chains_that_are_apart_and_whose_steps_break(r_hat, divergences, cut, may_help):
     names = ("r_hat", "divergences", "transitions at maximum tree depth")
-    checks = [gate.at_most(name, value, 0) for name, value in zip(names, (r_hat, divergences, cut), strict=True)]
-    assert gate.care_may_help(checks, 1200) is may_help
+    assert gate.care_may_help(dict(zip(names, (r_hat, divergences, cut), strict=True)), 1200) is may_help

@@ -103,11 +103,11 @@ class TableOptions:
         """Read the user's table, or one of the model's own, and say what was done to it."""
         if path is not None:
             return _noted(read(model, path, **self.of_reading(), **more))
-        default = TableOptions(example=self.example)
+        default = TableOptions(example=self.example, scale=self.scale)
         if self != default:
             changed = next(k for k, v in asdict(self).items() if v != getattr(default, k))
             raise InputError(f"--{changed} goes with DATA")
-        return _noted(example(model, self.example))
+        return _noted(example(model, self.example, scale=self.scale))
 
     def of_reading(self) -> dict[str, Any]:
         """Return the options for reading the user's table."""

@@ -329,7 +329,7 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
     return replace(checked, row_numbers=data.row_numbers) if checked.rows == data.rows else checked
 
 
-def example(model: HasInputs, name: str | None = None) -> Data:
+def example(model: HasInputs, name: str | None = None, **options: Any) -> Data:
     """Read a data set that comes with a model.
 
     Parameters
@@ -338,6 +338,8 @@ def example(model: HasInputs, name: str | None = None) -> Data:
         The model, or its class.
     name : str, optional
         The name of the example; the first by default.
+    **options
+        Of `read`, beside those that the example needs, such as ``scale=True``.
 
     Returns
     -------
@@ -348,10 +350,10 @@ def example(model: HasInputs, name: str | None = None) -> Data:
     InputError
         When the model has no example of that name.
     """
-    table, options = example_table(model, name)
-    data = read(model, table, **options)
-    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times") if name in data.reading}
-    return replace(data, reading=reading_of(model.inputs, None, {}, **of_rows))
+    table, own = example_table(model, name)
+    data = read(model, table, **{**own, **options})
+    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times", SCALES) if name in data.reading}
+    return replace(data, reading=reading_of(model.inputs, None, options, **of_rows))
 
 
 def own_example(model: HasInputs, source: str, digest: str) -> Example | None:

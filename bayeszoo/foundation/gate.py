@@ -173,15 +173,14 @@ def longer_may_help(checks: Iterable[Check]) -> bool:
     return all(check.passed for check in checks if check.name in STRUCTURAL)
 
 
-def care_may_help(checks: Iterable[Check], transitions: int) -> bool:
-    """Say whether smaller steps and longer chains may repair so many transitions of Hamiltonian Monte Carlo.
+def care_may_help(values: Mapping[str, Any], transitions: int) -> bool:
+    """Say by the values of checks whether smaller steps and longer chains may repair so many transitions of NUTS.
 
     Not where chains are in different places, and a hundredth of the transitions or more diverged or were cut short:
     such are those of a density without bound, as of an improper posterior, which they climb as long as they are let.
     """
-    values = {check.name: check.value for check in checks}
-    broken = sum(values.get(name) or 0.0 for name in ("divergences", "transitions at maximum tree depth"))
-    return (values.get("r_hat") or 0.0) <= APART or broken < 0.01 * transitions
+    broken = sum(float(values.get(name) or 0) for name in ("divergences", "transitions at maximum tree depth"))
+    return float(values.get("r_hat") or 0) <= APART or broken < 0.01 * transitions
 
 
 def failures(checks: Iterable[Check]) -> str:

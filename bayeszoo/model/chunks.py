@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -14,6 +14,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Series, Transitions
 from bayeszoo.data.inputs.labels import refuse_other_labels
+from bayeszoo.data.inputs.matrix import SCALES, Matrix, scales_by
 from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
@@ -117,7 +118,7 @@ def accumulate(
     if not isinstance(model, Model):
         raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
     total = _added_up(sufficient(model), _read(model, source, rows, options), reporter or Reporter())
-    return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows)))
+    return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows), **total.like.reading))
 
 
 def first_chunk(
@@ -150,12 +151,38 @@ def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) 
         raise InputError(f"chunks are of a file, got {type(source).__name__}", hint="bz.read takes what is in memory")
     how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
     options_of_inputs = {name: value for name, value in options.items() if name not in how}
-    return _checked(model, read_parts(source, int(rows), **how), options_of_inputs)
+
+    def read_again(inputs: Inputs, **more: Any) -> Iterator[_Chunk]:
+        return _checked(model, inputs, read_parts(source, int(rows), **how), {**options_of_inputs, **more})
+
+    return _scaled(model.inputs, read_again) if str(options.get("scale")) == "True" else read_again(model.inputs)
 
 
-def _checked(model: HasInputs, tables: Generator[Table], options: Mapping[str, Any]) -> Iterator[_Chunk]:
+def _scaled(inputs: Inputs, read_again: Callable[..., Iterator[_Chunk]]) -> Iterator[_Chunk]:
+    """Yield chunks whose columns are divided by their standard deviations in the whole file, which is read twice."""
+    if isinstance(inputs, Matrix) and inputs.scalable:
+        inputs = replace(inputs, scales=_deviations(inputs, read_again(inputs, scale=None)))
+    yield from read_again(inputs)
+
+
+def _deviations(inputs: Matrix, chunks: Iterator[_Chunk]) -> dict[str, float]:
+    """Return the standard deviation of each column over all chunks (divisor N), pooled without cancellation."""
+    count, mean, squares = np.zeros((3, 1))
+    for chunk in chunks:
+        values = np.ma.masked_invalid(chunk.data[inputs.name])
+        n, here = values.count(axis=0), np.ma.filled(values.mean(axis=0), 0)
+        step, total = here - mean, np.maximum(count + n, 1)
+        squares = squares + np.ma.filled(np.square(values - here).sum(axis=0), 0) + step**2 * count * n / total
+        count, mean = count + n, mean + step * n / total
+    varies = squares > count * np.square(1e-14 * mean)  # other spreads are rounding
+    return scales_by(chunk.data[inputs.axis].tolist(), np.where(varies, np.sqrt(squares / np.maximum(count, 1)), 0))
+
+
+def _checked(
+    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, Any]
+) -> Iterator[_Chunk]:
     """Parse tables, and hold them to the rules for all of them together."""
-    inputs, totals, observations = model.inputs, Counter[str](), 0
+    totals, observations = Counter[str](), 0
     like: Data | None = None
     with closing(tables):  # the file, also where a chunk is refused
         for table in tables:
@@ -186,13 +213,14 @@ def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> _Chunk:
         # how many rows are wrong is of those that were looked at, not of the file
         raise error.also(f", of the rows up to {last}" * (before is not None and bool(error.rows))) from None
     checked_for = (inputs, False) if inputs.size(parsed.arrays) else None
-    data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for)
+    reading = {SCALES: parsed.scales} if parsed.scales else {}
+    data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for, reading)
     return _Chunk(data, first, last, before is None)
 
 
 def none_of(inputs: Inputs, data: Data) -> Data:
     """Return none of the rows, with the names, types and labels of their arrays."""
-    return Data(inputs.split(data, 0)[0], data.source, data.columns, (), data.checked_for)
+    return Data(inputs.split(data, 0)[0], data.source, data.columns, (), data.checked_for, data.reading)
 
 
 # Rules for all chunks together

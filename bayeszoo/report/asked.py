@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bayeszoo.data.inputs import Inputs, Regression
-from bayeszoo.data.read import Data, own_example
+from bayeszoo.data.read import PACKED, Data, own_example
 from bayeszoo.fit import defaults_of
 from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
@@ -195,8 +195,11 @@ def _data_line(tree: xr.DataTree) -> str:
     options = _options_of_reading(tree)
     if "rows" in reading:
         return f"data = bz.accumulate(model, {source!r}, {_keywords({'rows': reading['rows'], **options})})"
-    places = {"file": [repr(source)], **({"example": []} if options else {})}
-    words = ["M", *places.get(reading.get("from", ""), ["..."]), *filter(None, [_keywords(options)])]
+    examples = {item.file.removesuffix(PACKED): item.name for item in Fit(tree).model.examples}
+    if reading.get("from") == "example" and options and source in examples:
+        return f"data = bz.example(M, {examples[source]!r}, {_keywords(options)})"
+    place = repr(source) if reading.get("from") == "file" else "..."
+    words = ["M", place, *filter(None, [_keywords(options)])]
     line = f"data = bz.read({', '.join(words)})"
     return f"{line}  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}" if "..." in words else line
 

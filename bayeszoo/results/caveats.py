@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
-from bayeszoo.foundation.gate import APART, STRUCTURAL
+from bayeszoo.foundation.gate import APART, STRUCTURAL, care_may_help
 from bayeszoo.model.capabilities import ClosedForm, Collapsed, Variational
 from bayeszoo.results.stored import Fit
 
@@ -66,9 +66,11 @@ def next_step(tree: xr.DataTree) -> str:
         return ""
     if failed & {"chains", "draws"}:
         return "try --chains 4 --draws 1000"
-    steps = _mending(fit, failed) if fit.kind == "sampled" else []
+    unbounded = fit.method == "nuts" and _may_be_unbounded(fit)
+    steps = _mending(fit, failed, unbounded) if fit.kind == "sampled" else []
     with suppress(InputError):  # of a model that is not installed here
-        steps += [f"--method {other}" for other in _other_methods(fit)[:1]]
+        others = [method for method in _other_methods(fit) if method != "smc" or not unbounded]  # needs a proper prior
+        steps += [f"--method {other}" for other in others[:1]]
     return f"{_mixing(fit, failed)}try {', or '.join(steps)}" if steps else ""
 
 
@@ -92,10 +94,20 @@ def _same_data(fit: Fit) -> str:
     return f"--example {shlex.quote(after['--example'])} " if "--example" in after else ""
 
 
-def _mending(fit: Fit, failed: set[str]) -> list[str]:
+def _may_be_unbounded(fit: Fit) -> bool:
+    """Say whether the sampler went up a density as far as it was let, as under an improper prior."""
+    values = {name: check["value"] for name, check in fit.checks.items()}
+    sizes = fit.tree["posterior"].sizes
+    return not care_may_help(values, sizes["chain"] * sizes["draw"])
+
+
+def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
     """Return what to try of a sampler: another prior, longer chains, other numbers of components."""
     if failed & set(STRUCTURAL):
         return [f"--seed {int(fit.tree.attrs['seed']) + 1}"]
+    if unbounded and not {"K", "q"} & fit.fields.keys():
+        is_textbook = fit.tree.attrs.get("prior") == "textbook"
+        return ["--prior weak" if is_textbook else f"a proper prior{' (--set FIELD=...)' * bool(fit.fields)}"]
     if "divergences" in failed:
         return ["a narrower prior (--set FIELD=...)"]
     if "thin" in fit.facts:

@@ -108,6 +108,7 @@ class Matrix(Measured):
     axis: str = "column"
     maskable: bool = False
     scalable: bool = field(default=False, repr=False)
+    scales: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)  # of a part of a table
     lists = frozenset({"columns"})
     holds = "columns of real numbers, all those of the table or some of them (--columns)"
 
@@ -127,23 +128,24 @@ class Matrix(Measured):
         return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        names = options.get("columns")
-        if names is None:
-            refuse_text(table)
-        names = list(table.columns) if names is None else names
+        names, unused = options.get("columns"), list[str]()
         if like is not None:
-            names = in_order_of(like[self.axis].tolist(), names)
+            names, unused = _as_fitted(like[self.axis].tolist(), names, table)
+        elif names is None:
+            refuse_text(table)
+            names = list(table.columns)
         columns = [table[name] for name in names]
         values, holes = self._values(columns, missing, new=like is not None)
         scales = scales_of(like)
         if options.get("scale", str(bool(scales))) == "True":
-            scales = scales or _deviations(columns, values)
+            scales = scales or dict(self.scales) or scales_by(names, np.nanstd(values, axis=0))
             values = values / np.array([scales[name] for name in names])
         notes_of_scale = _about_scale(columns, values, scales) if self.scalable and like is None else ()
         arrays = {self.name: values, self.axis: label_array(names)}
         constant = [column for column, cells in zip(columns, values.T, strict=True) if not np.ptp(cells)]
         notes = (*holes, *(f"{column} is constant" for column in constant if like is None and len(values) > 1))
-        return Parsed(arrays, {self.name: ", ".join(names)}, (*notes, *notes_of_scale), scales=scales)
+        not_used = [f"not used, as the fit has no such column: {quoted(unused)}"] * bool(unused)
+        return Parsed(arrays, {self.name: ", ".join(names)}, (*not_used, *notes, *notes_of_scale), scales=scales)
 
     def _values(self, columns: list[Column], missing: str, new: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
         if missing == "mask":
@@ -178,15 +180,13 @@ def refuse_other_scales(scales: Mapping[str, float], data: Arrays) -> None:
         raise InputError(problem, hint="give the table itself, which is then read as that of the fit")
 
 
-def _deviations(columns: list[Column], values: np.ndarray) -> dict[str, float]:
+def scales_by(names: list[str], deviations: np.ndarray) -> dict[str, float]:
     """Return the standard deviation of each column (divisor N), by which it is to be divided."""
-    if columns[0].before is not None:
-        raise InputError("a part of a table is not scaled", hint="leave out --scale or --chunk-rows")
-    deviations = np.nanstd(values, axis=0)
-    for column, deviation in zip(columns, deviations, strict=True):
+    for name, deviation in zip(names, deviations, strict=True):
         if not deviation > 0:
-            raise InputError(f"{column} is constant and cannot be scaled", column=column.name, hint="leave it out")
-    return {column.name: float(deviation) for column, deviation in zip(columns, deviations, strict=True)}
+            problem = f"column {shown(name)} is constant and cannot be scaled"
+            raise InputError(problem, column=name, hint="leave it out")
+    return dict(zip(names, deviations.tolist(), strict=True))
 
 
 def _about_scale(columns: list[Column], values: np.ndarray, scales: Mapping[str, float]) -> tuple[str, ...]:
@@ -194,8 +194,10 @@ def _about_scale(columns: list[Column], values: np.ndarray, scales: Mapping[str,
     if scales:
         each = ", ".join(f"{escaped(name)} by {scale:.4g}" for name, scale in scales.items())
         return (f"columns were divided by their standard deviations, and all is in these: {each}",)
+    if len(columns) < 2 or columns[0].before is not None:
+        return ()
     sds = np.nanstd(values, axis=0)
-    if len(sds) < 2 or columns[0].before is not None or not 0 < MOST_UNEQUAL * sds.min() < sds.max():
+    if not 0 < MOST_UNEQUAL * sds.min() < sds.max():
         return ()
     large, small = columns[int(np.argmax(sds))], columns[int(np.argmin(sds))]
     ratio = f"{large} has {sds.max() / sds.min():.3g} times the sd of {small}"
@@ -217,6 +219,16 @@ def refuse_text(table: Table, option: str = "columns", or_text: bool = False) ->
         hint = f"choose columns of numbers: --{option} {listing(usable)}"
         hint += f"; of raw text, --text {listing([other.name])}" if or_text and isinstance(other.values, list) else ""
         raise InputError(str(error), column=error.column, rows=error.rows, hint=hint) from None
+
+
+def _as_fitted(fitted: list[str], names: list[str] | None, table: Table) -> tuple[list[str], list[str]]:
+    """Return the columns of the fit in its order, and those that were not asked for and that it has not.
+
+    Where columns have numbers and no names there may be none of these: which is which is then not known.
+    """
+    others = [name for name in table.columns if name not in {*fitted}]
+    unused = [] if names is not None or all(map(str.isdecimal, table.columns)) else others
+    return in_order_of(fitted, names or [name for name in table.columns if name not in unused]), unused
 
 
 def in_order_of(fitted: list[str], names: list[str], option: str = "columns") -> list[str]:

@@ -104,7 +104,7 @@ def run(
         if latest.interrupted or passed(checks) or not longer_may_help(checks):
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
-        if not care_may_help(checks, settings.draws * chains):
+        if not care_may_help({check.name: check.value for check in checks}, settings.draws * chains):
             problem.reporter.say(
                 "it is not repeated: chains far apart, and steps that break, may mean no finite posterior"
             )
