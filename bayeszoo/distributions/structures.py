@@ -30,6 +30,7 @@ class Structure:
     def __init__(self, columns: int, block: int = 1, repeat: int = 1, shape: tuple[int, ...] | None = None) -> None:
         self.columns, self.block, self.repeat, self.blocks = columns, block, repeat, columns // (block * repeat)
         self.shape = (columns,) if shape is None else shape
+        self._triangle = np.tril_indices(block)
 
     def _blocks(self, values: Any) -> np.ndarray:
         """Give values of the structure's shape the axes (..., blocks, block, block)."""
@@ -46,11 +47,15 @@ class Structure:
 
     def reduced(self, matrix: np.ndarray) -> np.ndarray:
         """Return what stands for matrices (..., D, D): themselves, their diagonals, or the means of these."""
+        if len(self.shape) == 2:
+            return matrix
         each = matrix.reshape(*matrix.shape[:-2], *(2 * (self.repeat, self.blocks, self.block)))
         return self._shaped(np.einsum("...rbirbj->...bij", each) / self.repeat)
 
     def matrix(self, covariance: np.ndarray) -> np.ndarray:
         """Return the covariance matrices (..., D, D)."""
+        if len(self.shape) == 2:
+            return covariance
         identity = np.eye(self.repeat * self.blocks).reshape(2 * (self.repeat, self.blocks))
         each = np.einsum("rbsc,...bij->...rbiscj", identity, self._blocks(covariance))
         return each.reshape(*each.shape[:-6], self.columns, self.columns)
@@ -82,14 +87,14 @@ class Structure:
         """Return free coordinates of covariances: their factors, of the diagonals the logarithms."""
         factor, rows = self.factor(covariances), range(self.block)
         factor[..., rows, rows] = np.log(factor[..., rows, rows])
-        return factor[..., *np.tril_indices(self.block)].ravel()
+        return factor[..., *self._triangle].ravel()
 
     def from_vector(self, vector: np.ndarray) -> np.ndarray:
         """Return the covariances (n, *shape) that have the coordinates."""
         rows = range(self.block)
         packed = vector.reshape(-1, self.blocks, self.block * (self.block + 1) // 2)
         factor = np.zeros((*packed.shape[:2], self.block, self.block))
-        factor[..., *np.tril_indices(self.block)] = packed
+        factor[..., *self._triangle] = packed
         factor[..., rows, rows] = np.exp(factor[..., rows, rows])
         return self._shaped(factor @ factor.mT)
 

@@ -104,7 +104,9 @@ class Model(ABC):
             field, entries = hyperparameters(self)[name], " x ".join(map(str, own))
             expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(field.axes)}"
             raise InputError(f"{field.label} has {entries} entries, {expected}")
-        return np.array(np.broadcast_to(values, shape))
+        each = np.empty(shape)
+        each[...] = values
+        return each
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the labels along the axes of the parameters: those of the data."""

@@ -9,6 +9,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -203,8 +204,8 @@ def _is_level(trace: list[float]) -> bool:
     """
     if len(trace) < 4:
         return False
-    gains, size = np.diff(trace[-4:]), max(1.0, abs(trace[-1]))
-    return bool(np.max(gains) <= (NOISE if np.min(gains) <= 0 else ROUNDING) * size)
+    gains, size = [after - before for before, after in pairwise(trace[-4:])], max(1.0, abs(trace[-1]))
+    return max(gains) <= (NOISE if min(gains) <= 0 else ROUNDING) * size
 
 
 def _gain_left(trace: list[float]) -> float:
