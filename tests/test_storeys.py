@@ -23,20 +23,22 @@ PATHS = {module_of(path): path for path in [*LIBRARY, *MODELS]}
 
 
 @cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+def nodes_of(path):
+    """Return the imports, calls and attributes of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Call | ast.Attribute)]
 
 
-def imported_from(tree):
+def imported_from(path):
     """Yield module and name of each name that is imported from the library."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayeszoo"):
             yield from ((node.module, alias.name) for alias in node.names)
 
 
-def by_string(tree):
+def by_string(path):
     """Yield the modules of the library that are imported by their names in quotes."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called, first = getattr(node.func, "attr", getattr(node.func, "id", "")), str(node.args[0].value)
             if called in ("load", "import_module") and first.startswith("bayeszoo."):
@@ -46,9 +48,9 @@ def by_string(tree):
 @cache
 def imports(path):
     """Return the modules of the library that a file imports anywhere, those by string too."""
-    names = {(module, f"{module}.{name}") for module, name in imported_from(tree_of(path))}
+    names = {(module, f"{module}.{name}") for module, name in imported_from(path)}
     modules = {full if full in PATHS else module for module, full in names}
-    return (modules | set(by_string(tree_of(path)))) - {module_of(path)}
+    return (modules | set(by_string(path))) - {module_of(path)}
 
 
 def height(module, layers, container):
@@ -79,7 +81,7 @@ def test_the_order_is_that_of_the_contracts():
 
 
 def test_an_import_by_string_finds_a_file_and_goes_down():
-    found = [(module, other) for module, path in PATHS.items() for other in by_string(tree_of(path))]
+    found = [(module, other) for module, path in PATHS.items() for other in by_string(path)]
     assert len(found) > 20
     assert not [pair for pair in found if pair[1] not in PATHS or not goes_down(*pair)]
 
@@ -97,10 +99,9 @@ def test_only_discovery_imports_a_model():
 
 def private_names_reached(path):
     """Yield the private names of other files that a file uses."""
-    tree = tree_of(path)
-    modules = {name for module, name in imported_from(tree) if f"{module}.{name}" in PATHS}
-    yield from (name for _, name in imported_from(tree) if name.startswith("_"))
-    for node in ast.walk(tree):
+    modules = {name for module, name in imported_from(path) if f"{module}.{name}" in PATHS}
+    yield from (name for _, name in imported_from(path) if name.startswith("_"))
+    for node in nodes_of(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             yield from [f"{node.value.id}.{node.attr}"] * node.attr.startswith("_")
 
