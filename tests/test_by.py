@@ -57,6 +57,20 @@ def test_fits_of_groups_are_independent(coins):
     assert abs(np.corrcoef(draws)[0, 1]) < 5 / np.sqrt(draws.sizes["sample"])
 
 
+def test_fits_of_equal_rows_are_independent(monkeypatch):
+    monkeypatch.setattr(grouped, "MOST_ENTRIES", 0)
+    table = {"g": ["a", "a", "b", "b", "c", "c"], "y": [0, 1, 0, 1, 0, 1]}
+    frame = bz.contrasts(bz.fit_by(COIN(1, 1), table, by="g", method="exact", seed=1, groups=()))
+    assert frame["p_greater"].between(0.45, 0.55).all()
+    assert (frame["difference_q975"] > 0.4).all()
+
+
+def test_point_estimates_have_no_probabilities_and_no_intervals():
+    row = bz.contrasts(bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="map", seed=1, groups=())).iloc[0]
+    assert (row["difference"], row["ratio"]) == pytest.approx((17 / 3 - 5 / 3, 17 / 5))  # Gamma(18, 3) and Gamma(6, 3)
+    assert row.drop(["quantity", "group", "against", "difference", "ratio"]).isna().all()
+
+
 def test_two_proportions_are_compared_as_by_quadrature(coins):
     row = bz.contrasts(coins, against="A").iloc[0]
     low, high = stats.beta(1, 4), stats.beta(3, 2)
@@ -186,6 +200,47 @@ def test_a_row_is_predicted_by_the_fit_of_its_group(coins):
     rates = bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="exact", seed=1, groups=())
     with pytest.raises(bz.InputError, match="column 'count', row 3: "):  # of the table, not of the group
         bz.predict(rates, {"line": ["x", "y", "y"], "count": [1, 1, -1]})
+
+
+LABS = "lab,y\na,1.5\nb,3\na,2.5\nb,4\na,2\nc,9\n"
+
+
+def test_a_command_takes_each_group_of_a_table_under_one_prior(run, written, tmp_path):
+    data, table = written(LABS, "labs.csv"), tmp_path / "compared.csv"
+    of_table = (data, "--by", "lab", "--column", "y")
+    code, out, _ = run("compare", "normal_gamma", *of_table, "--methods", "exact,mle", "--seed", "1", "--json")
+    compared = json.loads(out)["groups"]
+    assert code == 4  # one row has no mle
+    model = bz.find("normal_gamma")
+    model = model.weak(bz.read(model, data, column="y"))
+    fits = fits_of(bz.fit_by(model, data, by="lab", method="exact", reading={"column": "y"}, groups=()))
+    assert [*compared] == [*fits] == ["a", "b", "c"]
+    for label, fit in fits.items():
+        own = compared[label]["fits"][0]
+        assert own["fields"] == bz.view(fit).fields
+        assert own["log_evidence"] == bz.view(fit).facts["log_evidence"]
+    code, out, _ = run("select", *of_table, "-c", "normal_gamma", "-c", "normal_gamma kappa0=1", "-o", table)
+    lines = table.read_text().splitlines()
+    assert (code, [line.partition(",")[0] for line in lines]) == (0, ["lab", "a", "a", "b", "b", "c", "c"])
+    assert [line for line in out.splitlines() if line.startswith("lab ")] == ["lab a", "lab b", "lab c"]
+    code, _, err = run("compare", "normal_gamma", *of_table, "--methods", "exact", "--plot", tmp_path / "p.png")
+    assert (code, err.splitlines()[-1]) == (2, "error: --plot is of one group; leave out --by")
+    assert "Unknown option" in run("check", "normal_gamma", "--by", "lab")[2]
+
+
+@pytest.mark.slow
+def test_a_command_takes_each_fit_of_a_file_by_groups(run, written, tmp_path):
+    data, file, rows = written(LABS, "labs.csv"), tmp_path / "labs.nc", tmp_path / "rows.csv"
+    run("fit", "normal_gamma", data, "--by", "lab", "--column", "y", "--method", "exact", "--seed", "1", "-o", file)
+    assert run("residuals", file, "-o", rows)[0] == 0
+    cells = [line.split(",")[:3] for line in rows.read_text().splitlines()]
+    assert [cell[:2] for cell in cells[1:]] == [["1", "a"], ["3", "a"], ["5", "a"], ["2", "b"], ["4", "b"], ["6", "c"]]
+    assert "(2 rows)" in run("residuals", f"{file}:b")[1]
+    assert run("residuals", f"{file}:B")[2].endswith("labs.nc has no group 'B'; it has 'a', 'b', 'c'\n")
+    code, _, err = run("decode", file)
+    assert (code, err) == (2, "error: normal_gamma is not a hidden Markov model; see `bayeszoo list`\n")
+    run("predict", file, data, "-o", rows, "--append", "--overwrite")
+    assert [line.partition(",")[0] for line in rows.read_text().splitlines()] == ["lab", *"abab", *"ac"]
 
 
 def test_a_column_of_groups_that_is_not_used_is_said():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -40,7 +40,7 @@ ModelName = Annotated[_Model, Parameter(help="The model; see `bayeszoo list`.", 
 Method = Annotated[_Method, Parameter(show_choices=False, metavar="METHOD")]
 DataFile = Annotated[_File | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
 NewFile = Annotated[_File | None, Parameter()]
-FitFile = Annotated[Path, _help("A fit saved with -o.")]
+FitFile = Annotated[Path, _help("A fit saved with -o; of fits by group all, or FILE.nc:GROUP.")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
 RowsFile = Annotated[
@@ -51,6 +51,7 @@ Digits = Annotated[
     AtLeast1 | None,
     _help("Print so many significant digits, and decimals of evidences; by default what the errors support."),
 ]
+By = Annotated[str | None, _help("Column that names groups of rows: each is taken by itself, under one prior.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace existing files.")]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
 DrawnSeed = Annotated[Seed | None, _help("Source of all randomness; one is drawn and reported without it.")]
@@ -183,10 +184,19 @@ class PriorOptions(FieldOptions):
         return replace(data, notes=(*data.notes, f"priors are scaled to {which}")) if is_scaled else data
 
 
+@dataclass(frozen=True, eq=False)
+class RowsOfGroup(Data):
+    """The rows of one group of a table, of which the ``whole`` makes the prior; the ``is_first`` says what was done."""
+
+    whole: Data = field(kw_only=True)
+    is_first: bool = field(kw_only=True)
+
+
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
     """Make a model with some fields chosen, and say whether the data shaped the others; of which model, if `named`."""
-    model = kind.weak_given(data, chosen)
-    if chosen_by_data(model, chosen):
+    model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
+    is_said = isinstance(data, RowsOfGroup) and not data.is_first
+    if chosen_by_data(model, chosen) and not is_said:
         subject = f"{model}: the prior is" if named else "priors are"
         terminal.note(f"{subject} scaled to {which}, and so is the log evidence")
     return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.options import FORM, TABLE, TableOptions
 from bayeszoo.data.by import read_new_by
 from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.report.tables import MOST_DIGITS, number, statistic
+from bayeszoo.results import files
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
@@ -44,6 +46,20 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
             raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]', or write a .csv")
     if plot is not None:
         writing.probe_figure(plot, overwrite)
+
+
+def load(fit_file: Any) -> xr.DataTree:
+    """Load the fit that a command names, FILE.nc or a group of it, FILE.nc:GROUP; one that is loaded stays as it is."""
+    if hasattr(fit_file, "children"):
+        return cast("xr.DataTree", fit_file)
+    name, is_of_group, group = str(fit_file).partition(".nc:")
+    if not is_of_group or Path(fit_file).is_file():
+        return files.load(fit_file)
+    tree = files.load(f"{name}.nc")
+    fits = fits_of(tree) if is_by_group(tree) else {}
+    if group not in fits:
+        raise InputError(f"{name}.nc has no group {group!r}", hint=f"it has {quoted(fits) or 'none'}")
+    return fits[group]
 
 
 def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data | None:
@@ -77,6 +93,8 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
 
 def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
     """Write the table as its name says, where that was asked for, and return where it is."""
+    if terminal.keep(frame):
+        return {"saved": None}
     if output is not None and output.suffix.lower() == PARQUET:
         plain = _with_index(frame)
         plain.attrs = {}  # which would have to be JSON

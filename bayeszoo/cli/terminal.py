@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any
@@ -316,8 +317,39 @@ def show_scorecard(checks: Iterable[Check], title: str) -> None:
     show_table(["", "check", "figure", "must be"], rows, title, words=["check"])
 
 
+@dataclass
+class Kept:
+    """The JSON document and the table of a group, which are not printed or written by themselves."""
+
+    document: Any = None
+    frame: pd.DataFrame | None = None
+
+
+_keeping: list[Kept] = []
+
+
+@contextmanager
+def keeping() -> Iterator[Kept]:
+    """Keep what the block would print as JSON, and write as a table."""
+    _keeping.append(Kept())
+    try:
+        yield _keeping[-1]
+    finally:
+        _keeping.pop()
+
+
+def keep(frame: pd.DataFrame) -> bool:
+    """Keep a table, where a block does."""
+    for kept in _keeping:
+        kept.frame = frame
+    return bool(_keeping)
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document."""
+    if _keeping:
+        _keeping[-1].document = value
+        return
     sys.stdout.write(dumps(value) + "\n")
 
 

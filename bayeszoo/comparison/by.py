@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,8 @@ def fit_by(
     method : str
         How to fit, as for `fit`.
     seed : int, optional
-        Source of all randomness. The fits of different groups are independent of each other whatever it is.
+        Source of all randomness. The fits of different groups are independent of each other whatever it is: a group
+        whose rows are those of one before it has the next seed.
     reporter : Reporter, optional
         Takes progress; silent by default.
     reading : mapping of str to object, optional
@@ -108,14 +110,16 @@ def fit_parts(
     model: Model, parts: Mapping[str, Data], by: str, method: str, *, seed: int | None = None, **options: Any
 ) -> xr.DataTree:
     """Fit a model to data that have been read group by group, as `fit_by` does."""
-    trees = dict[str, xr.DataTree]()
+    trees, met = dict[str, xr.DataTree](), Counter[str]()
     for label, part in parts.items():
+        own = None if seed is None else seed + met[part.digest]  # equal rows with one seed would have equal draws
         with named_in_errors(label):
-            trees[label] = fit(model, part, method, seed=seed, **options)
+            trees[label] = fit(model, part, method, seed=own, **options)
+        met[part.digest] += 1
         if trees[label].attrs["status"] == "interrupted":
             raise Interrupted(f"stopped at group {shown(label)}; nothing was kept")
         trees[label].attrs |= {"by": by, "group": label}
-        seed = int(trees[label].attrs["seed"])  # that was drawn: one for all
+        seed = int(trees[label].attrs["seed"]) if seed is None else seed  # that was drawn: one for all
     draws = [tree["posterior"].to_dataset() for tree in trees.values()]
     if by in {name for each in draws for name in (*each.variables, *each.dims)}:
         raise InputError(f"{by!r} is a name in the model", hint="rename the column")
@@ -151,7 +155,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
         ``against``; ``difference`` the mean of how much, with ``difference_q025`` and ``difference_q975``; ``ratio``
         the median of how many times, where it is positive in both, with ``ratio_q025`` and ``ratio_q975``.
         ``p_greater_mcse`` and ``difference_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in
-        closed form. What a fit withholds has no rows, and ``attrs["withheld"]`` says why.
+        closed form. Of point estimates only difference and ratio are known. What a fit withholds has no rows, and
+        ``attrs["withheld"]`` says why.
 
     Raises
     ------
@@ -190,7 +195,10 @@ def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> It
     hidden, means = _of_components(first.tree), [_means(fit) for fit in (first, second)]
     draws = [fit.draws() for fit in (first, second)]
     for name in (name for name in draws[0] if name in draws[1] and name not in hidden):
-        known = _in_closed_form(first, second, name) or _by_draws(draws[0][name], draws[1][name])
+        if first.kind == "point estimate":
+            known = _of_points(draws[0][name][0, 0], draws[1][name][0, 0])
+        else:
+            known = _in_closed_form(first, second, name) or _by_draws(draws[0][name], draws[1][name])
         known["difference"] = means[1][name] - means[0][name]
         for index, label in elements(first.tree["posterior"].to_dataset()[name]):
             row = {key: float(known[key][index]) for key in COLUMNS}
@@ -229,6 +237,13 @@ def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray]
         | _named("ratio", ratios)
         | {"difference_mcse": np.full(shape, np.nan)}
     )
+
+
+def _of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare point estimates: without their uncertainty there are no probabilities and no intervals."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
+    return dict.fromkeys(COLUMNS, np.full(np.shape(first), np.nan)) | {"ratio": ratio}
 
 
 def _solved(

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
+from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
 from bayeszoo.comparison.evidence.evidence import ONLY_A_BOUND, EmpiricalBayesByVB, empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
@@ -30,6 +31,7 @@ _STATISTICS = ("mean", "sd", "q025", "median", "q975")
 _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
 
 
+@by_group
 def empirical_command(
     name: opt.ModelName,
     data: opt.DataFile = None,
@@ -39,6 +41,7 @@ def empirical_command(
     full: opt.Flag = False,
     starts: int = 8,
     seed: opt.Seed = 0,
+    by: opt.By = None,
     as_json: opt.Json = False,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,

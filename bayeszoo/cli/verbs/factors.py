@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
-from bayeszoo.results import files
+from bayeszoo.cli.groups import by_group
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@by_group
 def project_command(
     fit_file: opt.FitFile,
     data: opt.NewFile = None,
@@ -38,6 +39,7 @@ def project_command(
     _answer(project, fit_file, data, seed, output, overwrite, as_json, table)
 
 
+@by_group
 def reconstruct_command(
     fit_file: opt.FitFile,
     data: opt.NewFile = None,
@@ -72,7 +74,7 @@ def _answer(
     table: opt.TableOptions,
 ) -> None:
     saved.probe(output, None, overwrite)
-    tree = files.load(fit_file)
+    tree = saved.load(fit_file)
     frame = ask(tree, saved.new_rows(tree, data, table), seed=seed)
     saved.answer(frame, saved.about(tree), as_json, _show, saved.write(frame, output))
 

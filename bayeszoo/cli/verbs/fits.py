@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.instead import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
@@ -136,6 +137,7 @@ def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None
     return str(target)
 
 
+@by_group
 def compare_command(
     name: opt.ModelName,
     data: opt.DataFile = None,
@@ -147,6 +149,7 @@ def compare_command(
     plot: Path | None = None,
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
+    by: opt.By = None,
     as_json: opt.Json = False,
     digits: opt.Digits = None,
     prior: opt.PriorOptions = opt.PRIOR,
@@ -234,7 +237,7 @@ def report_command(
     if every:
         return _every(output, models, methods, seed, overwrite)
     page.probe(output, overwrite)
-    trees = [files.load(path) for path in fit_files]
+    trees = [saved.load(path) for path in fit_files]
     terminal.note(f"wrote {page.report(trees, output, overwrite=overwrite, reporter=terminal.TerminalReporter())}")
     return 0
 

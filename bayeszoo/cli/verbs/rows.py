@@ -16,19 +16,20 @@ from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.groups import by_group
 from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import nats, number, topic_rows
-from bayeszoo.results import files
 from bayeszoo.results.stored import is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@by_group
 def assign_command(
     fit_file: opt.FitFile,
     data: opt.NewFile = None,
@@ -47,7 +48,7 @@ def assign_command(
         Table of new rows with their outcome; without it the rows of the fit.
     """
     saved.probe(output, None, overwrite)
-    tree = files.load(fit_file)
+    tree = saved.load(fit_file)
     frame = assign(tree, saved.new_rows(tree, data, table))
     saved.answer(frame, saved.about(tree), as_json, _show_components, saved.write(frame, output))
 
@@ -67,6 +68,7 @@ def _show_components(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
         console.print("The estimate is plugged in: how uncertain the parameters are is not in the probabilities.")
 
 
+@by_group
 def decode_command(
     fit_file: str,
     data: opt.NewFile = None,
@@ -96,7 +98,7 @@ def decode_command(
     saved.probe(output, plot, overwrite)
     source: Any
     if fields.sets is None:
-        source = files.load(Path(fit_file))
+        source = saved.load(fit_file)
         new, whole = saved.new_rows(source, data, table), saved.about(source)
     else:
         kind = zoo.find(fit_file)
@@ -161,7 +163,7 @@ def predict_command(
     if append and (data is None or output is None):
         raise InputError("--append goes with DATA and -o")
     saved.probe(output, None, overwrite)
-    tree, further = files.load(fit_file), 1 if rows is None else rows
+    tree, further = saved.load(fit_file), 1 if rows is None else rows
     of_groups = is_by_group(tree)
     new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
@@ -188,6 +190,7 @@ def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | N
         terminal.out().print("Scores are withheld of outcomes that are too far from the draws.")
 
 
+@by_group
 def topics_command(
     fit_file: opt.FitFile,
     data: opt.NewFile = None,
@@ -221,7 +224,7 @@ def topics_command(
         Picture of the words of each topic: PNG, SVG or PDF.
     """
     saved.probe(output, plot, overwrite)
-    tree = files.load(fit_file)
+    tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
     frame = _of_topics(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
     written = saved.write(frame, output)
@@ -298,6 +301,7 @@ p: share of replicated data sets whose statistic is larger, ties half; near 0 or
 does not reproduce it. Not uniform under the true model, but nearer to 1/2: the data were used twice."""
 
 
+@by_group
 def residuals_command(
     fit_file: opt.FitFile,
     /,
@@ -324,7 +328,7 @@ def residuals_command(
         Seed of these data sets, and of the randomized PITs of counts.
     """
     saved.probe(output, plot, overwrite)
-    tree = files.load(fit_file)
+    tree = saved.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
     drawn = saved.write(frame, output) | saved.draw(lambda: plot_residuals(frame), plot, overwrite)

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.candidates import SelectOptions, components, label, number_of_components
 from bayeszoo.comparison.compare import unique
 from bayeszoo.comparison.held_out import SHARE, held_out
@@ -28,7 +29,6 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import CRITERIA, plot_select
 from bayeszoo.report.tables import estimate, nats, number
-from bayeszoo.results import files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,6 +146,7 @@ def _numbers(option: str, text: str) -> list[int]:
     return [number for first, last in bounds for number in range(int(first), int(last) + 1)]
 
 
+@by_group
 def select_command(
     data: opt.NewFile = None,
     /,
@@ -158,6 +159,7 @@ def select_command(
     plot: Path | None = None,
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
+    by: opt.By = None,
     as_json: opt.Json = False,
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
@@ -222,7 +224,7 @@ def _candidates(
 ) -> Mapping[str, Any]:
     """Return the candidates of one -c by name; the name is empty where there is one only."""
     if isinstance(kind, Path):
-        return {"": files.load(kind)}
+        return {"": saved.load(kind)}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
             raise InputError(f"give {name} or --components, not both")
@@ -332,6 +334,7 @@ Mean log predictive probability, in nats, of {} words held out, each given the w
 document that were not; perplexity is exp(-score). It judges the draws as they are, converged or not."""
 
 
+@by_group
 def heldout_command(
     data: opt.NewFile = None,
     /,
@@ -342,6 +345,7 @@ def heldout_command(
     seed: opt.Seed = 0,
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
+    by: opt.By = None,
     as_json: opt.Json = False,
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,

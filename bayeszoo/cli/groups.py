@@ -1,0 +1,113 @@
+"""Commands that run group by group: by ``--by COLUMN`` of a table, or on a fit that was saved so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.data.by import read_by, together
+from bayeszoo.data.read import Data
+from bayeszoo.data.table.table import escaped, shown
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.model import find as zoo
+from bayeszoo.results.stored import fits_of, is_by_group
+
+Changes = dict[str, Any]
+"""Arguments of a command that are other ones for a group."""
+
+
+def by_group(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Let a command run once a group, where it is given ``by`` or a fit by groups; else it runs as it is.
+
+    What it prints stands under the name of the group; JSON documents and tables are put together. A group without an
+    answer does not stop the others, and the exit code is the largest.
+    """
+
+    @wraps(command)
+    def run(*words: Any, **options: Any) -> int | None:
+        bound = signature(command).bind(*words, **options)
+        arguments = bound.arguments
+        by, groups = _of_fit(arguments) if "fit_file" in arguments else _of_table(arguments)
+        if not groups:
+            return command(*bound.args, **bound.kwargs)
+        for name in ("plot", "report"):
+            if arguments.get(name) is not None:
+                how = f"name one as FILE.nc:{next(iter(groups))}" if "fit_file" in arguments else "leave out --by"
+                raise InputError(f"--{name} is of one group", hint=how)
+
+        def of_group(changes: Changes) -> int:
+            arguments.update(changes)
+            return command(*bound.args, **bound.kwargs) or 0
+
+        return _each(of_group, by, groups, arguments.get("as_json", False), arguments.get("output"))
+
+    return run
+
+
+def _of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
+    """Load the fit that a command names, and return what is another one for each group; nothing of a single fit."""
+    if arguments.get("fields", opt.FIELDS).sets is not None:  # a model of which all is known
+        return "", {}
+    arguments["fit_file"] = tree = saved.load(arguments["fit_file"])
+    if not is_by_group(tree):
+        return "", {}
+    fits = fits_of(tree)
+    parts = saved.new_parts(tree, arguments.get("data"), arguments.get("table", opt.TABLE))
+    if parts is None:
+        return tree.attrs["by"], {label: {"fit_file": fit} for label, fit in fits.items()}
+    return tree.attrs["by"], {
+        label: {"fit_file": fits[label], "data": part, "table": opt.TABLE} for label, part in parts.items()
+    }
+
+
+def _of_table(arguments: Changes) -> tuple[str, dict[str, Changes]]:
+    """Read the table of a command by groups, and return the rows of each; nothing without ``by``."""
+    by = arguments.pop("by", None)
+    if by is None:
+        return "", {}
+    named = [arguments["name"]] if "name" in arguments else arguments["candidates"]
+    names = [text.partition(" ")[0] for text in named if not text.endswith(".nc")]
+    if not names:
+        raise InputError("fits bring their own data", hint="give models with --by")
+    table = arguments.get("table", opt.TABLE)
+    whole, parts = read_by(zoo.find(names[0]), arguments.get("data"), by, **table.of_reading())
+    for line in whole.notes:
+        terminal.note(f"note: {line}")
+    first = next(iter(parts))
+    return by, {
+        label: {"data": _rows(part, whole, label == first), "table": opt.TABLE} for label, part in parts.items()
+    }
+
+
+def _rows(part: Data, whole: Data, is_first: bool) -> opt.RowsOfGroup:
+    """Return the rows of a group, whose notes have been said, and which share a prior with all others."""
+    about = {field.name: getattr(part, field.name) for field in fields(part)}
+    return opt.RowsOfGroup(**{**about, "notes": ()}, whole=whole, is_first=is_first)
+
+
+def _each(run: Callable[[Changes], int], by: str, groups: dict[str, Changes], as_json: bool, output: Any) -> int:
+    """Run for each group; print, write and return what there is of all."""
+    code, errors, kept = 0, dict[str, str](), dict[str, terminal.Kept]()
+    for label, changes in groups.items():
+        if not as_json:
+            terminal.out().print(f"{escaped(by)} {escaped(label)}")
+        try:
+            with terminal.keeping() as kept[label]:
+                code = max(code, run(changes))
+        except (InputError, NumericalError, Untrustworthy) as error:
+            errors[label], code = str(error), max(code, error.exit_code)
+            if len(errors) == len(groups) and len({*errors.values()}) == 1:  # it is not about the groups
+                raise
+    for label, why in errors.items():
+        terminal.note(f"error: group {shown(label)}: {why}")
+    frames = {label: each.frame for label, each in kept.items() if each.frame is not None}
+    written = saved.write(together(frames, by), output) if frames and output is not None else {"saved": None}
+    if as_json:
+        documents = {label: each.document for label, each in kept.items() if each.document is not None}
+        terminal.print_json({"by": by, "groups": documents, "errors": errors, **written})
+    return code
