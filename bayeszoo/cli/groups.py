@@ -11,7 +11,7 @@ from typing import Any
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.data.by import read_by, together
-from bayeszoo.data.read import Data
+from bayeszoo.data.read import Data, HasInputs
 from bayeszoo.data.table.table import escaped, shown
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.model import find as zoo
@@ -21,18 +21,19 @@ Changes = dict[str, Any]
 """Arguments of a command that are other ones for a group."""
 
 
-def by_group(command: Callable[..., int | None]) -> Callable[..., int | None]:
+def by_group(command: Callable[..., int | None], reads: HasInputs | None = None) -> Callable[..., int | None]:
     """Let a command run once a group, where it is given ``by`` or a fit by groups; else it runs as it is.
 
     What it prints stands under the name of the group; JSON documents and tables are put together. A group without an
-    answer does not stop the others, and the exit code is the largest.
+    answer does not stop the others, and the exit code is the largest. Tables are read as the model takes them, which is
+    named or the first candidate, or as ``reads`` does.
     """
 
     @wraps(command)
     def run(*words: Any, **options: Any) -> int | None:
         bound = signature(command).bind(*words, **options)
         arguments = bound.arguments
-        by, groups = _of_fit(arguments) if "fit_file" in arguments else _of_table(arguments)
+        by, groups = _of_fit(arguments) if "fit_file" in arguments else _of_table(arguments, reads)
         if not groups:
             return command(*bound.args, **bound.kwargs)
         for name in ("plot", "report"):
@@ -65,17 +66,17 @@ def _of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
     }
 
 
-def _of_table(arguments: Changes) -> tuple[str, dict[str, Changes]]:
+def _of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[str, Changes]]:
     """Read the table of a command by groups, and return the rows of each; nothing without ``by``."""
     by = arguments.pop("by", None)
     if by is None:
         return "", {}
     named = [arguments["name"]] if "name" in arguments else arguments["candidates"]
-    names = [text.partition(" ")[0] for text in named if not text.endswith(".nc")]
+    names = [text.partition(" ")[0] for text in named if ".nc" not in text]
     if not names:
         raise InputError("fits bring their own data", hint="give models with --by")
     table = arguments.get("table", opt.TABLE)
-    whole, parts = read_by(zoo.find(names[0]), arguments.get("data"), by, **table.of_reading())
+    whole, parts = read_by(reads or zoo.find(names[0]), arguments.get("data"), by, **table.of_reading())
     for line in whole.notes:
         terminal.note(f"note: {line}")
     first = next(iter(parts))

@@ -359,7 +359,7 @@ def verdict(trees: Sequence[xr.DataTree], measured: Container[str] = ()) -> int:
     Of methods that are ``measured`` against another fit some numbers are shown all the same.
     """
     for tree in trees:
-        whose = f"{tree.attrs['method']}: " if len(trees) > 1 else ""
+        whose = f"{tree.attrs.get('group', tree.attrs['method'])}: " if len(trees) > 1 else ""
         lines = failures_of(tree) if not Fit(tree).is_shown else []
         if tree.attrs["method"] in measured:
             lines[:1] = ["the gate did not pass, and means and sds are shown for what they miss"] * bool(lines)

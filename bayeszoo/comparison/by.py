@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,13 @@ from bayeszoo.data.by import named_in_errors, read_by
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.errors import InputError, Interrupted
+from bayeszoo.errors import Caution, InputError, Interrupted
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
-from bayeszoo.results.caveats import failures_of
+from bayeszoo.results.caveats import failures_of, warn
 from bayeszoo.results.stored import FITS, Fit, dumps, fits_of
 from bayeszoo.results.summary import elements, summarize
 
@@ -113,12 +114,14 @@ def fit_parts(
     trees, met = dict[str, xr.DataTree](), Counter[str]()
     for label, part in parts.items():
         own = None if seed is None else seed + met[part.digest]  # equal rows with one seed would have equal draws
-        with named_in_errors(label):
+        with named_in_errors(label), warnings.catch_warnings():
+            warnings.simplefilter("ignore", Caution)  # which would not say of which group it is
             trees[label] = fit(model, part, method, seed=own, **options)
         met[part.digest] += 1
         if trees[label].attrs["status"] == "interrupted":
             raise Interrupted(f"stopped at group {shown(label)}; nothing was kept")
         trees[label].attrs |= {"by": by, "group": label}
+        warn(trees[label])
         seed = int(trees[label].attrs["seed"]) if seed is None else seed  # that was drawn: one for all
     draws = [tree["posterior"].to_dataset() for tree in trees.values()]
     if by in {name for each in draws for name in (*each.variables, *each.dims)}:

@@ -187,14 +187,14 @@ def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str
 
 def _corpus(models: Sequence[Model], data: Any, options: dict[str, Any]) -> Data:
     if data is not None:
-        return read(_OfWords(), data, **options)
+        return read(OfWords(), data, **options)
     own = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
     if own is None:
         raise InputError("none of the models comes with a corpus", hint="give the data")
     return example(own)
 
 
-class _OfWords:
+class OfWords:
     """Stands for a model of words where a corpus is read for several models."""
 
     inputs, examples = Corpus(), ()

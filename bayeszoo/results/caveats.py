@@ -50,7 +50,7 @@ def warn(tree: xr.DataTree) -> None:
     """Warn of a fit whose numbers are shown with a caveat."""
     if Fit(tree).status == "caution":
         first, *others = failures_of(tree)
-        what = f"{tree.attrs['model']}, {tree.attrs['method']}"
+        what = ", ".join(str(tree.attrs[name]) for name in ("model", "method", "group") if name in tree.attrs)
         warnings.warn(f"{what}: {first}: {'; '.join(others)}", Caution, stacklevel=3)
 
 

@@ -68,7 +68,7 @@ def contrasts_command(
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
     digits: opt.Digits = None,
-) -> None:
+) -> int:
     """Compare the groups of a fit that was saved with --by.
 
     Parameters
@@ -80,6 +80,7 @@ def contrasts_command(
     tree = saved.load(fit_file)
     frame = contrasts(tree, against)
     _answer(tree, frame, as_json, digits, saved.write(frame, output))
+    return terminal.verdict(list(fits_of(tree).values()))
 
 
 def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, written: dict[str, Any]) -> None:

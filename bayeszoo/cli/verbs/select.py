@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -17,7 +18,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.candidates import SelectOptions, components, label, number_of_components
 from bayeszoo.comparison.compare import unique
-from bayeszoo.comparison.held_out import SHARE, held_out
+from bayeszoo.comparison.held_out import SHARE, OfWords, held_out
 from bayeszoo.comparison.select import select
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
@@ -29,6 +30,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import CRITERIA, plot_select
 from bayeszoo.report.tables import estimate, nats, number
+from bayeszoo.results.stored import fits_of, is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,7 +226,10 @@ def _candidates(
 ) -> Mapping[str, Any]:
     """Return the candidates of one -c by name; the name is empty where there is one only."""
     if isinstance(kind, Path):
-        return {"": saved.load(kind)}
+        tree = saved.load(kind)
+        if is_by_group(tree):
+            raise InputError(f"{kind} holds fits by group", hint=f"name one as {kind}:{next(iter(fits_of(tree)))}")
+        return {"": tree}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
             raise InputError(f"give {name} or --components, not both")
@@ -262,7 +267,7 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
         name, *sets = shlex.split(text)
     except ValueError:  # a quotation that does not end; nothing at all
         raise InputError(f"--candidate {text!r} is not a model with fields", hint="write 'MODEL a=1 b=5'") from None
-    if name.endswith(".nc") and not sets:
+    if (name.endswith(".nc") or ".nc:" in name) and not sets:
         return Path(name), {}
     kind = zoo.find(name)
     try:
@@ -334,7 +339,7 @@ Mean log predictive probability, in nats, of {} words held out, each given the w
 document that were not; perplexity is exp(-score). It judges the draws as they are, converged or not."""
 
 
-@by_group
+@partial(by_group, reads=OfWords())
 def heldout_command(
     data: opt.NewFile = None,
     /,
