@@ -372,6 +372,7 @@ def test_the_command_prints_and_writes_the_same(run, saved, symbols, tmp_path, m
     out = run("decode", saved)[1]
     assert "Log joint density of the Viterbi path" in out
     assert "The first 4 of 6 rows; all of them: --json or -o." in out
+    assert f" {expected.filter(like='smoothed').iloc[0, 0]:.9g}" in run("decode", saved, "--digits", 9)[1]
 
 
 def test_the_command_forecasts_and_decodes_other_rows_and_known_tables(run, saved, symbols, tmp_path):

@@ -326,6 +326,11 @@ def test_the_command_sets_full_bayes_beside_the_plug_in(run):
     assert ["sigma", *(f"{sigma[key]:.5g}" for key in ("mean", "sd", *QUANTILES))] in rows
     assert ["mu", *(f"{float(mu[key]):.5g}" for key in ("plug_in_mean", "plug_in_sd", "mean", "sd"))] in rows
     assert f"log evidence {found.log_evidence:.2f}, fields integrated out" in out
+    exactly = run(*MICHELSON, "--digits", 8)[1]
+    assert ["sigma", *(f"{sigma[key]:.8g}" for key in ("mean", "sd", *QUANTILES))] in map(
+        str.split, exactly.splitlines()
+    )
+    assert f"log evidence {found.log_evidence:.8f}, fields integrated out" in exactly
     assert "w[bmi]" in run("empirical", "ridge", "--over", "tau", "--full")[1]  # weights by the names of features
     code, _, err = run("empirical", "ridge", "--over", "tau,sigma,s0", "--full")  # refused before it climbs
     assert (code, "a grid is over one or two fields, got tau, sigma, s0" in err) == (2, True)

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 
 import numpy as np
 import pandas as pd
@@ -58,13 +57,12 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def typed(monkeypatch, capsys):
-    """The command line as a user types it, which is what fits remember."""
+def typed(capsys):
+    """The command line, whose words fits remember."""
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["bayeszoo", *map(str, words)])
         with pytest.raises(SystemExit) as stop:
-            main()
+            main([*map(str, words)])
         assert stop.value.code == 0, capsys.readouterr().err
 
     return call

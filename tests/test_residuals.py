@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 
 import numpy as np
@@ -364,6 +365,7 @@ def test_the_command_prints_worst_rows_band_and_checks_as_tables_or_json_and_dra
     lines, picture = out.splitlines(), tmp_path / "newcomb.png"
     assert lines[0] == "normal_gamma, exact: residuals leave-one-out, closed form (66 rows)"
     assert [line.split()[:2] for line in lines[5:7]] == [["2", "-44"], ["54", "-2"]]
+    assert re.search(r"\b2 +-44 +\d\d\.\d{6,} ", run("residuals", newcomb, "--rows", 2, "--digits", 9)[1])
     assert "16 of 66 normal scores outside the simultaneous 95% band" in out
     assert "Kolmogorov-Smirnov p 0.00145 of uniform PITs (approximate" in out
     assert "largest absolute" in out  # the rest of the words may stand in the next line

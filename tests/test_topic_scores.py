@@ -377,7 +377,9 @@ def test_command_prints_saves_draws_and_scores(file, tmp_path, capsys):
     assert (tmp_path / "t.csv").read_text().startswith("topic,rank,word,mean,sd,q025,median,q975,mcse_mean")
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
     topics_command(file, documents=True)
-    assert "+-" in capsys.readouterr().out
+    assert re.search(r"0\.\d{3} \+- 0\.\d{3} ", capsys.readouterr().out)
+    topics_command(file, documents=True, digits=7)
+    assert re.search(r"0\.\d{6,} \+- 0\.\d{6,} ", capsys.readouterr().out)
     topics_command(file, top=2, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
     new = tmp_path / "new.csv"

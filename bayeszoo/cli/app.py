@@ -56,7 +56,7 @@ def completion_command(shell: Literal["bash", "zsh", "fish"], /) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = terminal.WORDS[:] = sys.argv[1:] if arguments is None else list(arguments)
     debug, strict = "--debug" in words, "--strict" in words
     about = help_about(words) if {"--help", "-h"} & {*words} else None
     app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)

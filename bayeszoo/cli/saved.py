@@ -137,15 +137,16 @@ def answer(
     frame: pd.DataFrame,
     whole: dict[str, Any],
     as_json: bool,
-    show: Callable[[pd.DataFrame, dict[str, Any]], None],
+    show: Callable[[pd.DataFrame, dict[str, Any], int | None], None],
     written: dict[str, Any] | None = None,
+    digits: int | None = None,
 ) -> None:
     """Print what a fit was asked, with what is known of the answer as a whole: one JSON document, or by ``show``."""
     whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
     if as_json:
         terminal.print_json({**whole, **(written or {}), "rows": records(frame)})
     else:
-        show(frame, whole)
+        show(frame, whole, digits)
 
 
 def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:

@@ -53,9 +53,13 @@ _LONG, _SHORT = 24, 14
 """Letters of a word that is not broken, nor is a label of so many; and of other text that is not folded."""
 
 
+WORDS: list[str] = []
+"""The words of the command, without that of the program."""
+
+
 def typed(*files: object) -> str:
     """Return the command as it was typed, but of files with an absolute path the names alone."""
-    words = sys.argv[1:]
+    words = WORDS
     for path in (str(file) for file in files if file is not None and PurePath(str(file)).is_absolute()):
         words = [word.removesuffix(path) + PurePath(path).name if word.endswith(path) else word for word in words]
     return shlex.join(words)
@@ -163,6 +167,7 @@ def show_table(
     words: Collection[str] = (),
     spare: Iterable[str] = (),
     whole: str = "--json",
+    digits: int | None = None,
 ) -> None:
     """Print a table that is no wider than the terminal; the first column and ``words`` are text, the others numbers.
 
@@ -171,7 +176,8 @@ def show_table(
     those on the right. A line says which, and that ``whole`` has them.
     """
     across = shutil.get_terminal_size().columns
-    cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    of_numbers = 5 if digits is None else digits
+    cells = [[escaped(cell) if isinstance(cell, str) else number(cell, of_numbers) for cell in row] for row in rows]
     columns, cells = _known(columns, cells)
     is_text = [column == columns[0] or column in words for column in columns]
     texts = list(zip(columns, *cells, strict=True))

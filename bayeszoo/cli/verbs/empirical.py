@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,7 @@ def empirical_command(
     seed: opt.Seed = 0,
     by: opt.By = None,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
@@ -68,7 +71,8 @@ def empirical_command(
         require_fields(start, chosen)
         if why := no_closed_form(start, rows):
             raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
-    maximum = empirical_bayes(start, rows, chosen, starts=starts, seed=seed, reporter=terminal.TerminalReporter())
+    with closing(terminal.TerminalReporter()) as reporter:
+        maximum = empirical_bayes(start, rows, chosen, starts=starts, seed=seed, reporter=reporter)
     point = mackay(start, rows, chosen) if applies(start) and set(chosen) <= set(FIELDS) else None
     integrated = full_bayes(start, rows, chosen, plug_in=maximum) if full and maximum.status == "ok" else None
     described = {
@@ -82,7 +86,7 @@ def empirical_command(
     if as_json:
         terminal.print_json(described)
     else:
-        _show(maximum, described)
+        _show(maximum, described, digits)
     for warning in described["warnings"]:
         terminal.note(f"warning: {warning}")
     ok = maximum.status == "ok" and (integrated is None or integrated.status == "ok")
@@ -190,38 +194,46 @@ def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: Ful
 # The terminal
 
 
-def _show(maximum: EmpiricalBayes, described: dict[str, Any]) -> None:
+def _show(maximum: EmpiricalBayes, described: dict[str, Any], digits: int | None) -> None:
     """Print the fields before and after, the evidence, and how far it can be trusted."""
     console, source = terminal.out(), described["data"]
     console.print(f"{maximum.model.name}: fields that make the evidence largest")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
-    terminal.show_table(columns, _rows(described), words=columns)
+    terminal.show_table(columns, _rows(described, digits), words=columns)
     ok = maximum.status == "ok"
-    for line in (*maximum.about_evidence(ok), *([ENVELOPE] if ok else []), *_more(described)):
+    for line in (*maximum.about_evidence(ok, digits or 2), *([ENVELOPE] if ok else []), *_more(described, digits or 5)):
         console.print(line)
     console.print(terminal.judged(described))
     if described["full_bayes"]:
-        _show_integrated(described["full_bayes"])
+        _show_integrated(described["full_bayes"], digits)
 
 
-def _rows(described: dict[str, Any]) -> list[list[str]]:
+def _rows(described: dict[str, Any], digits: int | None) -> list[list[str]]:
+    write = text if digits is None else partial(_text, digits)
     point = described["mackay"]
     chosen = [described["fields"], *([point["fields"]] if point else [])]
     rows = []
     for name, value in described["fields_before"].items():
-        after = ["withheld" if fields is None else text(fields[name]) for fields in chosen if name in described["over"]]
-        rows.append([name, text(value), *(after or ["as given"] * len(chosen))])
+        after = [
+            "withheld" if fields is None else write(fields[name]) for fields in chosen if name in described["over"]
+        ]
+        rows.append([name, write(value), *(after or ["as given"] * len(chosen))])
     return rows
 
 
-def _more(described: dict[str, Any]) -> Iterator[str]:
+def _text(digits: int, value: Any) -> str:
+    """Write a field with so many digits, a list as it is written anyway."""
+    return number(value, digits) if isinstance(value, float) else text(value)
+
+
+def _more(described: dict[str, Any], digits: int) -> Iterator[str]:
     """Yield lines on the effective number of parameters, on MacKay's iteration and on the climbs."""
     for name, value in (described["figures"] or {}).items():
-        yield f"{name.replace('_', ' ')} {number(value)}"
+        yield f"{name.replace('_', ' ')} {number(value, digits)}"
     point = described["mackay"]
     if point and point["converged"]:
-        gamma = number(point["gamma"])
+        gamma = number(point["gamma"], digits)
         yield f"MacKay: converged after {point['iterations']} iterations; gamma, of the weights of tau, {gamma}"
     elif point:
         yield f"MacKay: {point['reason']}"
@@ -229,20 +241,20 @@ def _more(described: dict[str, Any]) -> Iterator[str]:
         yield f"{described['reached']} of {described['starts']} climbs reached the best"
 
 
-def _show_integrated(described: dict[str, Any]) -> None:
+def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
     """Print the posterior of the fields, and of the parameters with the fields integrated out."""
     console = terminal.out()
     console.print(f"\nFull Bayes: prior {described['prior']}")
     if described["status"] == "ok":
         fields = [[name, *(moments[key] for key in _STATISTICS)] for name, moments in described["fields"].items()]
-        terminal.show_table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields)
+        terminal.show_table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields, digits=digits)
         columns = ["parameter", "plug-in mean", "plug-in sd", "mean", "sd"]
         rows = list(_parameters(described))
-        terminal.show_table(columns, rows[:MAX_ROWS])
+        terminal.show_table(columns, rows[:MAX_ROWS], digits=digits)
         if len(rows) > MAX_ROWS:
             console.print(f"... {len(rows) - MAX_ROWS} more: see --json")
         error = number(described["log_evidence_error"], 2)
-        console.print(f"log evidence {nats(described['log_evidence'])}, fields integrated out")
+        console.print(f"log evidence {nats(described['log_evidence'], digits)}, fields integrated out")
         console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
     edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
     console.print(f"posterior probability near the bounds: {', '.join(edges)}")

@@ -25,6 +25,7 @@ def project_command(
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Give the scores of rows along the factors of a saved fit of ppca or bayesian_pca.
@@ -36,7 +37,7 @@ def project_command(
     seed
         Seed of the draws that give the quantiles.
     """
-    _answer(project, fit_file, data, seed, output, overwrite, as_json, table)
+    _answer(project, fit_file, data, seed, output, overwrite, as_json, digits, table)
 
 
 @by_group
@@ -49,6 +50,7 @@ def reconstruct_command(
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Give rows back as the factors of a saved fit have them, and predict the numbers that they lack.
@@ -60,7 +62,7 @@ def reconstruct_command(
     seed
         Seed of the draws that give the quantiles.
     """
-    _answer(reconstruct, fit_file, data, seed, output, overwrite, as_json, table)
+    _answer(reconstruct, fit_file, data, seed, output, overwrite, as_json, digits, table)
 
 
 def _answer(
@@ -71,14 +73,15 @@ def _answer(
     output: Path | None,
     overwrite: bool,
     as_json: bool,
+    digits: int | None,
     table: opt.TableOptions,
 ) -> None:
     saved.probe(output, None, overwrite)
     tree = saved.load(fit_file)
     frame = ask(tree, saved.new_rows(tree, data, table), seed=seed)
-    saved.answer(frame, saved.about(tree), as_json, _show, saved.write(frame, output))
+    saved.answer(frame, saved.about(tree), as_json, _show, saved.write(frame, output), digits)
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the first rows."""
-    saved.show_rows(frame, saved.title(whole), spare=("median", "sd"), words=["column", "what"])
+    saved.show_rows(frame, saved.title(whole), spare=("median", "sd"), words=["column", "what"], digits=digits)

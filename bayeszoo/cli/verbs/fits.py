@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -96,8 +95,9 @@ def fit_command(
                 terminal.note(f"note: {why}")
         groups = () if output is None else None  # nobody asks what is not saved
         tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
-    tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
-    described = {**document(tree), "prior": prior.prior, "saved": None}
+        tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
+        reporter.phase("summarizing")
+        described = {**document(tree), "prior": prior.prior, "saved": None}
     for line in described["notes"]:
         if line not in rows.notes:  # those were said when the table was read
             terminal.note(f"note: {line}")
@@ -110,7 +110,7 @@ def fit_command(
             terminal.show_fit(tree, described, digits)
             _show_words(tree)
     code, step = terminal.verdict([tree]), described["next"]
-    if command := step and instead(sys.argv[1:], step, model, method, data, table):
+    if command := step and instead(terminal.WORDS, step, model, method, data, table):
         terminal.note(f"that is: {command}")
     return code
 
@@ -238,7 +238,8 @@ def report_command(
         return _every(output, models, methods, seed, overwrite)
     page.probe(output, overwrite)
     trees = [saved.load(path) for path in fit_files]
-    terminal.note(f"wrote {page.report(trees, output, overwrite=overwrite, reporter=terminal.TerminalReporter())}")
+    with closing(terminal.TerminalReporter()) as reporter:
+        terminal.note(f"wrote {page.report(trees, output, overwrite=overwrite, reporter=reporter)}")
     return 0
 
 

@@ -38,6 +38,7 @@ def assign_command(
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Say which component each row belongs to, from a saved fit.
@@ -50,16 +51,16 @@ def assign_command(
     saved.probe(output, None, overwrite)
     tree = saved.load(fit_file)
     frame = assign(tree, saved.new_rows(tree, data, table))
-    saved.answer(frame, saved.about(tree), as_json, _show_components, saved.write(frame, output))
+    saved.answer(frame, saved.about(tree), as_json, _show_components, saved.write(frame, output), digits)
 
 
-def _show_components(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the rows, and what is known of their labels as a whole."""
     console = terminal.out()
-    saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",))
+    saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
     impossible = whole.get("impossible", [])
     if "expected_errors" in whole:
-        errors = number(whole["expected_errors"], 4)
+        errors = number(whole["expected_errors"], digits or 4)
         console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame) - len(impossible)}.")
     if impossible:
         rows = listed(np.array(impossible) - 1)
@@ -79,6 +80,7 @@ def decode_command(
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
     fields: opt.FieldOptions = opt.FIELDS,
 ) -> None:
@@ -106,22 +108,22 @@ def decode_command(
         whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
     written = saved.write(frame, output) | saved.draw(lambda: plot_states(source, new), plot, overwrite)
-    saved.answer(frame, whole, as_json, _show_states, written)
+    saved.answer(frame, whole, as_json, _show_states, written, digits)
 
 
-def _show_states(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the rows, and what is known of them as a whole."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
-    saved.show_rows(frame, saved.title(whole, kind), spare=("filtered", "smoothed"))
+    saved.show_rows(frame, saved.title(whole, kind), spare=("filtered", "smoothed"), digits=digits)
     if "expected_errors" in whole:
-        errors = number(whole["expected_errors"], 4)
-        joint, rows = (nats(whole[name]) for name in ("viterbi_log_joint", "log_likelihood"))
+        errors = number(whole["expected_errors"], digits or 4)
+        joint, rows = (nats(whole[name], digits) for name in ("viterbi_log_joint", "log_likelihood"))
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
         where = "" if kind in ("point estimate", "exact") else ", at the draw of highest density"
         said = f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}"
         console.print(f"{said}{where}.")
     if "log_predictive" in whole:
-        score, error = nats(whole["log_predictive"]), number(whole["mcse_log_predictive"], 2)
+        score, error = nats(whole["log_predictive"], digits), number(whole["mcse_log_predictive"], 2)
         console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
@@ -173,10 +175,10 @@ def predict_command(
         in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts)
     written = saved.write(in_full, output)
     if "log_score" not in frame:
-        return saved.answer(frame, whole, as_json, _show_proportions, written)
+        return saved.answer(frame, whole, as_json, _show_proportions, written, digits)
     own = [frame.index.get_level_values("row"), *([frame.iloc[:, 0]] if of_groups else [])]
     whole["sum_of_log_scores"] = float(frame["log_score"].groupby(own).first().sum(skipna=False))
-    saved.answer(frame, whole, as_json, partial(_show_prediction, digits=digits), written)
+    saved.answer(frame, whole, as_json, _show_prediction, written, digits)
 
 
 def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -204,6 +206,7 @@ def topics_command(
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """List the words of each topic, or the topics of each document, from a saved fit of a topic model.
@@ -230,7 +233,7 @@ def topics_command(
     written = saved.write(frame, output)
     written |= saved.draw(lambda: plot_topics(tree, top, untrusted=untrusted), plot, overwrite)
     show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions
-    saved.answer(frame, saved.about(tree, "status"), as_json, show, written)
+    saved.answer(frame, saved.about(tree, "status"), as_json, show, written, digits)
 
 
 def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
@@ -244,16 +247,16 @@ def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
     return proportions(tree, new, untrusted=asked["untrusted"])
 
 
-def _show_scores(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the score of each document, and perplexity."""
-    saved.show_rows(frame, saved.title(whole), "documents")
+    saved.show_rows(frame, saved.title(whole), "documents", digits=digits)
     mean, error, perplexity, its_error = (
-        number(frame.attrs[name], digits)
-        for name, digits in (("log_score", 6), ("mcse", 2), ("perplexity", 5), ("mcse_perplexity", 2))
+        number(frame.attrs[name], usual if usual == 2 else digits or usual)
+        for name, usual in (("log_score", 6), ("mcse", 2), ("perplexity", 5), ("mcse_perplexity", 2))
     )
     terminal.out().print(f"Log score of a word {mean} +- {error} nats, perplexity {perplexity} +- {its_error}.")
     if "perplexity_bound" in frame.attrs:
-        bound = number(frame.attrs["perplexity_bound"], 5)
+        bound = number(frame.attrs["perplexity_bound"], digits or 5)
         terminal.out().print(f"Perplexity at most {bound}, by the mean over draws of log probabilities.")
 
 
@@ -264,19 +267,19 @@ def _caveat(frame: pd.DataFrame) -> None:
         terminal.out().print(f"With caution: {caveat}.")
 
 
-def _show_topics(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show_topics(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print each topic in a line, and each of its words with its interval."""
-    terminal.show_table(*topic_rows(frame), title=saved.title(whole), words=["words"])
-    saved.show_rows(frame, words=["word"])
+    terminal.show_table(*topic_rows(frame), title=saved.title(whole), words=["words"], digits=digits)
+    saved.show_rows(frame, words=["word"], digits=digits)
     _caveat(frame)
 
 
-def _show_proportions(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
+def _show_proportions(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the mean share of each topic in each document, with its standard deviation."""
     wide = frame.unstack(sort=False)
     labels, sds = list(wide["mean"].columns), wide["sd"].to_numpy()
     rows = [
-        [str(name), *map(_with_sd, means, sds[i])]
+        [str(name), *map(partial(_with_sd, digits), means, sds[i])]
         for i, (name, means) in enumerate(zip(wide.index[: saved.MAX_ROWS], wide["mean"].to_numpy(), strict=False))
     ]
     columns = ["document", *(f"topic {label}" for label in labels)]
@@ -285,8 +288,9 @@ def _show_proportions(frame: pd.DataFrame, whole: dict[str, Any]) -> None:
     _caveat(frame)
 
 
-def _with_sd(mean: float, sd: float) -> str:
-    return f"{mean:.3f}" if sd != sd else f"{mean:.3f} +- {sd:.3f}"  # NaN is not itself
+def _with_sd(digits: int | None, mean: float, sd: float) -> str:
+    mean_text, sd_text = (f"{x:.3f}" if digits is None else number(x, digits) for x in (mean, sd))
+    return mean_text if sd != sd else f"{mean_text} +- {sd_text}"  # NaN is not itself
 
 
 # Residuals
@@ -313,6 +317,7 @@ def residuals_command(
     replicates: opt.AtLeast1 = 1000,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
+    digits: opt.Digits = None,
 ) -> None:
     """Check a saved fit against its data: residuals, QQ band, posterior predictive checks.
 
@@ -336,7 +341,7 @@ def residuals_command(
     if as_json:
         tables = {"worst": saved.records(worst), "checks": saved.records(checks)}
         return terminal.print_json({**facts, **tables, "seed": seed, **drawn})
-    _show_residuals(worst, checks, facts)
+    _show_residuals(worst, checks, facts, digits)
 
 
 def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
@@ -345,20 +350,20 @@ def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
     return frame.loc[rank.sort_values(kind="stable", na_position="last").index[:rows]]
 
 
-def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any]) -> None:
+def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any], digits: int | None) -> None:
     """Print the worst rows, how the normal scores lie to their band, and the predictive checks."""
     console, basis = terminal.out(), facts["basis"]
     said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
     console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
     known = worst[[name for name in _WORST if worst[name].notna().any()]].rename(columns=_HEADS)
-    saved.show_rows(known, f"The {len(worst)} rows that lie furthest out, of {facts['rows']}")
-    level, p = (number(facts[key], 3) for key in ("band_pointwise_level", "ks_p"))
+    saved.show_rows(known, f"The {len(worst)} rows that lie furthest out, of {facts['rows']}", digits=digits)
+    level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
     outside = f"{facts['outside']} of {facts['rows'] - basis.get(WITHHELD, 0)} normal scores outside"
     console.print(f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})")
     console.print(f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)")
     if facts["randomized"]:
         console.print("PITs of discrete outcomes are randomized: another --seed gives others")
-    saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks")
+    saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks", digits=digits)
     for name, why in checks["withheld"].items():
         if why:
             console.print(f"{name}: withheld, {why}")

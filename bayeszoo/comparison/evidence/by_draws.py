@@ -65,7 +65,7 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
     error: dict[str, float] = field(default_factory=dict)
     fits: int = 0
 
-    def about_evidence(self, shown: bool = True) -> list[str]:
+    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
         """Return why the evidence is withheld, and the errors of the fields where these are shown, a line each."""
         errors = [f"Monte Carlo error of log {name} {error:.2g}" for name, error in self.error.items()]
         return [*(errors if shown else []), WITHHELD, f"{self.fits} fits with NUTS"]

@@ -224,9 +224,10 @@ class EmpiricalBayesByVB(EmpiricalBayes):
     elbo_before: float = math.nan
     trace: np.ndarray | None = None
 
-    def about_evidence(self, shown: bool = True) -> list[str]:
+    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
         """Return what is known of the ELBO, a line each."""
-        return [f"ELBO {self.elbo_before:.2f} -> {f'{self.elbo:.2f}' if shown else 'withheld'}", ONLY_A_BOUND]
+        after = f"{self.elbo:.{decimals}f}" if shown else "withheld"
+        return [f"ELBO {self.elbo_before:.{decimals}f} -> {after}", ONLY_A_BOUND]
 
 
 def by_vb(

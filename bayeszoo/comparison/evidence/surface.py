@@ -92,10 +92,10 @@ class EmpiricalBayes:
         ]
         return "\n".join([*lines, *self.reasons])
 
-    def about_evidence(self, shown: bool = True) -> list[str]:
+    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
         """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
-        after = f"{self.log_evidence:.2f}" if shown else "withheld"
-        return [f"log evidence {self.log_evidence_before:.2f} -> {after}"]
+        after = f"{self.log_evidence:.{decimals}f}" if shown else "withheld"
+        return [f"log evidence {self.log_evidence_before:.{decimals}f} -> {after}"]
 
     @property
     def reasons(self) -> list[str]:
