@@ -60,7 +60,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
         trace.append(-float(intermediate_result.fun))
 
     if not math.isfinite(descend(start)[0]):
-        raise NumericalError("the log density is not finite at the initial point")
+        raise NumericalError("the log density is not finite at the start: can the model give these data?")
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
     x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
     mode = describe(gradient, x, trace)

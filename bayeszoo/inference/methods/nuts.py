@@ -230,6 +230,9 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     with problem.clock.phase("compile"):
         shared = settings.density == "shared"
         compiled = (_shared_function if shared else _compiled_by_nutpie)(problem, start)
+        joint = problem.density.joint
+        if not np.isfinite(joint(start.near(0, joint))[0]):  # nutpie's threads would take the process down with them
+            raise NumericalError("nutpie: the log density is not finite at the start: can the model give these data?")
     # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
     each = settings.draws + settings.tune
     before, total = done * each, (done + settings.chains) * each
