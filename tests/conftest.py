@@ -1,9 +1,11 @@
 """Settings that must stand before PyTensor and Matplotlib are imported, by the tests and by what they start."""
 
+import math
 import os
 import signal
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -42,7 +44,14 @@ def written(tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
+def unhurried(monkeypatch):
+    """Whatever a command takes: no line about a phase that lasts, nor about what a run of NUTS may cost."""
+    monkeypatch.setattr("bayeszoo.cli.terminal.Timer", Mock())
+    monkeypatch.setattr("bayeszoo.inference.engine.cost.LONG", math.inf)
+
+
+@pytest.fixture
+def run(capsys, unhurried):
     """The command line: ``run("list")`` -> (exit code, stdout, stderr)."""
     from bayeszoo.cli.app import main
 

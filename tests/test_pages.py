@@ -58,7 +58,7 @@ def page_models(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("path", "whole"), [*cases()])
-def test_a_page_prints_what_it_shows(path, whole, page_models, tmp_path, monkeypatch, capsys):
+def test_a_page_prints_what_it_shows(path, whole, page_models, tmp_path, monkeypatch, capsys, unhurried):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
     for slow, language, text in blocks(path):
