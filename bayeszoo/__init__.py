@@ -41,6 +41,7 @@ from bayeszoo.model.chunks import accumulate, read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.update import stream, update
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
@@ -66,7 +67,7 @@ __all__ += ["reconstruct", "residuals", "topics"]
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["contrasts", "fit_by", "select"]
 # Pictures and the page.
-__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_lasso_path", "plot_predictive_check", "plot_residuals"]
-__all__ += ["plot_scree", "plot_select", "plot_states", "plot_topics", "plots", "report"]
+__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_groups", "plot_lasso_path", "plot_predictive_check"]
+__all__ += ["plot_residuals", "plot_scree", "plot_select", "plot_states", "plot_topics", "plots", "report"]
 
 show_in_notebooks()

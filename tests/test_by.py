@@ -10,6 +10,7 @@ from scipy import integrate, stats
 import bayeszoo as bz
 from bayeszoo.comparison import by as grouped
 from bayeszoo.data.by import read_by
+from bayeszoo.report.notebook import html
 from bayeszoo.results.stored import fits_of
 
 COIN, RATE, MEAN = (bz.find(name) for name in ("beta_bernoulli", "gamma_poisson", "gaussian_mean"))
@@ -200,6 +201,31 @@ def test_a_row_is_predicted_by_the_fit_of_its_group(coins):
     rates = bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="exact", seed=1, groups=())
     with pytest.raises(bz.InputError, match="column 'count', row 3: "):  # of the table, not of the group
         bz.predict(rates, {"line": ["x", "y", "y"], "count": [1, 1, -1]})
+
+
+def test_the_picture_has_the_numbers_of_the_contrasts(coins):
+    row = bz.contrasts(coins, against="A").iloc[0]
+    left, right = bz.plot_groups(coins, against="A").axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["B", "A"]
+    assert [label.get_text() for label in right.get_yticklabels()] == [f"B - A   P {row['p_greater']:.3f}"]
+    np.testing.assert_allclose(left.lines[0].get_xdata(), [0.6, 0.2])
+    np.testing.assert_allclose(left.collections[0].get_segments()[1][:, 0], stats.beta(1, 4).ppf([0.025, 0.975]))
+    bounds = row[["difference_q025", "difference_q975"]].astype(float)
+    np.testing.assert_allclose(right.collections[0].get_segments()[0][:, 0], bounds)
+    with pytest.raises(bz.InputError, match="no contrast of 'phi'; there are of theta"):
+        bz.plot_groups(coins, ["phi"])
+
+
+def test_a_notebook_and_a_page_show_fits_by_group(coins, tmp_path):
+    shown = html(coins)
+    page = bz.report(coins, tmp_path / "coins.html").read_text()
+    for text in (shown, page):
+        assert "A - B" in text
+        assert "0.07143" in text  # 1/14: Beta(1, 4) is greater than Beta(3, 2)
+    assert "beta_bernoulli by variant" in page
+    assert page.count("the model fits in what was checked") + page.count("never occur") >= 1
+    assert 'alt="estimates by variant and differences"' in page
+    assert '"p_greater"' in page
 
 
 LABS = "lab,y\na,1.5\nb,3\na,2.5\nb,4\na,2\nc,9\n"

@@ -48,18 +48,19 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
         writing.probe_figure(plot, overwrite)
 
 
-def load(fit_file: Any) -> xr.DataTree:
+def load(fit_file: Any, single: bool = False) -> xr.DataTree:
     """Load the fit that a command names, FILE.nc or a group of it, FILE.nc:GROUP; one that is loaded stays as it is."""
     if hasattr(fit_file, "children"):
         return cast("xr.DataTree", fit_file)
     name, is_of_group, group = str(fit_file).partition(".nc:")
-    if not is_of_group or Path(fit_file).is_file():
-        return files.load(fit_file)
-    tree = files.load(f"{name}.nc")
+    is_of_group = "" if Path(fit_file).is_file() else is_of_group
+    tree = files.load(f"{name}.nc" if is_of_group else fit_file)
     fits = fits_of(tree) if is_by_group(tree) else {}
-    if group not in fits:
+    if is_of_group and group not in fits:
         raise InputError(f"{name}.nc has no group {group!r}", hint=f"it has {quoted(fits) or 'none'}")
-    return fits[group]
+    if single and fits and not is_of_group:
+        raise InputError(f"{fit_file} holds fits by group", hint=f"name one as {fit_file}:{next(iter(fits))}")
+    return fits[group] if is_of_group else tree
 
 
 def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data | None:

@@ -27,7 +27,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.results.caveats import failures_of, warn
 from bayeszoo.results.stored import FITS, Fit, dumps, fits_of
-from bayeszoo.results.summary import elements, summarize
+from bayeszoo.results.summary import elements, listed, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,6 +138,18 @@ def fit_parts(
     nodes = unique(re.sub(r"^\.+$|/", "_", label) for label in trees)
     tree[FITS] = xr.DataTree(children=dict(zip(nodes, trees.values(), strict=True)))
     return tree
+
+
+def estimates(tree: xr.DataTree) -> pd.DataFrame:
+    """Return a row for each quantity that is shown and each group: what `summarize` has of it."""
+    rows = dict[str, list[dict[str, Any]]]()
+    for label, tree_ in fits_of(tree).items():
+        for name, summary in summarize(tree_, listed(tree_)).items():
+            known = {key: values for key, values in summary.items() if isinstance(values, np.ndarray)}
+            for index, quantity in elements(tree_["posterior"].to_dataset()[name]) if "mean" in known else ():
+                row = {key: float(values[index]) for key, values in known.items()}
+                rows.setdefault(quantity, []).append({"quantity": quantity, "group": label, **row})
+    return pd.DataFrame([row for own in rows.values() for row in own])
 
 
 def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:

@@ -44,7 +44,8 @@ def data_line(tree: xr.DataTree) -> str:
     has_outcome = isinstance(inputs, Regression) and inputs.name in columns
     outcome = [f"outcome {columns.pop(inputs.name)}"] if has_outcome else []
     others = shorten(", ".join(columns.values()), _MOST_NAMED)
-    said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *outcome]
+    group = [f"{tree.attrs['by']} {tree.attrs['group']}"] if "group" in tree.attrs else []
+    said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *group, *outcome]
     said += [f"{'features' if outcome else 'from'} {others}"] if others else []
     return "; ".join(said)
 

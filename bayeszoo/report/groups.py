@@ -1,40 +1,37 @@
-"""Fits by group as tables: the estimates of all groups, and what they differ by."""
+"""Fits by group as tables and as a page: the estimates of all groups, and what they differ by."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
+from bayeszoo.comparison.by import contrasts, estimates
+from bayeszoo.plots.groups import plot_groups
+from bayeszoo.report import asked, checks, verdict
+from bayeszoo.report.blocks import Code, Section, Words, picture, table
+from bayeszoo.report.families import Answer
 from bayeszoo.report.tables import estimate, number, statistic
-from bayeszoo.results.stored import fits_of
-from bayeszoo.results.summary import elements, listed, summarize
+from bayeszoo.results.stored import Fit, fits_of
+from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+MOST_CHECKED = 10
+"""Groups up to which the model of each is checked against its data."""
 _ESTIMATES = ("mean", "sd", "q025", "median", "q975", "mcse_mean")
 
 
 def estimates_by_group(tree: xr.DataTree, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
     """Return the columns and a row for each quantity that is shown and each group."""
-    fits, by, rows = fits_of(tree), str(tree.attrs["by"]), dict[str, list[list[str]]]()
     is_point = tree.attrs["kind"] == "point estimate"
     keys = _ESTIMATES[:1] if is_point else _ESTIMATES[: None if tree.attrs["kind"] == "sampled" else -1]
-    for label, fit in fits.items():
-        described, posterior = summarize(fit, listed(fit)), fit["posterior"].to_dataset()
-        for name, summary in described.items():
-            for index, quantity in elements(posterior[name]) if summary["mean"] is not None else ():
-                cells = [_cell(summary, key, index, digits) for key in keys]
-                rows.setdefault(quantity, []).append([quantity, label, *cells])
-    return ["quantity", by, *(["estimate"] if is_point else keys)], [row for own in rows.values() for row in own]
-
-
-def _cell(summary: dict[str, Any], key: str, index: tuple[int, ...], digits: int | None) -> str:
-    values, errors = summary[key], summary.get(f"mcse_{key}")
-    if values is None:
-        return "-"
-    return statistic(key, float(values[index]), None if errors is None else float(errors[index]), digits)
+    rows = [
+        [row["quantity"], row["group"], *(statistic(key, row[key], row.get(f"mcse_{key}"), digits) for key in keys)]
+        for row in estimates(tree).to_dict("records")
+    ]
+    return ["quantity", str(tree.attrs["by"]), *(["estimate"] if is_point else keys)], rows
 
 
 def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -54,3 +51,38 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
     spans = ["-" if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}" for low, high in bounds]
     ratio = [number(row["ratio"], 3), spans[1]] if has_ratio else ["", ""]
     return [row["quantity"], f"{row['group']} - {row['against']}", *values, spans[0], *ratio]
+
+
+def parts(tree: xr.DataTree) -> dict[str, Any]:
+    """Return what the page about fits by group is made of: a verdict of each, a picture, estimates and contrasts."""
+    by, named = tree.attrs["by"], {label: (fit, document(fit)) for label, fit in fits_of(tree).items()}
+    main, first = next((label, fit) for label, (fit, _) in named.items())
+    documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
+    verdicts = [verdict.verdict(label, described) for label, described in documents.items()]
+    if len(named) <= MOST_CHECKED:
+        verdicts += [checks.Checked(fit).verdict(f"{label}: model") for label, (fit, _) in named.items()]
+    rows = sum(int(fit.attrs["data_rows"]) for fit, _ in named.values())
+    again = Section("again", "How to make it again", [Code(asked.command(first))] if "command" in first.attrs else [])
+    return {
+        "title": f"{tree.attrs['model']} by {by}",
+        "about": asked.notation(type(Fit(first).model)).partition("\n")[0],
+        "data": f"{rows:,} rows of {first.attrs['data_source'] or 'arrays'} in {len(named)} groups",
+        "notes": Fit(first).notes,
+        "verdicts": verdicts,
+        "winner": [],
+        "answer": Answer(below=[picture(lambda: plot_groups(tree), f"estimates by {by} and differences", wide=True)]),
+        "estimates": _estimates(tree, frame, main),
+        "sections": [each for each in (verdict.section(named, main, []), again) if each.blocks],
+        "numbers": {"groups": documents, "contrasts": frame.to_dict("records")},
+    }
+
+
+def _estimates(tree: xr.DataTree, frame: pd.DataFrame, main: str) -> Section:
+    """List what the groups differ by, and the estimates of each."""
+    about = "P(greater) is the probability that the quantity is greater in the first group than in the second."
+    columns, rows = contrast_rows(frame)
+    compared = [table(columns, rows, "What the groups differ by", ["groups"]), Words(about, "note")] if rows else []
+    withheld = [Words(f"Withheld: {line}.", "bad") for line in frame.attrs["withheld"]]
+    each = table(*estimates_by_group(tree), words=[str(tree.attrs["by"])])
+    alone = f"The page of a group has its checks in full: bayeszoo report FILE.nc:{main} -o report.html"
+    return Section("estimates", "Estimates", [*compared, *withheld, each, Words(alone, "note")])

@@ -7,13 +7,15 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from bayeszoo.comparison.by import contrasts
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import drawable, one_of_each
 from bayeszoo.plots.style import data_uri
+from bayeszoo.report.groups import contrast_rows, estimates_by_group
 from bayeszoo.report.tables import estimate_rows, figures, number
 from bayeszoo.results.caveats import failures_of, next_step
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
@@ -35,16 +37,19 @@ class View(Fit):
         described = document(self.tree)
         heads, rows = estimate_rows(self.tree, described)
         cells = [[str(row[0]), *(number(value, 4) for value in row[1:])] for row in rows[:_MOST_ROWS]]
-        body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in cells)
-        table = f"<table><thead><tr>{_cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>"
         more = [f"{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)"] if len(rows) > _MOST_ROWS else []
         above = filter(None, [*failures_of(self.tree), next_step(self.tree)])
-        said = f"<p><b>{escape(repr(self))}</b></p>{_lines(above)}{table}{_lines([*more, *figures(described)])}"
-        return said + _picture(self.tree)
+        said = f"<p><b>{escape(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
+        return said + _lines([*more, *figures(described)]) + _picture(self.tree)
 
 
 def _cells(tag: str, values: list[str]) -> str:
     return "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values)
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{_cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _lines(lines: Any) -> str:
@@ -91,7 +96,9 @@ def view(tree: xr.DataTree) -> View:
 
 
 def html(tree: xr.DataTree) -> str:
-    """Return how a notebook shows a tree: a fit by its view, every other one as xarray does."""
+    """Return how a notebook shows a tree: a fit by its view, fits by group by tables, others as xarray does."""
+    if is_by_group(tree):
+        return f"{_table(*estimates_by_group(tree))}{_table(*contrast_rows(contrasts(tree)))}"
     return (View(tree) if "bayeszoo_format" in tree.attrs else tree)._repr_html_()
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.comparison.compare import Withheld, compare, model_label, names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.report import asked, checks, families, one_by_one, verdict
+from bayeszoo.report import asked, checks, families, groups, one_by_one, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.results.matched import matched
-from bayeszoo.results.stored import Fit, dumps
+from bayeszoo.results.stored import Fit, dumps, is_by_group
 from bayeszoo.results.summary import best, document
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def report(
     Parameters
     ----------
     fits : DataTree, or iterable of DataTree
-        What `fit` returned; a method that gave no answer may stand as `Withheld`.
+        What `fit` or `fit_by` returned; a method that gave no answer may stand as `Withheld`.
     path : str or Path
         A name that ends in ``.html``; written whole or not at all.
     overwrite : bool
@@ -63,7 +63,13 @@ def report(
     but its own, by its hash. What a fit withholds stays withheld, with its reason.
     """
     path = probe(Path(path), overwrite)
-    trees, refused = _sorted(fits)
+    every: Any = [fits] if hasattr(fits, "children") else list(fits)
+    if any(map(is_by_group, every)):
+        if len(every) > 1:
+            raise InputError("fits by group have a page of their own", hint="name them alone, or single groups")
+        write_text(_filled(groups.parts(every[0])), path)
+        return path
+    trees, refused = _sorted(every)
     write_text(page(trees, refused, reporter), path)
     return path
 
@@ -76,8 +82,7 @@ def probe(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def _sorted(fits: Any) -> tuple[list[xr.DataTree], list[Withheld]]:
-    every = [fits] if hasattr(fits, "children") else list(fits)
+def _sorted(every: list[Any]) -> tuple[list[xr.DataTree], list[Withheld]]:
     trees = [each for each in every if not isinstance(each, Withheld)]
     if not trees:
         raise InputError("there is no fit to report", hint="give what bz.fit returned")
@@ -105,9 +110,14 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
         "answer": families.answer(trees, left_out),
         "estimates": _estimates(named, main, frame),
         "sections": list(_sections(named, main, checks.Checked(first), left_out, reporter)),
-        "numbers": _script_safe({name: described for name, (_, described) in named.items()}),
+        "numbers": {name: described for name, (_, described) in named.items()},
     }
-    return _template().render(**parts, **_assets())
+    return _filled(parts)
+
+
+def _filled(parts: dict[str, Any]) -> str:
+    """Return the page made of its parts."""
+    return _template().render(**{**parts, "numbers": _script_safe(parts["numbers"])}, **_assets())
 
 
 def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> Section:

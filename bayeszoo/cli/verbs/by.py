@@ -11,6 +11,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.by import contrasts, fit_parts
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
+from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report.groups import contrast_rows, estimates_by_group
 from bayeszoo.results import files
 from bayeszoo.results.stored import Fit, fits_of
@@ -48,8 +49,9 @@ def fit_groups(
     with closing(terminal.TerminalReporter()) as reporter:
         groups = () if output is None or len(parts) > MOST_IN_FULL else None
         tree = fit_parts(prior.model(model, whole), parts, by, method, reporter=reporter, groups=groups, **options)
+    drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
     for fit in fits_of(tree).values():
-        fit.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
+        fit.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
     try:
         if output is not None:
             files.save(tree, output, overwrite)
@@ -64,6 +66,7 @@ def contrasts_command(
     /,
     *,
     against: str | None = None,
+    plot: Path | None = None,
     output: opt.RowsFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
@@ -75,11 +78,15 @@ def contrasts_command(
     ----------
     against
         The group that the others are compared with; by default all pairs, of more than five groups each with the first.
+    plot
+        Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
-    saved.probe(output, None, overwrite)
+    saved.probe(output, plot, overwrite)
     tree = saved.load(fit_file)
     frame = contrasts(tree, against)
-    _answer(tree, frame, as_json, digits, saved.write(frame, output))
+    written = saved.write(frame, output)
+    written |= saved.draw(lambda: plot_groups(tree, against=against), plot, overwrite)
+    _answer(tree, frame, as_json, digits, written)
     return terminal.verdict(list(fits_of(tree).values()))
 
 

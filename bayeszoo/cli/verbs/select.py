@@ -30,7 +30,6 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import CRITERIA, plot_select
 from bayeszoo.report.tables import estimate, nats, number
-from bayeszoo.results.stored import fits_of, is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,10 +225,7 @@ def _candidates(
 ) -> Mapping[str, Any]:
     """Return the candidates of one -c by name; the name is empty where there is one only."""
     if isinstance(kind, Path):
-        tree = saved.load(kind)
-        if is_by_group(tree):
-            raise InputError(f"{kind} holds fits by group", hint=f"name one as {kind}:{next(iter(fits_of(tree)))}")
-        return {"": tree}
+        return {"": saved.load(kind, single=True)}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
             raise InputError(f"give {name} or --components, not both")
