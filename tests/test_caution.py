@@ -210,6 +210,10 @@ def test_the_command_shows_how_an_approximation_lies(run, written, monkeypatch):
     assert "laplace FAILED its gate, and is off from exact by at most: theta mean 0." in out
     assert "warning: laplace: the gate did not pass, and means and sds are shown for what they miss\n" in err
     assert "next: laplace: try --method exact" in err
+    err = run("fit", "beta_bernoulli", data, "--method", "laplace", "--seed", 1)[2]
+    assert err.endswith(
+        f"next: try --method exact\nthat is: bayeszoo fit beta_bernoulli {data} --seed 1 --method exact\n"
+    )
 
 
 def test_without_a_trusted_fit_it_stays_withheld(fits):

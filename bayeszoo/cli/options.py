@@ -122,6 +122,8 @@ class TableOptions:
         """Add up the statistics of the user's table for a model whose prior is scaled to its first rows."""
         if path is None or self.example is not None:
             raise InputError("--chunk-rows goes with DATA, and without --example")
+        if self.scale:
+            reporter.phase("reading all rows for the standard deviations")
         first, which = first_chunk(model, path, rows, **self.of_reading())
         prior_model = prior.model(model, first, which)
         total = _noted(accumulate(prior_model, path, rows, reporter=reporter, **self.of_reading()))
