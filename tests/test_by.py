@@ -228,6 +228,19 @@ def test_a_notebook_and_a_page_show_fits_by_group(coins, tmp_path):
     assert '"p_greater"' in page
 
 
+@pytest.mark.slow
+def test_sampled_groups_have_errors(run, written, tmp_path):
+    table, saved, page = written("g,y\na,1\na,0\nb,1\nb,1\n"), tmp_path / "fit.nc", tmp_path / "page.html"
+    code, out, _ = run("fit", "beta_bernoulli", table, "--by", "g", "--column", "y", "--seed", "1", "-o", saved)
+    assert code == 0
+    assert "mcse_mean" in out
+    contrast = next(line.split() for line in out.splitlines() if "b - a" in line)
+    assert contrast[4] == "±"
+    assert float(contrast[3]) == pytest.approx(0.8, abs=0.03)  # Beta(3, 1) over Beta(2, 2)
+    assert run("report", saved, "-o", page)[0] == 0
+    assert " ± " in page.read_text()
+
+
 LABS = "lab,y\na,1.5\nb,3\na,2.5\nb,4\na,2\nc,9\n"
 
 

@@ -145,9 +145,9 @@ def estimates(tree: xr.DataTree) -> pd.DataFrame:
     rows = dict[str, list[dict[str, Any]]]()
     for label, tree_ in fits_of(tree).items():
         for name, summary in summarize(tree_, listed(tree_)).items():
-            known = {key: values for key, values in summary.items() if isinstance(values, np.ndarray)}
+            known = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
             for index, quantity in elements(tree_["posterior"].to_dataset()[name]) if "mean" in known else ():
-                row = {key: float(values[index]) for key, values in known.items()}
+                row = {key: float(np.asarray(values)[index]) for key, values in known.items()}
                 rows.setdefault(quantity, []).append({"quantity": quantity, "group": label, **row})
     return pd.DataFrame([row for own in rows.values() for row in own])
 

@@ -70,7 +70,13 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
 def _names(rows: pd.DataFrame) -> list[str]:
     """Name each contrast, with the probability that it is positive where that is known."""
     named = zip(rows["group"], rows["against"], rows["p_greater"], strict=True)
-    return [f"{short(a)} - {short(b)}" + (f"   P {p:.3f}" if p == p else "") for a, b, p in named]
+    return [f"{short(a)} - {short(b)}{_probability(p)}" for a, b, p in named]
+
+
+def _probability(p: float) -> str:
+    if p != p:  # NaN, of point estimates
+        return ""
+    return "   P < 0.001" if p < 0.001 else "   P > 0.999" if p > 0.999 else f"   P {p:.3f}"
 
 
 def _forest(panel: Axes, rows: pd.DataFrame, keys: tuple[str, str, str], names: Sequence[str], title: str) -> None:
