@@ -28,6 +28,8 @@ BAND = (0.025, 0.975)
 """Quantiles over draws between which intervals lie."""
 MOST_DRAWS = 400
 """Draws that are looked at where each costs as much as a pass over the rows; an even selection."""
+MOST_HEADS = 100
+"""Draws of which an arrow's head is shown; an even selection."""
 MOST_BARS = 300
 """Rows up to which each has its bars."""
 _DARK, _PALE, _DATA = "#1f4e79", "#9dbbd8", "#b5651d"
@@ -142,7 +144,7 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     matplotlib.figure.Figure
         The loadings of each draw are rotated to the principal axes of the mean covariance (Procrustes), and the factors
         with them. Bars are one standard deviation of a row's factors; up to 300 rows have them. Pale points are the
-        arrow heads of single draws. Arrows are drawn at the scale that fits the points, which is on the right and top.
+        arrow heads of at most 100 draws. Arrows are at the scale that fits the points, which is on the right and top.
 
     Raises
     ------
@@ -197,7 +199,7 @@ def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
     scale = 0.75 * reach / max(float(np.abs(mean).max()), np.finfo(float).tiny)
     panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
     if len(loadings) > 1:
-        heads = (loadings * scale).reshape(-1, 2)
+        heads = (loadings[:: -(-len(loadings) // MOST_HEADS)] * scale).reshape(-1, 2)
         panel.plot(heads[:, 0], heads[:, 1], ".", color=_PALE, ms=2, alpha=0.5, zorder=3)
     halo = [withStroke(linewidth=2.5, foreground="white")]
     for (x, y), name in zip(mean * scale, names, strict=True):

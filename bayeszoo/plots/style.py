@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,16 +105,18 @@ def svg(make: Callable[[], Any]) -> bytes:
             drawn = make()
             figure = drawn.viz["figure"].item() if hasattr(drawn, "viz") else drawn
             _plain_powers(figure)
-            buffer, about = io.BytesIO(), {"Date": None, "Creator": None}
+            buffer, about = io.BytesIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
             figure.savefig(buffer, format="svg", metadata=about, bbox_inches="tight", pad_inches=0.04)
         finally:
             for number in set(plt.get_fignums()) - set(before):
                 plt.close(number)
-    return _PATH.sub(lambda path: _EXCESS.sub(b"", path.group()), buffer.getvalue())
+    return _PATH.sub(lambda path: _EXCESS.sub(b"", path.group()), _UNREAD.sub(b"", buffer.getvalue()))
 
 
-_PATH, _EXCESS = re.compile(rb' [dxy]="[^"]*"'), re.compile(rb"(?<=\.\d)\d+| \n|(?<=[ML]) ")
+_PATH, _EXCESS = re.compile(rb' [dxy]="[^"]*"'), re.compile(rb"(?<=\.\d)\d+| ?\n|(?<=[MLQC]) ")
 """Coordinates have six decimals of a point, and one is all that can be seen; lines need no blanks: most of a trace."""
+_UNREAD = re.compile(rb'<!-- .*? -->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)|(?<=[:;]) ', re.DOTALL)
+"""What a picture does not need: its words in comments, names of groups, indents."""
 
 
 def _plain_powers(figure: Figure) -> None:
@@ -129,5 +131,5 @@ def _plain_powers(figure: Figure) -> None:
 
 
 def data_uri(make: Callable[[], Any]) -> str:
-    """Return what ``make`` draws as the address of an image that needs no file."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg(make)).decode('ascii')}"
+    """Return what ``make`` draws as the address of an image that needs no file, and may stand in a page."""
+    return f"data:image/svg+xml,{quote(svg(make), safe=' ),/:;=')}"
