@@ -72,6 +72,15 @@ def test_point_estimates_have_no_probabilities_and_no_intervals():
     assert row.drop(["quantity", "group", "against", "difference", "ratio"]).isna().all()
 
 
+def test_means_that_are_infinite_have_no_difference():
+    table = {"g": ["a", "b"], "x": [1.0, 1.0], "y": [2.0, 2.0]}  # a row each: the mean of sigma2 is infinite
+    model = bz.find("linear_regression")(a0=0.5)
+    tree = bz.fit_by(model, table, by="g", method="exact", seed=1, reading={"target": "y"}, groups=())
+    row = bz.contrasts(tree).set_index("quantity").loc["sigma2"]
+    assert np.isnan(row["difference"])
+    assert (row["p_greater"], row["ratio"]) == pytest.approx((0.5, 1.0), abs=1e-6)
+
+
 def test_two_proportions_are_compared_as_by_quadrature(coins):
     row = bz.contrasts(coins, against="A").iloc[0]
     low, high = stats.beta(1, 4), stats.beta(3, 2)

@@ -214,7 +214,9 @@ def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> It
             known = _of_points(draws[0][name][0, 0], draws[1][name][0, 0])
         else:
             known = _in_closed_form(first, second, name) or _by_draws(draws[0][name], draws[1][name])
-        known["difference"] = means[1][name] - means[0][name]
+        with np.errstate(invalid="ignore"):  # of two infinite means
+            known["difference"] = means[1][name] - means[0][name]
+        known["difference_mcse"] = np.where(np.isnan(known["difference"]), np.nan, known["difference_mcse"])
         for index, label in elements(first.tree["posterior"].to_dataset()[name]):
             row = {key: float(known[key][index]) for key in COLUMNS}
             yield {"quantity": label, "group": group, "against": against, **row}

@@ -42,6 +42,8 @@ def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
     if other := [tree for tree in trees if not hasattr(tree, "children")]:  # a mapping gives its names
         hint = "pass what bz.fit returned, or a list"
         raise InputError(f"fits are asked for, not {type(other[0]).__name__}", hint=hint)
+    for tree in trees:
+        Fit(tree)  # which refuses what is no fit, as fits by group
     return trees
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.by import contrasts, estimates
@@ -42,11 +43,11 @@ def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 def _contrast(row: dict[Any, Any]) -> list[str]:
     """Write a contrast with its errors and intervals; a ratio only of what is positive."""
-    is_sampled, has_ratio = not math.isnan(row["p_greater_mcse"]), not math.isnan(row["ratio"])
-    values = []
+    values, has_ratio = list[str](), not math.isnan(row["ratio"])
     for name in ("p_greater", "difference"):
-        error = row[f"{name}_mcse"]
-        values.append(f"{estimate(row[name], error)} \u00b1 {number(error, 1)}" if is_sampled else number(row[name], 4))
+        value, error = row[name], row[f"{name}_mcse"]
+        is_exact = math.isnan(error)
+        values.append(number(value, 4) if is_exact else f"{estimate(value, error)} \u00b1 {number(error, 1)}")
     bounds = [[row[f"{name}_{level}"] for level in ("q025", "q975")] for name in ("difference", "ratio")]
     spans = ["-" if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}" for low, high in bounds]
     ratio = [number(row["ratio"], 3), spans[1]] if has_ratio else ["", ""]
@@ -58,9 +59,6 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
     by, named = tree.attrs["by"], {label: (fit, document(fit)) for label, fit in fits_of(tree).items()}
     main, first = next((label, fit) for label, (fit, _) in named.items())
     documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
-    verdicts = [verdict.verdict(label, described) for label, described in documents.items()]
-    if len(named) <= MOST_CHECKED:
-        verdicts += [checks.Checked(fit).verdict(f"{label}: model") for label, (fit, _) in named.items()]
     rows = sum(int(fit.attrs["data_rows"]) for fit, _ in named.values())
     again = Section("again", "How to make it again", [Code(asked.command(first))] if "command" in first.attrs else [])
     return {
@@ -68,13 +66,24 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
         "about": asked.notation(type(Fit(first).model)).partition("\n")[0],
         "data": f"{rows:,} rows of {first.attrs['data_source'] or 'arrays'} in {len(named)} groups",
         "notes": Fit(first).notes,
-        "verdicts": verdicts,
+        "verdicts": _verdicts(named),
         "winner": [],
         "answer": Answer(below=[picture(lambda: plot_groups(tree), f"estimates by {by} and differences", wide=True)]),
         "estimates": _estimates(tree, frame, main),
         "sections": [each for each in (verdict.section(named, main, []), again) if each.blocks],
         "numbers": {"groups": documents, "contrasts": frame.to_dict("records")},
     }
+
+
+def _verdicts(named: verdict.Named) -> list[verdict.Verdict]:
+    """Say of each fit whether it may be trusted, and whether its model fits; of many name those that may not."""
+    said = [verdict.verdict(label, described) for label, (_, described) in named.items()]
+    if len(named) <= MOST_CHECKED:
+        return said + [checks.Checked(fit).verdict(f"{label}: model") for label, (fit, _) in named.items()]
+    well = [each for each in said if each.state in ("ok", "approximate")]
+    words = "Each has passed its checks, which are below."
+    whole = [replace(well[0], name=f"{len(well)} of {len(said)} groups", words=words)] if well else []
+    return [*whole, *(each for each in said if each not in well)]
 
 
 def _estimates(tree: xr.DataTree, frame: pd.DataFrame, main: str) -> Section:
