@@ -15,6 +15,7 @@ MacDonald 2009; Beal 2003, chapter 3; Bishop, PRML, section 13.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ from bayeszoo.data.inputs import RealSeries, starts
 from bayeszoo.families.hmm.emissions import Emissions, Normals
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model import Axes, Example, Values, positive, real, whole
+from bayeszoo.model import Axes, Example, Values, known, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -65,8 +66,8 @@ class HMMGaussian(HiddenMarkovModel):
     b0: float = positive(1.0, "prior scale b0", units=2)
     initial: Any = None
     transition: Any = None
-    means: Any = None
-    variances: Any = None
+    means: Sequence[float] | None = known(units=1, location=True)
+    variances: Sequence[float] | None = known(units=2)
 
     emitted: ClassVar[tuple[str, ...]] = ("means", "variances")
     inputs = RealSeries("y")

@@ -22,9 +22,9 @@ from bayeszoo.model.capabilities import (
     Symmetric,
     Variational,
 )
-from bayeszoo.model.fields import covariance, plain, positive, real, whole
+from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
 
 __all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "ClosedForm", "Collapsed", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
 __all__ += ["PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric", "Variational"]
-__all__ += ["covariance", "plain", "positive", "real", "whole"]
+__all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

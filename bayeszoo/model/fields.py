@@ -114,6 +114,11 @@ def whole(default: int, label: str) -> Any:
     return _declared(default, Hyperparameter(label, whole=True))
 
 
+def known(*, units: int = 0, location: bool = False) -> Any:
+    """Declare what may be known, a number for each label, and is None else: no prior, but in the outcome's unit."""
+    return field(default=None, metadata={"known": Hyperparameter("", units=units, location=location)})
+
+
 def _declared(default: Any, hyperparameter: Hyperparameter, kw_only: bool = False) -> Any:
     return field(default=default, metadata={"hyperparameter": hyperparameter}, kw_only=kw_only)
 
@@ -144,8 +149,11 @@ def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparamete
 
 
 def in_units[M: DataclassInstance](model: M, factor: float, shift: float) -> M:
-    """Return the model for outcomes ``factor * y + shift``: its prior in the new units."""
-    return _mapped(model, lambda _, known, value: known.in_units(value, factor, shift))
+    """Return the model for outcomes ``factor * y + shift``: its prior, and what is known, in the new units."""
+    moved = _mapped(model, lambda _, prior, value: prior.in_units(value, factor, shift))
+    given = [f for f in fields(model) if "known" in f.metadata and getattr(model, f.name)]
+    numbers = {f.name: f.metadata["known"].in_units(getattr(model, f.name), factor, shift) for f in given}
+    return replace(moved, **numbers)
 
 
 def relabelled[M: DataclassInstance](model: M, axis: str, permutation: np.ndarray) -> M:
