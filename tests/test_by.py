@@ -8,6 +8,7 @@ import xarray as xr
 from scipy import integrate, stats
 
 import bayeszoo as bz
+from bayeszoo.cli.verbs import by as verbs
 from bayeszoo.comparison import by as grouped
 from bayeszoo.data.by import read_by
 from bayeszoo.report.notebook import html
@@ -163,7 +164,7 @@ def test_names_that_differ_in_case_only_are_said(coins):
         bz.contrasts(coins["fits"]["A"])
 
 
-def test_the_command_line_fits_groups_and_saves_one_file(run, written, tmp_path):
+def test_the_command_line_fits_groups_and_saves_one_file(run, written, tmp_path, monkeypatch):
     table, saved = written("variant,bought\nA,no\nA,no\nB/2,yes\nB/2,no\n", "ab.csv"), tmp_path / "fit.nc"
     options = ("--by", "variant", "--positive", "yes", "--method", "exact", "--seed", "1")
     arguments = ("fit", "beta_bernoulli", table, *options)
@@ -178,6 +179,8 @@ def test_the_command_line_fits_groups_and_saves_one_file(run, written, tmp_path)
     document = json.loads(out)
     assert document["contrasts"][0]["p_greater"] == pytest.approx(0.2, abs=1e-9)  # Beta(1, 3) over Beta(2, 2)
     assert document["groups"]["A"]["status"] == "ok"
+    monkeypatch.setattr(verbs, "MOST_SAVED", 1)
+    assert "error: 2 groups are too many for one file" in run(*arguments, "-o", tmp_path / "other.nc")[2]
     code, _, err = run(*arguments, "--chunk-rows", "1")
     assert (code, err) == (2, "error: --by reads the table at once; leave out --chunk-rows\n")
 

@@ -11,6 +11,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.by import contrasts, fit_parts
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report.groups import contrast_rows, estimates_by_group
 from bayeszoo.results import files
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from bayeszoo.model.base import Model
 
+MOST_SAVED = 100
+"""Groups that go into one file, which takes some 0.2 s to read for each."""
 MOST_IN_FULL = 10
 """Groups up to which a file holds all that ArviZ can use; of more it holds what that is made from, by bz.extend."""
 
@@ -44,6 +47,10 @@ def fit_groups(
     if output is not None:
         files.probe(output, overwrite)
     whole, parts = read_by(model, data, by, **table.of_reading())
+    if output is not None and len(parts) > MOST_SAVED:
+        raise InputError(
+            f"{len(parts)} groups are too many for one file", hint=f"leave out -o: it saves up to {MOST_SAVED}"
+        )
     for line in whole.notes:
         terminal.note(f"note: {line}")
     with closing(terminal.TerminalReporter()) as reporter:
@@ -104,13 +111,15 @@ def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
     """Print a row for each quantity and group, and one for each contrast."""
     first, by = next(iter(fits_of(tree).values())), str(tree.attrs["by"])
     title = f"{Fit(first).model}, {first.attrs['method']}, each {by} by itself, seed {first.attrs['seed']}"
-    terminal.show_table(*estimates_by_group(tree, digits), title=title, words=[by], spare=("mcse_mean", "median"))
+    columns, rows = estimates_by_group(tree, digits)
+    terminal.show_table(columns, rows[: saved.MAX_ROWS], title=title, words=[by], spare=("mcse_mean", "median"))
+    saved.note_more(len(rows), "estimates")
     for line in frame.attrs["withheld"]:
         terminal.note(f"withheld: {line}")
     if len(frame):
         alone = frame["quantity"].nunique() == 1
         title = f"contrasts of {escaped(frame['quantity'].iloc[0])}" if alone else "contrasts"
-        columns, rows = contrast_rows(frame.head(saved.MAX_ROWS))
+        heads, rows = contrast_rows(frame.head(saved.MAX_ROWS))
         spare = ["ratio", "difference"]
-        terminal.show_table(columns[alone:], [row[alone:] for row in rows], title, ["groups"], spare)
+        terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups"], spare)
         saved.note_more(len(frame), "contrasts")
