@@ -99,10 +99,13 @@ def test_where_nothing_can_be_remembered_a_file_is_named_each_time(coin, run, tm
 def test_every_command_takes_a_file(coin, run, written):
     rows = written("y\n1\n0\n1\n")
     assert "A coin of one's own." in run("show", coin)[1]
-    assert "beta_bernoulli(a=2" in run("select", rows, "-c", f"{coin} a=2", "--no-loo")[1]
+    _, out, err = run("select", rows, "-c", f"{coin} a=2", "-c", coin, "--no-loo")
+    assert ("beta_bernoulli(a=2" in out, err.count("no fit checks")) == (True, 1)
     assert run("simulate", coin, "--size", "3", "--seed", "1")[1].startswith("y\n")
     compared = run("compare", coin, rows, "--methods", "exact,mle", "--seed", "1")
     assert compared[0] == 0
+    assert "note: no fit checks the closed forms of beta_bernoulli; `bayeszoo check` does\n" in compared[2]
+    assert "no fit checks" not in run("compare", "beta_bernoulli", rows, "--methods", "exact,mle", "--seed", "1")[2]
     tree = bz.fit(bz.find(coin)(), [1, 0], "exact", seed=1)
     from bayeszoo.report.asked import python
 

@@ -19,6 +19,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
+from bayeszoo.model.capabilities import Sufficient
 from bayeszoo.model.chunks import accumulate, first_chunk
 
 
@@ -178,6 +179,8 @@ class PriorOptions(FieldOptions):
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file that begins with them; ``which`` names them."""
         chosen = self.fields(model)
+        if not _is_said(data):
+            note_unchecked(model)
         return model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
 
     def noted[T: (Data, Accumulated)](self, model: Model, data: T, which: str = "the data") -> T:
@@ -194,11 +197,21 @@ class RowsOfGroup(Data):
     is_first: bool = field(kw_only=True)
 
 
+def _is_said(data: Data) -> bool:
+    """Say whether what is said of a whole table was said with the first of its groups."""
+    return isinstance(data, RowsOfGroup) and not data.is_first
+
+
+def note_unchecked(kind: type[Model]) -> None:
+    """Say of a model in a user's own file that no fit holds its closed forms to its density."""
+    if zoo.own_file(kind) and issubclass(kind, Sufficient):
+        terminal.note(f"note: no fit checks the closed forms of {kind.name}; `bayeszoo check` does")
+
+
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
     """Make a model with some fields chosen, and say whether the data shaped the others; of which model, if `named`."""
     model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
-    is_said = isinstance(data, RowsOfGroup) and not data.is_first
-    if chosen_by_data(model, chosen) and not is_said:
+    if chosen_by_data(model, chosen) and not _is_said(data):
         subject = f"{model}: the prior is" if named else "priors are"
         terminal.note(f"{subject} scaled to {which}, and so is the log evidence")
     return model

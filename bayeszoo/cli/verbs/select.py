@@ -214,6 +214,8 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOption
             )
         return None
     rows = table.read(first := kinds[0], data)
+    for kind in dict.fromkeys(kinds):
+        opt.note_unchecked(kind)
     if other := next((kind for kind in kinds if kind.inputs != first.inputs), None):
         names = f"{first.name} takes {first.inputs.describe()}; {other.name} takes {other.inputs.describe()}"
         raise InputError(f"the candidates are for different data: {names}")
