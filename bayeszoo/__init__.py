@@ -40,6 +40,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import accumulate, read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.update import stream, update
+from bayeszoo.plots.effects import plot_effects, plot_slopes
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
@@ -67,7 +68,8 @@ __all__ += ["reconstruct", "residuals", "topics"]
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["contrasts", "fit_by", "select"]
 # Pictures and the page.
-__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_groups", "plot_lasso_path", "plot_predictive_check"]
-__all__ += ["plot_residuals", "plot_scree", "plot_select", "plot_states", "plot_topics", "plots", "report"]
+__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_effects", "plot_groups", "plot_lasso_path"]
+__all__ += ["plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes", "plot_states"]
+__all__ += ["plot_topics", "plots", "report"]
 
 show_in_notebooks()

@@ -71,10 +71,27 @@ def test_the_pictures_show_the_tables_with_names_as_they_are(linear):
     assert len({axes.get_ylim() for axes in panels}) == 1
 
 
+def test_long_names_are_told_apart_and_effects_that_are_not_drawn_are_said():
+    rng = np.random.default_rng(0)
+    names = [f"share of households with attribute {j} in the municipality, per cent" for j in range(26)]
+    table = dict(zip(names, rng.normal(size=(26, 40)), strict=True)) | {"y": rng.normal(size=40)}
+    data = bz.read(LINEAR, table, target="y")
+    tree = bz.fit(LINEAR.weak(data), data, "exact", seed=1)
+    shown = [text.get_text() for text in plot_slopes([tree]).axes[0].get_yticklabels()]
+    assert [" ".join(name.split()) for name in shown] == slopes(tree).index[:24].tolist()
+    (name, other) = names[3], names[20]
+    assert [axes.get_xlabel().replace("\n", " ") for axes in plot_effects(tree, [name, other]).axes] == [name, other]
+    with pytest.raises(bz.InputError, match="no feature 'age'"):
+        plot_effects(tree, ["age"])
+    answer = families.answer([tree], [])
+    assert "the 24 largest of 26" in answer.beside[0].caption
+    assert "The 12 features of 26 with the greatest effects" in answer.below[0].caption
+
+
 def test_the_answer_of_a_regression_is_its_slopes_effects_and_share(linear):
     answer = families.answer([linear], [])
-    assert [block.kind for block in (*answer.beside, *answer.below)] == ["picture", "words", "picture"]
-    assert answer.beside[1].text.startswith("R2 0.")
+    assert [block.kind for part in answer for block in part] == ["picture", "picture", "words"]
+    assert answer.under[0].text.startswith("R2 0.")
     failed, left_out = linear.copy(), []
     failed.attrs["status"] = "failed"
     assert [block.kind for block in families.answer([failed], left_out).beside] == ["skipped"]

@@ -15,7 +15,7 @@ from bayeszoo.comparison.compare import names_of
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.plots.drawable import colours
-from bayeszoo.plots.style import COLOURS, panels, short
+from bayeszoo.plots.style import COLOURS, panels, short, wrapped
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import summarize
@@ -31,6 +31,8 @@ MOST_SLOPES, MOST_EFFECTS = 24, 12
 FEW = 5
 """Values of a feature up to which its effect is shown at each, and not as a line."""
 _POINTS = 41
+_ACROSS = 30
+"""Characters of a feature's name in a line below its panel."""
 _QUANTILES = ("q025", "q975")
 
 
@@ -61,13 +63,14 @@ def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
     """Draw the largest slopes of linear models, each for one sd of its term, with 95% intervals on one axis."""
     frames = [slopes(tree) for tree in trees]
     terms = frames[0].index[:MOST_SLOPES]
-    figure, (axes,) = panels(1, 5.6, 0.8 + len(terms) * (0.16 + 0.12 * len(trees)))
+    names, lines = wrapped(terms)
+    figure, (axes,) = panels(1, 5.6, 0.8 + len(terms) * (0.1 + 0.12 * max(len(trees), lines)))
     axes.axvline(0, color="0.7", lw=0.8, zorder=0)
     for i, (name, frame, colour) in enumerate(zip(names_of(trees), frames, colours(trees), strict=True)):
         rows, places = frame.reindex(terms), np.arange(len(terms)) + 0.6 * ((i + 0.5) / len(trees) - 0.5)
         axes.hlines(places, rows["q025"], rows["q975"], color=colour, lw=2)
         axes.plot(rows["mean"], places, "o", color=colour, ms=5, label=name)
-    axes.set_yticks(np.arange(len(terms)), [short(term) for term in terms], parse_math=False)
+    axes.set_yticks(np.arange(len(terms)), names, parse_math=False)
     axes.set(ylim=(len(terms) - 0.5, -0.5))
     axes.set_xlabel(f"{short(_outcome(Fit(trees[0])))}, for one sd of the feature", parse_math=False)
     if len(trees) > 1:
@@ -101,15 +104,21 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
     return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
 
 
-def plot_effects(tree: xr.DataTree) -> Figure:
-    """Draw the effects of the features with the greatest, on one scale, with 95% intervals."""
+def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Figure:
+    """Draw the effects of features on one scale, with 95% intervals: by default those with the greatest, at most 12.
+
+    Raises as `slopes` does, and `InputError` where there is no such feature.
+    """
     frame = effects(tree)
     reach = frame["mean"].groupby(level="feature", sort=False).agg(np.ptp).sort_values(ascending=False, kind="stable")
-    shown = reach.index[:MOST_EFFECTS]
-    figure, every = panels(len(shown), 2.5, 2.1, across=min(4, max(2, len(shown))), sharey=True)
-    for axes, name in zip(every, shown, strict=True):
-        _draw_effect(axes, frame.loc[name])
-        axes.set_xlabel(short(name), parse_math=False)
+    if unknown := [name for name in features or () if name not in reach.index]:
+        raise InputError(f"there is no feature {unknown[0]!r}", hint=f"there are {', '.join(map(str, reach.index))}")
+    shown = reach.index[:MOST_EFFECTS] if features is None else features
+    names, lines = wrapped(shown, _ACROSS)
+    figure, every = panels(len(shown), 2.5, 1.97 + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True)
+    for axes, feature, name in zip(every, shown, names, strict=True):
+        _draw_effect(axes, frame.loc[feature])
+        axes.set_xlabel(name, parse_math=False)
         axes.locator_params(axis="x", nbins=4)
     figure.supylabel(f"mean {short(_outcome(Fit(tree)))}", fontsize="medium", parse_math=False)
     return figure

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from textwrap import dedent, shorten
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,7 +20,7 @@ from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import own_file
 from bayeszoo.plots.graph import declared, draw
-from bayeszoo.report.blocks import Code, Folded, Section, TableBlock, Words, picture, skipping, table
+from bayeszoo.report.blocks import Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.tables import seconds
 from bayeszoo.results.stored import Fit
 
@@ -31,9 +31,7 @@ _DESCRIBED = {"count": "values", "mean": "mean", "std": "sd", "min": "least", "m
 _DESCRIBED |= {"top": "most frequent"}
 """What pandas calls the figures that are shown of a column, and what heads them."""
 _COLUMNS_SHOWN = 20
-
-
-_MOST_NAMED = 160
+_MOST_NAMED = 120
 """Characters of the names of columns at the top of the page."""
 
 
@@ -43,29 +41,42 @@ def data_line(tree: xr.DataTree) -> str:
     inputs, columns = fit.model.inputs, dict(fit.columns)
     has_outcome = isinstance(inputs, Regression) and inputs.name in columns
     outcome = [f"outcome {columns.pop(inputs.name)}"] if has_outcome else []
-    others = shorten(", ".join(columns.values()), _MOST_NAMED)
-    group = [f"{tree.attrs['by']} {tree.attrs['group']}"] if "group" in tree.attrs else []
-    said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *group, *outcome]
+    names = list(columns.values())
+    count = max(1, int(np.searchsorted(np.cumsum([len(name) + 2 for name in names]), _MOST_NAMED)))
+    others = ", ".join(names[:count]) + f" and {len(names) - count} more" * (count < len(names))
+    said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *outcome]
     said += [f"{'features' if outcome else 'from'} {others}"] if others else []
     return "; ".join(said)
 
 
-def section(tree: xr.DataTree) -> Section:
-    """Say what was asked."""
-    model, data = Fit(tree).model, Fit(tree).given
+def about(models: Iterable[type[Model]]) -> list[str]:
+    """Say in a line what each model is, of several with its name."""
+    lines = {model.name: notation(model).partition("\n")[0] for model in models}
+    return [f"{name}: {line}" if len(lines) > 1 else line for name, line in lines.items()]
+
+
+def section(trees: Mapping[str, xr.DataTree]) -> Section:
+    """Say what was asked: each model, by a fit of it, and the data, which are the same."""
+    data, options = Fit(next(iter(trees.values()))).given, {name: _model(tree) for name, tree in trees.items()}
+    model = Fit(next(iter(trees.values()))).model
     table_of = f"The table: {type(model).inputs.describe()}."
     if own := own_example(model, data.source, data.digest):
         table_of += f" These data come with the model: {own.about} ({own.source})"
+    described = Folded("The data", [Words(table_of), _data(data, type(model).inputs)])
+    return Section("asked", "What was asked", [Choice("model", options), described])
+
+
+def _model(tree: xr.DataTree) -> list[Any]:
+    """Give a model as its file states it, its prior and its graph."""
+    model, data = Fit(tree).model, Fit(tree).given
     _, *others = _paragraphs(notation(type(model)))  # the first is at the top of the page
     words = [block for block in others if isinstance(block, Words)]
-    blocks = [
+    return [
         *(block for block in others if isinstance(block, Code)),
         *([Folded("More about the model", words)] if words else []),
         Folded("The prior and the switches", [_prior(model, data)]),
-        Folded("The data", [Words(table_of), _data(data, type(model).inputs)]),
         Folded("The graph of the model", [_graph(model, data)]),
     ]
-    return Section("asked", "What was asked", blocks)
 
 
 def _graph(model: Model, data: Data | Accumulated) -> Any:

@@ -57,13 +57,6 @@ class Picture(Block):
 
 
 @dataclass(frozen=True)
-class GridBlock(Block):
-    """Pictures side by side where there is room."""
-
-    blocks: Sequence[Any]
-
-
-@dataclass(frozen=True)
 class Folded(Block):
     """Blocks that a reader unfolds."""
 

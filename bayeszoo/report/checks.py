@@ -20,7 +20,7 @@ from bayeszoo.model.capabilities import Observable
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import estimate, number
 from bayeszoo.report.verdict import Verdict
 from bayeszoo.results.groups import extend
 from bayeszoo.results.stored import Fit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FALSE_ALARM = 0.05
 """Probability at most that a p-value of a model that is right is so near to 0 or 1 that it is said (Bonferroni)."""
 MOST_DRAWN = 8
-"""Quantities of replicates in a picture."""
+"""Quantities of replicates in a picture and in a sentence."""
 _ABOUT = (
     "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
     "data. The data were used to fit as well, so these lean towards one half."
@@ -79,7 +79,9 @@ class Checked:
             return Verdict(name, "misfit", "the model does not fit", " ".join(said), 0.0)
         if len(rarely):
             return Verdict(name, "caution", "the model fits, but for what is said here", " ".join(said), 0.0)
-        words = f"Replicates are like the data in all {len(frame)} quantities compared: {', '.join(frame.index)}."
+        more = [f"{len(frame) - MOST_DRAWN} more"] * (len(frame) > MOST_DRAWN)
+        listed = ", ".join([*frame.index[:MOST_DRAWN], *more])
+        words = f"Replicates are like the data in all {len(frame)} quantities compared: {listed}."
         return Verdict(name, "ok", "the model fits in what was checked", words, 0.0)
 
 
@@ -106,14 +108,16 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
         if what == "leave-one-out" or checked.verdict("").state != "unknown":  # which says why
             with skipping(what, left_out):
                 blocks += make()
-    return Section("fit", "Does the model fit?", blocks)
+    name = next(name for name, (tree, _) in named.items() if tree is checked.tree)
+    of_which = [Words(f"Of {name}:", "note")] * (len(named) > 1 and bool(blocks))
+    return Section("fit", "Does the model fit?", of_which + blocks)
 
 
 def _predictive(checked: Checked) -> list[Any]:
     """List and draw the quantities of replicated data sets beside the observed ones."""
     columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
     keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
-    rows = [[str(name), *cells] for name, *cells in checked.frame[keys].itertuples()]
+    rows = [_quantity(cells, _total(checked.frame)) for cells in checked.frame[keys].itertuples()]
     caption = f"Quantities of {_total(checked.frame)} data sets of the fitted model; red: the observed."
     least_alike = (checked.frame["p_value"] - 0.5).abs().sort_values(ascending=False, kind="stable").index[:MOST_DRAWN]
     drawn = _known(checked.replicates, [name for name in checked.frame.index if name in least_alike])
@@ -123,6 +127,14 @@ def _predictive(checked: Checked) -> list[Any]:
         caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
         pictures.append(picture(partial(_outcomes, checked.tree), "replicated outcomes", caption))
     return [table(columns, rows, words=["note"]), Words(_ABOUT, "note"), Folded("Pictures of the replicates", pictures)]
+
+
+def _quantity(cells: Sequence[Any], count: int) -> list[str]:
+    """Return a row of the table of quantities, with the digits that so many replicates support."""
+    name, observed, mean, low, high, p, mcse, why = cells
+    error = (high - low) / 4 / np.sqrt(count)  # as if 95% of them were two sds about their mean
+    spread = [estimate(value, times * error) for value, times in ((mean, 1), (low, 2.7), (high, 2.7))]
+    return [str(name), number(observed), *spread, estimate(p, mcse), number(mcse, 2), why]
 
 
 def _known(replicates: Replicates, names: Sequence[str]) -> Replicates:

@@ -17,14 +17,14 @@ from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
 from bayeszoo.plots.drawable import withheld
-from bayeszoo.plots.effects import explained, plot_effects, plot_slopes
+from bayeszoo.plots.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_effects, plot_slopes, slopes
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
-from bayeszoo.plots.style import COLOURS, panels
-from bayeszoo.report.blocks import Folded, GridBlock, Section, Words, picture, skipping, table
+from bayeszoo.plots.style import COLOURS, panels, short
+from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
 from bayeszoo.report.one_by_one import hero
-from bayeszoo.report.tables import topic_rows
+from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components
 
@@ -37,10 +37,11 @@ _ROWS_SHOWN = 12
 
 
 class Answer(NamedTuple):
-    """What a person asked a model for: a picture ``beside`` the verdicts, and what needs the width ``below`` them."""
+    """What a person asked a model for: ``beside`` and ``under`` the verdicts, and what needs the width ``below``."""
 
     beside: Sequence[Any] = ()
     below: Sequence[Any] = ()
+    under: Sequence[Any] = ()
 
 
 def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
@@ -75,15 +76,30 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
     if not linear:
         raise Untrustworthy("the slopes of all fits are withheld")
     main = best(linear)
-    others = [tree for tree in linear if tree is not main]
+    drawn = [main, *(tree for tree in linear if tree is not main)]
     interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
-    caption = f"What each feature adds to the outcome as it grows by one standard deviation{interval}."
-    beside: list[Any] = [picture(partial(plot_slopes, [main, *others]), "slopes per standard deviation", caption)]
-    with skipping("R2", beside):
-        beside.append(Words(_explained(main)))
-    caption = f"By {main.attrs['method']}: the mean outcome as one feature goes from its least to its greatest value, "
-    caption += f"the others at their means{interval}."
-    return Answer(beside, [picture(partial(plot_effects, main), "effects of the features", caption, wide=True)])
+    total, firsts, shares = len(slopes(main)), dict[str, Any](), list[Any]()
+    caption = f"What each feature adds to the outcome as it grows by one standard deviation{interval}"
+    caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
+    for tree in drawn:
+        firsts.setdefault(tree.attrs["model"], tree)
+    for name, tree in firsts.items():
+        with skipping(f"R2 of {name}", shares):
+            shares.append(Words(_explained(tree)))
+    below = [picture(partial(plot_effects, main), "effects of the features", _effects(main, interval), wide=True)]
+    return Answer([picture(partial(plot_slopes, drawn), "slopes per standard deviation", caption)], below, shares)
+
+
+def _effects(main: xr.DataTree, interval: str) -> str:
+    """Say what a picture of effects shows, and how those are drawn that it leaves out."""
+    model: Any = Fit(main).model
+    used = model.features or Fit(main).data["feature"].tolist()
+    said = f"By {main.attrs['method']} of {model.name}: the mean outcome as one feature goes from its least to its "
+    said += f"greatest value, the others at their means{interval}."
+    if len(used) > MOST_EFFECTS:
+        said += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
+        said += "bz.plot_effects(bz.load(FILE), features=[NAME])."
+    return said
 
 
 def _explained(tree: xr.DataTree) -> str:
@@ -105,7 +121,9 @@ def topics(tree: xr.DataTree) -> Answer:
     frame = words_of(tree, top)
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
     drawn = picture(partial(plot_topics, tree, top), "words of each topic", caption, True)
-    return Answer([table(*topic_rows(frame), words=["words"])], [drawn])
+    columns, rows = topic_rows(frame)
+    rounded = [[cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row] for row in rows]
+    return Answer([table(columns, rounded, words=["words"])], [drawn])
 
 
 def factors(tree: xr.DataTree) -> Answer:
@@ -117,7 +135,7 @@ def factors(tree: xr.DataTree) -> Answer:
     ]
     kept = pictures if "alpha" in tree["posterior"].data_vars else pictures[:2]
     first, *others = [picture(partial(draw, tree), alt, words) for draw, alt, words in kept]
-    return Answer([first], [GridBlock(others)])
+    return Answer([first], under=others)
 
 
 def path(tree: xr.DataTree) -> Section:
@@ -137,34 +155,46 @@ def responsibilities(tree: xr.DataTree) -> Answer:
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
     lead += f"{frame.attrs['expected_errors']:.3g} are expected to be wrong."
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])
-    rows = [[str(name), int(size), mean] for name, size, mean in counts.itertuples()]
+    rows = [[str(name), int(size), number(mean, 2)] for name, size, mean in counts.itertuples()]
     least = frame.sort_values("expected_loss", ascending=False, kind="stable").head(_ROWS_SHOWN)
     shown = [[str(row), str(label), loss] for row, label, loss in least[["component", "expected_loss"]].itertuples()]
-    caption = "Colour: the most probable component; pale: unsure."
     unsure = table(["row", "component", "probability that it is another"], shown, words=["component"])
-    return Answer(
-        [picture(partial(_draw, frame, data), "rows by component", caption)],
-        [
-            Words(lead),
-            table(["component", "rows", "mean probability that it is another"], rows, sortable=False),
-            Folded("The least sure rows", [unsure]),
-        ],
-    )
+    caption = "Colour: the most probable component; pale: unsure."
+    if (values := _numbers(frame, data)) is not None and values.shape[1] > 2:
+        caption += f" Of {values.shape[1]} columns the two in which the components differ most."
+    each = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
+    drawn = picture(partial(_draw, frame, data), "rows by component", caption)
+    return Answer([drawn], under=[Words(lead), each, Folded("The least sure rows", [unsure])])
+
+
+def _numbers(frame: pd.DataFrame, data: Any) -> np.ndarray | None:
+    """Return the numbers of the rows, where they have two or more."""
+    tables = (values for values in data.values() if values.ndim == 2 and values.dtype.kind == "f")
+    return next((values for values in tables if len(values) == len(frame) and values.shape[1] >= 2), None)
+
+
+def _apart(values: np.ndarray, components: pd.Series) -> np.ndarray:
+    """Return the two columns of which the components explain the largest shares of the variance, in their order."""
+    import pandas as pd
+
+    columns = pd.DataFrame(values)
+    shares = columns.groupby(components.to_numpy()).transform("mean").var() / columns.var()
+    return np.sort(shares.fillna(0).sort_values(ascending=False, kind="stable").index[:2])
 
 
 def _draw(frame: pd.DataFrame, data: Any) -> Figure:
-    """Draw rows of two numbers or more by the first two; else the probabilities of the rows in order."""
+    """Draw rows of two numbers or more by two of them; else the probabilities of the rows in order."""
     figure, (axes,) = panels(1, 6.4, 4.0)
-    values = next((v for v in data.values() if v.ndim == 2 and v.dtype.kind == "f" and v.shape[1] >= 2), None)
-    if values is not None and len(values) == len(frame):
+    if (values := _numbers(frame, data)) is not None:
+        both = _apart(values, frame["component"])
         sure = np.clip(1 - frame["expected_loss"].to_numpy(), 0.15, 1)
         for i, label in enumerate(sorted(frame["component"].unique(), key=str)):
             mine = (frame["component"] == label).to_numpy()
-            x, y = values[mine, :2].T
+            x, y = values[mine][:, both].T
             axes.scatter(x, y, 16, COLOURS[i % len(COLOURS)], lw=0, alpha=sure[mine], label=label)
-        names = next((data[name].tolist() for name in ("column", "feature") if name in data), ["1", "2"])
-        axes.set_xlabel(str(names[0]), parse_math=False)
-        axes.set_ylabel(str(names[1]), parse_math=False)
+        names = next((data[name] for name in ("column", "feature") if name in data), np.arange(values.shape[1]) + 1)
+        axes.set_xlabel(short(names[both[0]]), parse_math=False)
+        axes.set_ylabel(short(names[both[1]]), parse_math=False)
     else:
         columns = [name for name in frame.columns if str(name).startswith("p[")]
         order, places = frame.sort_values(columns, ascending=False, kind="stable"), np.arange(1, len(frame) + 1)

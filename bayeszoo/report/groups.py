@@ -63,7 +63,7 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
     again = Section("again", "How to make it again", [Code(asked.command(first))] if "command" in first.attrs else [])
     return {
         "title": f"{tree.attrs['model']} by {by}",
-        "about": asked.notation(type(Fit(first).model)).partition("\n")[0],
+        "about": asked.about([type(Fit(first).model)]),
         "data": f"{rows:,} rows of {first.attrs['data_source'] or 'arrays'} in {len(named)} groups",
         "notes": Fit(first).notes,
         "verdicts": _verdicts(named),

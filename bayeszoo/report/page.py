@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -102,14 +102,14 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     checked = _by_model(trees)
     parts = {
         "title": ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
-        "about": asked.notation(type(Fit(first).model)).partition("\n")[0],
+        "about": asked.about(type(Fit(tree).model) for tree in trees),
         "data": asked.data_line(first),
         "notes": Fit(first).notes,
         "verdicts": said + [each.verdict(name) for name, each in checked.items()],
         "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, trees, strict=True))),
         "answer": families.answer(trees, left_out),
         "estimates": _estimates(named, main, frame),
-        "sections": list(_sections(named, main, checks.Checked(first), left_out, reporter)),
+        "sections": list(_sections(named, main, checked, left_out, reporter)),
         "numbers": {name: described for name, (_, described) in named.items()},
     }
     return _filled(parts)
@@ -141,16 +141,17 @@ def _by_model(trees: Sequence[xr.DataTree]) -> dict[str, checks.Checked]:
 def _sections(
     named: verdict.Named,
     main: str,
-    checked: checks.Checked,
+    checked: Mapping[str, checks.Checked],
     left_out: list[Skipped],
     reporter: Reporter | None,
 ) -> Iterator[Section]:
-    trees, first = [tree for tree, _ in named.values()], named[main][0]
+    trees = [tree for tree, _ in named.values()]
+    of_first = next(each for each in checked.values() if each.tree is named[main][0])
     makers: dict[str, Callable[[], Section]] = {
-        "the fit to the data": lambda: checks.section(checked, named, left_out),
+        "the fit to the data": lambda: checks.section(of_first, named, left_out),
         "the gate": lambda: verdict.section(named, main, one_by_one.section(trees)),
         **dict(families.sections(trees)),
-        "what was asked": lambda: asked.section(first),
+        "what was asked": lambda: asked.section({name: each.tree for name, each in checked.items()}),
         "how to make it again": lambda: asked.again({name: tree for name, (tree, _) in named.items()}),
     }
     for i, (what, make) in enumerate(makers.items()):

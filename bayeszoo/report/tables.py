@@ -151,9 +151,11 @@ def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]
     lines += _own_figures(facts) if document["kind"] == "exact" else []
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
-        error, k_hat = f"+- {number(facts['elbo_se'], 2)}", facts["k_hat"]  # weights that are equal have no tail
-        shape = "none, as all weights are equal" if k_hat == -math.inf else number(k_hat, 3)
-        lines.append(f"ELBO {nats(document['elbo'], digits)} {error}{gap}; k-hat {shape}")
+        error = f" +- {number(facts['elbo_se'], 2)}" * (facts["elbo_se"] != 0)
+        shape = "none, as all weights are equal"  # which have no tail
+        shape = shape if facts["k_hat"] == -math.inf else number(facts["k_hat"], 3)
+        k_hat = f"; k-hat {shape}" * ("k_hat_withheld" not in facts)
+        lines.append(f"ELBO {nats(document['elbo'], digits)}{error}{gap}{k_hat}")
     if "mean_gap" in facts and _is_shown(document):
         ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
         gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times its own"
