@@ -373,8 +373,7 @@ def heldout_command(
     for text in candidates:
         kind, chosen = parse_candidate(text)
         if isinstance(kind, Path):
-            hint = "give a model: it is fitted to the words that are not held out"
-            raise InputError(f"--candidate {text!r} is a fit", hint=hint)
+            raise InputError(f"--candidate {text!r} is a fit", hint="give a model: it is fitted to the other words")
         models.append(kind(**chosen))
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     if data is None and table != opt.TABLE:
@@ -396,6 +395,5 @@ def heldout_command(
 def _of_held_out(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
     """Format a number of a model of words: a score to the digits that its Monte Carlo error supports."""
     relative = row["mcse"] * row["perplexity"] if name == "perplexity" else row["mcse"]
-    if name in ("log_score", "perplexity"):
-        return estimate(row[name], relative, digits)
-    return number(row[name], 3)
+    is_score = name in ("log_score", "perplexity")
+    return estimate(row[name], relative, digits) if is_score else number(row[name], 3)
