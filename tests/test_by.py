@@ -234,6 +234,7 @@ def test_a_notebook_and_a_page_show_fits_by_group(coins, tmp_path):
     for text in (shown, page):
         assert "A - B" in text
         assert "0.07143" in text  # 1/14: Beta(1, 4) is greater than Beta(3, 2)
+    assert '<img alt="estimates by variant" src="data:image/svg' in shown
     assert "beta_bernoulli by variant" in page
     assert page.count("the model fits in what was checked") + page.count("never occur") >= 1
     assert 'alt="estimates by variant and differences"' in page

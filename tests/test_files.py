@@ -19,7 +19,7 @@ from bayeszoo.cli import app as cli
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
-from bayeszoo.report.notebook import show_in_notebooks
+from bayeszoo.report.notebook import in_python, show_in_notebooks
 from bayeszoo.results import files
 from tests.quick import quick_first, quick_where
 
@@ -351,6 +351,18 @@ def test_a_notebook_shows_the_table_and_the_verdict():
     assert "estimates are withheld" in withheld
     assert "<td>mu</td><td>withheld</td>" in withheld
     assert "<img" not in withheld
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ("try --chains 4 --draws 1000", "try chains=4, draws=1000"),
+        ("try --draws 4000, or --method exact", "try draws=4000, or method='exact'"),
+        ("try bayeszoo select -c m --components 1-4, or --method vb", None),
+    ],
+)
+def test_a_notebook_names_arguments_where_a_terminal_names_options(options, arguments):
+    assert in_python(options) == (arguments or options.replace("--method vb", "method='vb'"))
 
 
 @pytest.mark.slow  # with the packages of the notebooks

@@ -92,6 +92,7 @@ def _estimates(tree: xr.DataTree, frame: pd.DataFrame, main: str) -> Section:
     columns, rows = contrast_rows(frame)
     compared = [table(columns, rows, "What the groups differ by", ["groups"]), Words(about, "note")] if rows else []
     withheld = [Words(f"Withheld: {line}.", "bad") for line in frame.attrs["withheld"]]
-    each = table(*estimates_by_group(tree), words=[str(tree.attrs["by"])])
+    heads, listed = estimates_by_group(tree)
+    each = table([verdict.HEADS.get(head, head) for head in heads], listed, words=[str(tree.attrs["by"])])
     alone = f"The page of a group has its checks in full: bayeszoo report FILE.nc:{main} -o report.html"
     return Section("estimates", "Estimates", [*compared, *withheld, each, Words(alone, "note")])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from bayeszoo.comparison.by import contrasts
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import drawable, one_of_each
+from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.style import data_uri
 from bayeszoo.report.groups import contrast_rows, estimates_by_group
 from bayeszoo.report.tables import estimate_rows, figures, number
@@ -38,9 +41,9 @@ class View(Fit):
         heads, rows = estimate_rows(self.tree, described)
         cells = [[str(row[0]), *(number(value, 4) for value in row[1:])] for row in rows[:_MOST_ROWS]]
         more = [f"{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)"] if len(rows) > _MOST_ROWS else []
-        above = filter(None, [*failures_of(self.tree), next_step(self.tree)])
+        above = filter(None, [*failures_of(self.tree), in_python(next_step(self.tree))])
         said = f"<p><b>{escape(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
-        return said + _lines([*more, *figures(described)]) + _picture(self.tree)
+        return said + _lines([*more, *figures(described)]) + _densities(self.tree)
 
 
 def _cells(tag: str, values: list[str]) -> str:
@@ -56,7 +59,14 @@ def _lines(lines: Any) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def _picture(tree: xr.DataTree) -> str:
+def in_python(step: str) -> str:
+    """Write the options of a command as the arguments of `bz.fit`: --draws 4000 as draws=4000."""
+    listed = re.sub(r"(\d) --", r"\1, --", step)
+    named = re.sub(r"--(chains|draws|seed|thin) (\d+)", r"\1=\2", listed)
+    return re.sub(r"--method (\w+)", r"method='\1'", named)
+
+
+def _densities(tree: xr.DataTree) -> str:
     """Draw the density of the first entry of each parameter; nothing of a point estimate or of what is withheld."""
     shown = drawable([tree])
     if not shown:
@@ -64,11 +74,23 @@ def _picture(tree: xr.DataTree) -> str:
     across = len(chosen := one_of_each(shown[0]))
     size = _PANEL[0] * across, _PANEL[1] + 0.3
     make = partial(plots.overlay, tree, col_wrap=across, figure_kwargs={"figsize": size})
+    return _picture(make, f"densities of {', '.join(chosen)}")
+
+
+def _picture(make: Callable[[], Any], alt: str) -> str:
+    """Return the element of a picture, and nothing where it cannot be drawn."""
     try:
-        source = data_uri(make)
+        return f'<img alt="{escape(alt)}" src="{data_uri(make)}" style="background: white">'
     except (InputError, Untrustworthy):
         return ""
-    return f'<img alt="densities of {escape(", ".join(chosen))}" src="{source}" style="background: white">'
+
+
+def _by_group(tree: xr.DataTree) -> str:
+    """Show fits by group: what is withheld, the estimates, what the groups differ by, and a picture of both."""
+    frame = contrasts(tree)
+    held = _lines(f"withheld: {line}" for line in frame.attrs["withheld"])
+    tables = f"{_table(*estimates_by_group(tree))}{_table(*contrast_rows(frame))}"
+    return held + tables + _picture(partial(plot_groups, tree), f"estimates by {tree.attrs['by']}")
 
 
 def view(tree: xr.DataTree) -> View:
@@ -98,7 +120,7 @@ def view(tree: xr.DataTree) -> View:
 def html(tree: xr.DataTree) -> str:
     """Return how a notebook shows a tree: a fit by its view, fits by group by tables, others as xarray does."""
     if is_by_group(tree):
-        return f"{_table(*estimates_by_group(tree))}{_table(*contrast_rows(contrasts(tree)))}"
+        return _by_group(tree)
     return (View(tree) if "bayeszoo_format" in tree.attrs else tree)._repr_html_()
 
 
