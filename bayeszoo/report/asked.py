@@ -41,7 +41,8 @@ def data_line(tree: xr.DataTree) -> str:
     inputs, columns = fit.model.inputs, dict(fit.columns)
     has_outcome = isinstance(inputs, Regression) and inputs.name in columns
     outcome = [f"outcome {columns.pop(inputs.name)}"] if has_outcome else []
-    names = list(columns.values())
+    labels = [name for name in ("feature", "column") if name in fit.like]  # of the columns of a matrix
+    names = [str(name) for name in fit.like[labels[0]]] if labels else list(columns.values())
     count = max(1, int(np.searchsorted(np.cumsum([len(name) + 2 for name in names]), _MOST_NAMED)))
     others = ", ".join(names[:count]) + f" and {len(names) - count} more" * (count < len(names))
     said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *outcome]
