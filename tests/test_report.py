@@ -118,6 +118,10 @@ def test_the_model_the_prior_the_data_and_the_numbers_are_said(several, exact):
     assert numbers["exact"]["parameters"]["mu"]["mean"] == mean
 
 
+def test_a_point_has_no_densities_and_the_page_no_gap_for_them(at_mode):
+    assert families.answer([at_mode], []) == families.Answer()
+
+
 def test_sampled_fits_have_pictures_of_their_chains(nuts):
     alts = set(Page(page([nuts])).attributes("img", "alt"))
     names = {f"{name} of theta" for name in ("densities", "traces", "ranks")}

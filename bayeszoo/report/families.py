@@ -16,7 +16,7 @@ from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
-from bayeszoo.plots.drawable import withheld
+from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_effects, plot_slopes, slopes
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
@@ -60,7 +60,7 @@ def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
             made.append(factors(best(trees)))  # whose pictures do not depend on labels
         elif isinstance(model, Latent):
             made.append(responsibilities(tree))
-    return made[0] if made else Answer([hero(trees)])
+    return made[0] if made else Answer([hero(trees)] if with_draws(trees) else ())
 
 
 def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
@@ -110,8 +110,9 @@ def _explained(tree: xr.DataTree) -> str:
 
 def states(tree: xr.DataTree) -> Answer:
     """Draw the path of the states over time."""
-    caption = "Rows with the mean of the state that each is in, the probability of the rarest state given all rows, "
-    caption += "and the most probable path."
+    caption = "The probability of the rarest state given all rows, and the most probable path."
+    if "symbol" not in Fit(tree).data:
+        caption = f"Rows with the mean of the state that each is in. {caption}"
     return Answer(below=[picture(partial(plot_states, tree), "states over time", caption, wide=True)])
 
 
@@ -160,7 +161,9 @@ def responsibilities(tree: xr.DataTree) -> Answer:
     shown = [[str(row), str(label), loss] for row, label, loss in least[["component", "expected_loss"]].itertuples()]
     unsure = table(["row", "component", "probability that it is another"], shown, words=["component"])
     caption = "Colour: the most probable component; pale: unsure."
-    if (values := _numbers(frame, data)) is not None and values.shape[1] > 2:
+    if (values := _numbers(frame, data)) is None:
+        caption = "The probability of each component, a row at each place."
+    elif values.shape[1] > 2:
         caption += f" Of {values.shape[1]} columns the two in which the components differ most."
     each = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
     drawn = picture(partial(_draw, frame, data), "rows by component", caption)

@@ -33,12 +33,12 @@ _HERO = 5.4
 
 
 def hero(trees: Sequence[xr.DataTree]) -> Any:
-    """Return the picture of the first screen: densities of the first entry of each parameter."""
+    """Return densities of the first entry of each parameter of fits of which some have draws, or why there are none."""
     shown = drawable(trees)
     if not shown:
         named = zip(names_of(trees), trees, strict=True)
-        reasons = [f"{name}: {why}" for name, tree in named if with_draws([tree]) and (why := withheld(tree))]
-        return Skipped("densities", "; ".join(reasons) or "no fit has draws")
+        reasons = [f"{name}: {withheld(tree)}" for name, tree in named if with_draws([tree])]
+        return Skipped("densities", "; ".join(reasons))
     chosen = one_of_each(shown[0])
     size = (_HERO, 0.55 + 1.55 * len(chosen))
     make = partial(plots.overlay, trees, col_wrap=1, figure_kwargs={"figsize": size})
