@@ -14,10 +14,12 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
+from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.inference import starts
 from bayeszoo.inference.methods import nuts, smc
 from bayeszoo.inference.problem import Problem
 from bayeszoo.report.tables import number
+from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import HEADLINE
 from tests.bad_models.flat_mean import FlatMean
@@ -247,6 +249,18 @@ def stay(tree):
     chain, draw = np.random.default_rng(2).choice(at, posterior["mu"].shape).transpose(2, 0, 1)
     for name in ("mu", "lam"):
         posterior[name][:] = posterior[name].to_numpy()[chain, draw]
+
+
+def elsewhere(tree):
+    """Move all draws, as the wrong density, or the wrong closed form, of a user's own model would."""
+    tree["posterior"]["theta"][:] = 1.1 * tree["posterior"]["theta"].to_numpy()
+
+
+def test_good_chains_of_another_posterior_than_the_closed_form_do_not_pass(fails):
+    fails(times=1, edit=elsewhere)
+    tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0] * 20, "nuts", seed=1, groups=())
+    assert Fit(tree).failed == [AGREEMENT]
+    assert next_step(tree).endswith("is wrong: try bayeszoo check beta_bernoulli")
 
 
 def test_chains_that_leave_a_mode_that_em_found_do_not_pass(monkeypatch):

@@ -331,3 +331,24 @@ def test_without_usable_weights_there_are_no_gaps():
 def test_care_does_not_help_chains_that_are_apart_and_whose_steps_break(r_hat, divergences, cut, may_help):
     names = ("r_hat", "divergences", "transitions at maximum tree depth")
     assert gate.care_may_help(dict(zip(names, (r_hat, divergences, cut), strict=True)), 1200) is may_help
+
+
+LAWS = {"t": scipy.stats.t(1.5), "gamma": scipy.stats.gamma(0.02), "normal": scipy.stats.norm(np.zeros((2, 1)), 2)}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_draws_are_held_to_the_closed_form_whatever_its_tails(name):
+    shape, rng, law = np.shape(LAWS[name].mean()), np.random.default_rng(0), {"x": LAWS[name]}
+    draws = LAWS[name].rvs((4, 1000, *shape), random_state=rng)
+    (right,) = gate.check_agreement({"x": draws, "other": draws + 1}, law)
+    bugs = [draws * 1.38, draws + 0.2 * (np.quantile(draws, 0.84) - np.quantile(draws, 0.16)), -draws]
+    symmetric = name != "gamma"
+    assert right.passed
+    assert [gate.check_agreement({"x": each}, law)[0].passed for each in bugs] == [not symmetric, False, symmetric]
+
+
+def test_a_closed_form_that_is_one_number_to_rounding_is_no_ground_to_fail():
+    tiny = scipy.stats.beta([0.001, 2.0], [1e12, 3.0])
+    draws = np.random.default_rng(0).beta([1e-300, 2.0], [1e12, 3.0], size=(4, 1000, 2))
+    assert gate.check_agreement({"theta": draws}, {"theta": tiny})[0].passed
+    assert not gate.check_agreement({"theta": draws[..., ::-1]}, {"theta": tiny})[0].passed

@@ -104,7 +104,7 @@ def test_every_command_takes_a_file(coin, run, written):
     assert run("simulate", coin, "--size", "3", "--seed", "1")[1].startswith("y\n")
     compared = run("compare", coin, rows, "--methods", "exact,mle", "--seed", "1")
     assert compared[0] == 0
-    assert "note: no fit checks the closed forms of beta_bernoulli; `bayeszoo check` does\n" in compared[2]
+    assert "note: no fit checks all closed forms of beta_bernoulli; `bayeszoo check` does\n" in compared[2]
     assert "no fit checks" not in run("compare", "beta_bernoulli", rows, "--methods", "exact,mle", "--seed", "1")[2]
     tree = bz.fit(bz.find(coin)(), [1, 0], "exact", seed=1)
     from bayeszoo.report.asked import python

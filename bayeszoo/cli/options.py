@@ -203,9 +203,9 @@ def _is_said(data: Data) -> bool:
 
 
 def note_unchecked(kind: type[Model]) -> None:
-    """Say of a model in a user's own file that no fit holds its closed forms to its density."""
+    """Say of a model in a user's own file that no fit holds all its closed forms to its density."""
     if zoo.own_file(kind) and issubclass(kind, Sufficient):
-        terminal.note(f"note: no fit checks the closed forms of {kind.name}; `bayeszoo check` does")
+        terminal.note(f"note: no fit checks all closed forms of {kind.name}; `bayeszoo check` does")
 
 
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:

@@ -46,11 +46,14 @@ MAX_K_HAT = 0.7
 """Above it importance weights have no usable variance (Vehtari et al. 2024)."""
 MAX_MEAN_GAP, MAX_SD_RATIO = 0.5, 2.0
 """How far an approximation may be from the posterior: its error in sd of a mean, and the ratio of two sds."""
+AGREEMENT, MAX_Z = "draws against the closed form, |z|", 6.0
+"""By chance a share of draws is 6 errors off once in 5e8 numbers; with 400 effective draws and a share of .1, 1e7."""
 STRUCTURAL = ("chains", "draws", "non-finite draws", "stuck chains", "repeated chains")
 """Checks that a longer run cannot repair."""
 MIXING = ("non-finite draws", "r_hat", "ess_bulk", "ess_tail")
 """Checks of each quantity by itself."""
 
+_SHARES = (0.1, 0.5, 0.9)
 _EQUAL = 0.01
 """Nats within which importance weights are equal."""
 _MAXDEPTH = ("maxdepth_reached", "reached_max_treedepth")  # nutpie, PyMC
@@ -99,6 +102,24 @@ def importance_gaps(points: np.ndarray, log_weights: np.ndarray) -> dict[str, fl
     gap = np.abs(points.mean(axis=0) - mean)[moving] / sd[moving]
     ratio = points.std(axis=0)[moving] / sd[moving]
     return {"mean_gap": float(gap.max()), "sd_ratio_least": float(ratio.min()), "sd_ratio_most": float(ratio.max())}
+
+
+def check_agreement(draws: Mapping[str, np.ndarray], marginals: Mapping[str, Any]) -> list[Check]:
+    """Check that the shares of draws (chain, draw, ...) below exact quantiles are what they must be.
+
+    Where they are not, the density that was sampled or the closed form is wrong, and no other check of draws sees it.
+    Shares have normal errors whatever the tails are. Entries whose quantiles are one number, as 0, are left out.
+    """
+    errors = [np.zeros(1)]
+    for name in draws.keys() & marginals.keys():
+        quantiles = [np.asarray(marginals[name].ppf(prob)) for prob in _SHARES]
+        ordered = (np.diff(quantiles, axis=0) > 1e-290).all(axis=0) & np.isfinite(quantiles).all(axis=0)
+        size = np.minimum(diagnostics.ess(draws[name]), diagnostics.ess(draws[name], "tail"))
+        for prob, quantile in zip(_SHARES, quantiles, strict=True):
+            share = (draws[name] <= quantile).mean((0, 1))
+            errors.append(np.abs(share - prob)[ordered] / np.sqrt(prob * (1 - prob) / size[ordered]))
+    largest = float(np.max(np.concatenate([np.ravel(each) for each in errors])))
+    return [at_most(AGREEMENT, largest, MAX_Z)]
 
 
 def coverage_checks(facts: Mapping[str, Any]) -> list[Check]:

@@ -16,7 +16,7 @@ import numpy as np
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_draws, verdict
+from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_agreement, check_draws, verdict
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
@@ -64,7 +64,8 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
     # what a model knows of its posterior that chains may not see
     hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
-    checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"])]
+    agreement = check_agreement(outcome.draws, marginals) if marginals and how["kind"] == "sampled" else []
+    checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"]), *agreement]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     Fit(tree).remember(model=model, given=problem.given, stats=problem.stats, posterior=marginals)
     return tree

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
-from bayeszoo.foundation.gate import APART, STRUCTURAL, care_may_help
+from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
 from bayeszoo.model.capabilities import ClosedForm, Collapsed, Variational
 from bayeszoo.results.stored import Fit
 
@@ -66,6 +66,9 @@ def next_step(tree: xr.DataTree) -> str:
         return ""
     if failed & {"chains", "draws"}:
         return "try --chains 4 --draws 1000"
+    if failed == {AGREEMENT}:
+        command = f"bayeszoo check {_named(fit)} {_same_data(fit)}".rstrip()
+        return f"the density that was sampled or the closed form is wrong: try {command}"
     unbounded = fit.method == "nuts" and _may_be_unbounded(fit)
     steps = _mending(fit, failed, unbounded) if fit.kind == "sampled" else []
     with suppress(InputError):  # of a model that is not installed here
@@ -83,6 +86,12 @@ def _mixing(fit: Fit, failed: set[str]) -> str:
     apart = "chains are far apart, and break" if "divergences" in failed else "chains are in different modes"
     why = apart if r_hat > APART else "chains mix slowly"
     return f"R-hat {r_hat:.3g} after {sizes['chain'] * sizes['draw']} draws: {why}; "
+
+
+def _named(fit: Fit) -> str:
+    """Return the model as the command of the fit named it."""
+    words = shlex.split(str(fit.tree.attrs.get("command", "")))
+    return shlex.quote(words[1]) if words[:1] == ["fit"] else str(fit.tree.attrs["model"])
 
 
 def _same_data(fit: Fit) -> str:
