@@ -67,22 +67,21 @@ class Checked:
         try:
             frame = self.frame[self.frame["p_value"].notna()]
         except (InputError, NumericalError, Untrustworthy) as error:
-            return Verdict(name, "unknown", "the model was not checked", f"No replicates: {error}.", 0.0)
+            return Verdict(name, "unknown", "the model was not checked", f"No replicates: {error}.")
         if frame.empty:
-            why = "No quantity of the data can be compared."
-            return Verdict(name, "unknown", "the model was not checked", why, 0.0)
+            return Verdict(name, "unknown", "the model was not checked", "No quantity of the data can be compared.")
         edge = np.minimum(frame["p_value"], 1 - frame["p_value"])
         never, rarely = frame[edge == 0], frame[(edge > 0) & (edge < FALSE_ALARM / 2 / len(frame))]
         said = [f"The data's {_listed(never)} never occur{'s' * (len(never) == 1)} in {_total(frame)} replicates."]
         said = said * bool(len(never)) + [f"Hardly any replicate has the data's {_listed(rarely)}."] * bool(len(rarely))
         if len(never):
-            return Verdict(name, "misfit", "the model does not fit", " ".join(said), 0.0)
+            return Verdict(name, "misfit", "the model does not fit", " ".join(said))
         if len(rarely):
-            return Verdict(name, "caution", "the model fits, but for what is said here", " ".join(said), 0.0)
+            return Verdict(name, "caution", "the model fits, but for what is said here", " ".join(said))
         more = [f"{len(frame) - MOST_DRAWN} more"] * (len(frame) > MOST_DRAWN)
         listed = ", ".join([*frame.index[:MOST_DRAWN], *more])
         words = f"Replicates are like the data in all {len(frame)} quantities compared: {listed}."
-        return Verdict(name, "ok", "the model fits in what was checked", words, 0.0)
+        return Verdict(name, "ok", "the model fits in what was checked", words)
 
 
 def _total(frame: pd.DataFrame) -> int:

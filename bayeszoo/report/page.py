@@ -95,7 +95,7 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     trees = matched(list(trees))
     named = {name: (tree, document(tree)) for name, tree in zip(names_of(trees), trees, strict=True)}
     said = [verdict.verdict(name, described) for name, (_, described) in named.items()]
-    said += [verdict.refusal(each.method, each.reason) for each in refused]
+    said += [verdict.Verdict(each.method, "withheld", "no answer", each.reason) for each in refused]
     first, left_out = best(trees), list[Skipped]()
     main = next(name for name, (tree, _) in named.items() if tree is first)
     frame = compare([*trees, *refused]) if len(trees) + len(refused) > 1 else None

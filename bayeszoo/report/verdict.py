@@ -47,14 +47,12 @@ class Verdict:
     state: str
     headline: str
     words: str
-    seconds: float
 
 
 def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
     """Say in words whether the fit called ``name`` may be trusted, and why; ``document`` is of `summary.document`."""
-    seconds = float(sum(document["seconds"].values()))
     if document["status"] not in ("ok", "caution"):
-        return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document), seconds)
+        return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document))
     headline, words = _WORDS[document["kind"]](document)
     state = "ok" if document["kind"] in ("exact", "sampled") else "approximate"
     if held := document["facts"].get("components_withheld"):
@@ -62,13 +60,8 @@ def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
         words += f" Single components are withheld: {held}."
     total = len(document["gate"]["checks"])
     if document["status"] == "caution":
-        return Verdict(name, "caution", "to be read with caution", f"{_why_not(document)} {words}", seconds)
-    return Verdict(name, state, headline, f"{words} {total} of {total} checks passed.", seconds)
-
-
-def refusal(method: str, reason: str) -> Verdict:
-    """Say that a method gave no answer."""
-    return Verdict(method, "withheld", "no answer", reason, 0.0)
+        return Verdict(name, "caution", "to be read with caution", f"{_why_not(document)} {words}")
+    return Verdict(name, state, headline, f"{words} {total} of {total} checks passed.")
 
 
 def _why_not(document: Mapping[str, Any]) -> str:
