@@ -78,16 +78,13 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
     main = best(linear)
     drawn = [main, *(tree for tree in linear if tree is not main)]
     interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
-    total, firsts, shares = len(slopes(main)), dict[str, Any](), list[Any]()
+    total = len(slopes(main))
     caption = f"What each feature adds to the outcome as it grows by one standard deviation{interval}"
     caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
-    for tree in drawn:
-        firsts.setdefault(tree.attrs["model"], tree)
-    for name, tree in firsts.items():
-        with skipping(f"R2 of {name}", shares):
-            shares.append(Words(_explained(tree)))
     below = [picture(partial(plot_effects, main), "effects of the features", _effects(main, interval), wide=True)]
-    return Answer([picture(partial(plot_slopes, drawn), "slopes per standard deviation", caption)], below, shares)
+    return Answer(
+        [picture(partial(plot_slopes, drawn), "slopes per standard deviation", caption)], below, _shares(drawn)
+    )
 
 
 def _effects(main: xr.DataTree, interval: str) -> str:
@@ -102,10 +99,17 @@ def _effects(main: xr.DataTree, interval: str) -> str:
     return said
 
 
-def _explained(tree: xr.DataTree) -> str:
-    share = explained(tree)
-    interval = "" if np.isnan(share["q025"]) else f" (95% interval {share['q025']:.2f} to {share['q975']:.2f})"
-    return f"R2 {share['mean']:.2f}{interval}: the share of the variance that {tree.attrs['model']} explains."
+def _shares(trees: Sequence[xr.DataTree]) -> list[Any]:
+    """Say which share of the variance each model explains, by its first fit, or why that is not known."""
+    firsts, said, skipped = dict[str, Any](), list[str](), list[Any]()
+    for tree in trees:
+        firsts.setdefault(tree.attrs["model"], tree)
+    for name, tree in firsts.items():
+        with skipping(f"R2 of {name}", skipped):
+            share = explained(tree)
+            span = "" if np.isnan(share["q025"]) else f" (95% interval {share['q025']:.2f} to {share['q975']:.2f})"
+            said.append(f"{share['mean']:.2f}{span} by {name}")
+    return [Words(f"R2, the share of the variance explained: {'; '.join(said)}.")] * bool(said) + skipped
 
 
 def states(tree: xr.DataTree) -> Answer:
