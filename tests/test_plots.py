@@ -160,6 +160,14 @@ def test_powers_of_ten_are_plain_numbers_and_coordinates_of_paths_alone_are_roun
     assert re.search(r"translate\(\d+\.\d{3}", image)
 
 
+def test_a_long_title_has_lines_no_wider_than_its_panel():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_title("w[share of households in the municipality, in per cent]")
+    pictures.svg(lambda: figure)
+    assert axes.get_title() == "w[share of households in the\nmunicipality, in per cent]"
+
+
 def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
     from bayeszoo.report.one_by_one import section
 

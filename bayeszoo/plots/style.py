@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 COLOURS = ["#1f5a92", "#d9822b", "#5b9a3c", "#7a5ea8", "#c0392b", "#2a8f8a", "#8a6d3b", "#5d636d"]
 """What is told apart by colour, in order."""
-MAX_NAME = 40
+MAX_NAME, _TITLE = 40, 36
+"""Characters of a user's name in a line, and in one above a panel."""
 _INK, _PALE = "#30343b", "#c9ced6"
 STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
@@ -112,6 +113,8 @@ def svg(make: Callable[[], Any]) -> bytes:
             drawn = make()
             figure = drawn.viz["figure"].item() if hasattr(drawn, "viz") else drawn
             _plain_powers(figure)
+            for axes in figure.axes:
+                axes.title.set_text(wrapped([axes.get_title()], _TITLE)[0][0])
             buffer, about = io.BytesIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
             figure.savefig(buffer, format="svg", metadata=about, bbox_inches="tight", pad_inches=0.04)
         finally:
