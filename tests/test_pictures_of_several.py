@@ -17,7 +17,7 @@ from bayeszoo.inference.labels.align import permute
 from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
 from bayeszoo.report import checks, one_by_one
-from bayeszoo.report.blocks import Choice, Folded, GridBlock, Picture, Skipped
+from bayeszoo.report.blocks import Choice, Folded, Picture, Skipped
 from bayeszoo.results import matched as matched_module
 from bayeszoo.results.quantities import free_of_labels, labels
 from bayeszoo.results.stored import Fit
@@ -95,7 +95,7 @@ def captions(blocks):
                 words[block.what] = block.reason
             case Choice():
                 words |= captions(itertools.chain.from_iterable(block.options.values()))
-            case GridBlock() | Folded():
+            case Folded():
                 words |= captions(block.blocks)
     return words
 
