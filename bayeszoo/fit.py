@@ -135,7 +135,7 @@ def fit(
     problem = Problem(model, checked, rng, reporter or (ProgressLine() if progress else Reporter()))
     with closing(problem.reporter):
         outcome = run(problem, **options)
-        problem.reporter.phase("checking draws")
+        problem.reporter.phase("checking the fit")
         how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
         tree = assemble(problem, outcome, how, effective)
         problem.reporter.phase("log likelihood and replicates (groups of ArviZ)")

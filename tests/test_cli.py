@@ -415,7 +415,7 @@ FIT = ["fit", "beta_bernoulli", "coins.csv"]
         (["predict", "fit.nc", "coins.csv", "--rows", "2"], "give a table or --rows, not both"),
         (["predict", "fit.nc", "--column", "y"], "--column goes with DATA"),
         (["frobnicate"], 'Unknown command "frobnicate".'),
-        (["fit", "beta_bernoulli", "none.csv"], "not a regular file: none.csv"),
+        (["fit", "beta_bernoulli", "none.csv"], "there is no file: none.csv"),
         (["fit", "beta_bernoulli", "--example", "x"], "has no example 'x'; it has paris_births, placenta_previa"),
         (["fit", "beta_bernoulli", "--column", "y"], "--column goes with DATA"),
         ([*FIT, "more.csv"], "more.csv"),

@@ -88,7 +88,7 @@ NO_COINS = {
     "absent": (["c", "b"], A, " has no 'a'; it holds 'b', 'c'"),
     "three, one of them NA": (["NA", "a", "c"], A, " holds 3 labels, not two: 'NA', 'a', 'c'"),
     "seven": (list("abcdefg"), A, " holds 7 labels, not two: 'a', 'b', 'c', 'd', 'e', ..."),
-    "none": (["", ""], A, " has no values"),
+    "none": (["", ""], A, " has no values; leave it out, or name other columns"),
     "same": ([0], {"column": "y", "count": "y"}, " cannot hold both the outcomes and their counts"),
 }
 test_outcomes_that_are_refused = refuses(Coin, {k: (t, o, f"column 'y'{m}") for k, (t, o, m) in NO_COINS.items()})

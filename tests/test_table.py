@@ -155,7 +155,7 @@ def test_parquet_needs_pyarrow(written, monkeypatch):
 def test_only_regular_files_are_opened(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.csv")
-    with pytest.raises(InputError, match=r"^not a regular file: "):
+    with pytest.raises(InputError, match="^(not a regular file|there is no file): "):
         read_table(name)
 
 
@@ -327,7 +327,7 @@ def test_what_is_no_file(tmp_path, written):
     Ridge = bz.find("ridge")
     with pytest.raises(InputError, match=r"chunks are of a file, got DataFrame; bz\.read takes what is in memory"):
         bz.read_chunks(Ridge, pd.DataFrame({"y": [1, 2]}))
-    with pytest.raises(InputError, match="not a regular file"):
+    with pytest.raises(InputError, match="there is no file"):
         bz.read_chunks(Ridge, tmp_path / "none.csv")
     with pytest.raises(InputError, match="a model instance is needed, got ABCMeta"):
         bz.accumulate(Ridge, written("y,a\n1,2\n"))

@@ -28,8 +28,8 @@ _PARTS = {"posterior": "parameters", "derived": "derived"}
 _WITHHELD = {"k_hat_withheld": "k-hat", "draws_withheld": "a part of the draws"}
 _ESTIMATES = {"mean": "estimate", "sd": "sd", "q025": "2.5%", "q975": "97.5%", "p_positive": "P(> 0)"}
 _ESTIMATES |= {"mcse_mean": "MCSE", "error_mcse": "error/MCSE", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
-_EVIDENCE = {"log_evidence": "log evidence", "evidence_se": "error", "evidence_gap": "exact less it"}
-_EVIDENCE |= {"elbo": "ELBO", "elbo_se": "error", "elbo_gap": "exact less it"}
+_EVIDENCE = {"log_evidence": "log evidence", "evidence_se": "error", "evidence_gap": "gap to exact"}
+_EVIDENCE |= {"elbo": "ELBO", "elbo_se": "error", "elbo_gap": "gap to exact"}
 _PREDICTION = {"loo_score": "LOO score", "loo_se": "se", "loo_mcse": "MC error"}
 _PREDICTION |= {"seconds": "seconds", "kind": "kind", "status": "status"}
 _WORDS = ("fit", "kind", "status")
@@ -214,7 +214,7 @@ def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[s
     label = f"({document['method']} approximation)"
     if "log_evidence_mcse" in facts:
         label = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
-    return f"{label}; exact less this: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
+    return f"{label}; gap to exact: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label
 
 
 def topic_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:

@@ -222,9 +222,9 @@ class Measured(Inputs):
 
 
 def _about_groups(column: Column) -> str:
-    """Say that a column that is not used may name groups of rows: it holds a few words."""
+    """Say that a column that is not used may name groups of rows: it holds a few words, most of them repeated."""
     words = {str(value).strip() for value in column.values}
-    if not 2 <= len(words) <= _MOST_GROUPS or are_numbers(column):
+    if not 2 <= len(words) <= min(_MOST_GROUPS, len(column.values) // 2) or are_numbers(column):
         return ""
     names = quoted(sorted(words))
     return f"{column} ({names}) is not used: all rows are taken together; --by {column.name} fits each group by itself"

@@ -174,7 +174,8 @@ def _append(
         row = before + len(columns[0]) + at + 1
         has = f"has {cells} field{'s' if cells > 1 else ''}" if cells else "is empty"
         comment = "remove the comment" if names[0].startswith("#") else None
-        raise InputError(f"{name}: row {row} {has}, {like} has {width}", rows=[row], hint=comment)
+        hint = comment or (None if cells else "remove the line")
+        raise InputError(f"{name}: row {row} {has}, {like} has {width}", rows=[row], hint=hint)
     for column, cell in zip(columns, zip(*rows, strict=True), strict=True):
         column.extend(cell)
 

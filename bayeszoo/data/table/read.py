@@ -50,7 +50,7 @@ def read_parts(
     _check_decimal(decimal)
     path = Path(source)
     if not os.path.isfile(path):  # a folder, a pipe (which would block), a URL, or nothing
-        raise InputError(f"not a regular file: {escaped(path)}")
+        raise InputError(f"{'not a regular file' if path.exists() else 'there is no file'}: {escaped(path)}")
     if path.suffix.lower() == ".parquet":
         return _parquet_parts(path, decimal, rows)
     return delimited_parts(path, delimiter, decimal, encoding, header, rows)

@@ -196,7 +196,7 @@ def complete(
     for column, mask in zip(columns, masks, strict=True):
         rows = np.flatnonzero(mask)
         if len(rows) == len(mask) and whole:
-            raise InputError(f"{column} has no values", column=column.name)
+            raise InputError(f"{column} has no values", column=column.name, hint="leave it out, or name other columns")
         if len(rows) and missing == "refuse":
             raise column.lacks(rows, hint)
     holes = np.logical_or.reduce(masks)

@@ -280,7 +280,7 @@ def _refuse_holes(column: Column, values: np.ndarray, missing: str) -> tuple[str
     """Refuse missing values, or say that they are masked; a column must have one that is not."""
     rows = np.flatnonzero(np.isnan(values))
     if len(rows) == len(values):
-        raise InputError(f"{column} has no values", column=column.name)
+        raise InputError(f"{column} has no values", column=column.name, hint="leave it out, or name other columns")
     if not len(rows):
         return ()
     if missing == "refuse":
