@@ -14,13 +14,9 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli import terminal
-from bayeszoo.cli.app import app
-from bayeszoo.cli.instead import instead
-from bayeszoo.cli.options import TableOptions
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
-from bayeszoo.report import tables
 from tests.quick import quick_first
 
 SINGLE = {"log_evidence", "elbo", "log_likelihood", "log_joint"}
@@ -168,25 +164,6 @@ def test_tables_are_written_in_full(run, saved, coins, tmp_path, command):
     assert len(str(frame[column].dropna()[0])) > 10
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "shown"),
-    [
-        (0.590168, 0.0049, "0.590"),
-        (0.590168, 0.0051, "0.590"),
-        (1234.5678, 23.0, "1230"),
-        (-0.00001, 0.0049, "0.000"),
-        (2e-7, 3e-9, "2.00e-07"),
-        (1e9 + 0.5, 1e-12, "1.000000000e+09"),
-        (0.590168, 0.0, "0.59017"),  # exact
-        (0.590168, np.nan, "0.59017"),
-        (np.inf, 0.1, "inf"),
-        (np.nan, 0.1, "-"),
-    ],
-)
-def test_the_last_digit_is_of_the_order_of_the_error(value, error, shown):
-    assert tables.estimate(value, error) == shown
-
-
 def test_more_digits_are_printed_where_they_are_asked_for(run, coins):
     out = run("fit", "beta_bernoulli", coins, *EXACT, "--digits", 8)[1]
     assert "log evidence -5.52942909 (exact" in out
@@ -252,40 +229,6 @@ def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
     assert (code, out, err) == (3, "", f"error: the fit failed its gate: predictions from it are withheld; {step}\n")
 
 
-@pytest.mark.parametrize(
-    ("typed", "step", "command"),
-    [
-        (
-            "coins.csv --draws 10 -o a.nc",
-            "try --draws 4000, or --method exact",
-            "coins.csv -o a.nc --draws 4000 --overwrite",
-        ),
-        ("coins.csv --tune=5 --no-extend --seed 1", "try --method exact", "coins.csv --seed 1 --method exact"),
-        ("coins.csv --draws 10", "try a narrower prior (--set FIELD=...)", None),
-        (
-            "coins.csv",
-            "R-hat 2; try bayeszoo select coins.csv -c lda --components 1-4, or --method vb",
-            "select coins.csv -c lda --components 1-4",
-        ),
-    ],
-)
-def test_the_next_step_is_a_whole_command_that_can_be_typed(typed, step, command):
-    words, model = ["fit", "beta_bernoulli", *typed.split()], zoo.find("beta_bernoulli")
-    said = instead(words, step, model, "nuts", "coins.csv", TableOptions())
-    if command is None:
-        assert said == ""
-    else:
-        assert said == f"bayeszoo {command if 'select' in command else 'fit beta_bernoulli ' + command}"
-        app.parse_args(said.split()[1:], exit_on_error=False, print_error=False)
-
-
-def test_the_next_command_reads_the_same_table():
-    table = TableOptions(columns="a b,c", header=False)
-    step = "try bayeszoo select x.csv -c ppca --components 1-4"
-    said = instead(["fit"], step, zoo.find("ppca"), "nuts", "/far/x.csv", table)
-    assert said == "bayeszoo select /far/x.csv -c ppca --components 1-4 --columns 'a b,c' --no-header"
-
-
 def test_a_posterior_without_a_mode_has_no_map(run, written):
     zeros, half = written("y\n0\n0\n0\n"), ["--set", "a=0.5", "--set", "b=0.5"]
     code, out, err = run("fit", "beta_bernoulli", zeros, "--method", "map", *half)
@@ -336,41 +279,6 @@ def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run,
     code, out, err = run("fit", "beta_bernoulli", table, *EXACT, "--positive", "[blink]yes")
     assert (code, "\x1b" in out + err, "data [red]\\x1b[2J.csv" in out) == (0, False, True)
     assert "column '[bold]x': '[blink]yes' is 1, 'no' is 0" in err
-
-
-WIDE_TABLE = (
-    ["parameter", "mean", "a long head", "q", "status"],
-    [["w[x y]", 0.5, 123456.789, -123456.789, "in words"]],
-)
-
-
-@pytest.mark.parametrize(
-    ("columns", "shown", "left_out"),
-    [
-        (80, ["parameter", "mean", "a long head", "q", "status", "in words"], ""),
-        (56, ["parameter", "mean", "a long head", "q", "status", "in words"], ""),
-        (45, ["parameter", "mean", "q", "status"], "a long head"),
-        (20, ["parameter", "mean"], "a long head, q, status"),
-    ],
-)
-def test_a_table_folds_words_leaves_columns_out_and_breaks_no_number(capsys, monkeypatch, columns, shown, left_out):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    terminal.show_table(*WIDE_TABLE, words=["status"], spare=["a long head"])
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    table = lines[: len(lines) - bool(left_out)]
-    assert max(map(len, table)) <= max(columns, 18)
-    assert {"-1.2346e+05", "1.2346e+05"} & set(" ".join(table).split()) == {
-        cell for name, cell in (("q", "-1.2346e+05"), ("a long head", "1.2346e+05")) if name not in left_out.split(", ")
-    }
-    assert all(word in " ".join(table) for name in shown for word in name.split())
-    assert (f"for {left_out}: --json, or a wider terminal." in lines[-1]) == bool(left_out)
-
-
-def test_cells_are_no_markup_and_columns_of_dashes_are_left_out(capsys):
-    terminal.show_table(["name", "known", "empty"], [["[bold]x\x1b", 1.0, None]])
-    out = capsys.readouterr().out
-    assert "[bold]x\\x1b" in out
-    assert "empty" not in out
 
 
 EXACT_FIT = ["fit", "beta_bernoulli", "--method", "exact"]
@@ -440,109 +348,3 @@ def test_wrong_usage_is_one_line_and_exit_code_2(run, saved, tmp_path, monkeypat
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("error: ")
     assert message in err
-
-
-# Bad input for the conjugate families: one line that says what is wrong, and nothing compiled
-
-REALS = "y\n1.5\n-2\n0.25\n"
-COUNTS = "y\n3\n0\n2\n"
-LABELS = "y\nred\nblue\nred\n"
-PAIRS = "u,v\n1,2\n3,1\n2,2.5\n"
-STEPS = "y\na\nb\na\nc\n"
-
-FIELDS = [
-    ("gaussian_mean", REALS, "s0=0", "prior sd must be > 0, got 0"),
-    ("gaussian_mean", REALS, "sigma=1e101", "sd of an observation must be finite and at most 1e+100 in size"),
-    ("gaussian_mean", REALS, "m0=NaN", "prior mean must be finite and at most 1e+100 in size, got nan"),
-    ("gaussian_mean", REALS, "m0=null", "prior mean must be a number, got None"),
-    ("gamma_poisson", COUNTS, "b=-3", "prior rate must be > 0, got -3"),
-    ("dirichlet_multinomial", LABELS, "alpha=[1,0]", "prior alpha[1] must be > 0, got 0"),
-    ("dirichlet_multinomial", LABELS, 'alpha=["a",1]', "prior alpha[0] must be a number, got 'a'"),
-    ("dirichlet_multinomial", LABELS, "alpha=[]", "prior alpha is an empty list"),
-    ("dirichlet_multinomial", LABELS, "alpha=[1,1,1]", "prior alpha has 3 entries, the data 2 of category"),
-    ("markov_chain", STEPS, "alpha=[1,1]", "prior alpha has 2 entries, the data 3 x 3 of context and symbol"),
-    ("markov_chain", STEPS, "alpha=[[1,1],[1]]", "prior alpha is ragged: its rows have different lengths"),
-    ("markov_chain", STEPS, "alpha=[[1,1,1],[1,0,1],[1,1,1]]", "prior alpha[1][1] must be > 0, got 0"),
-    ("normal_inverse_wishart", PAIRS, "nu0=1", "prior degrees of freedom nu0 must be > D - 1 = 1, got 1"),
-    ("normal_inverse_wishart", PAIRS, "mu0=[1,2,3]", "prior mean mu0 has 3 entries, Psi0 is 2 x 2"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=1", "Psi0 must be a matrix, a list of rows, got 1"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0.9],[0,1]]", "Psi0 is not symmetric: [0,1]=0.9, [1,0]=0"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,2],[2,1]]", "Psi0 is not positive definite (smallest eigenvalue -1)"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0],[0]]", "Psi0 must be square: it has 2 rows of 2, 1"),
-    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,NaN],[NaN,1]]", "Psi0[0,1] must be finite"),
-    # 3 x 3, where the data have 2 columns, and so has the mean
-    ("normal_inverse_wishart", PAIRS, "Psi0=[[1,0,0],[0,1,0],[0,0,1]]", "Psi0 is "),
-]
-
-# What is refused of each kind of table is in the tests of inputs; here a line for each kind, as the command says it
-TABLES = [
-    ("gaussian_mean", "y\n1\n1e400\n", [], "column 'y', row 2: '1e400' is too large"),
-    ("dirichlet_multinomial", "y,n\nred,1.5\nblue,2\n", ["--count", "n"], "column 'n', row 1: '1.5' is not a whole"),
-    ("markov_chain", "from,to,count\na,b,1.5\nb,a,1\n", [], "column 'count', row 1: '1.5' is not a whole number"),
-    ("normal_inverse_wishart", "u,v\n1,2\n3,x\n", [], "column 'v', row 2: 'x' is not a number; choose columns"),
-    ("normal_inverse_wishart", PAIRS, ["--columns", "u,u"], "columns: 'u' appears twice"),
-]
-
-
-@pytest.fixture
-def nothing_compiled(monkeypatch):
-    """Whoever declares a model, or compiles one, fails the test."""
-    import pymc as pm
-
-    monkeypatch.setattr(pm.Model, "__init__", lambda *_, **__: pytest.fail("a PyMC model was declared"))
-
-
-@pytest.fixture
-def refused(run):
-    """Run a command that is refused in one line, which is returned."""
-
-    def call(*arguments):
-        code, out, err = run(*arguments)
-        # what was done to the data may have been said before, one line each
-        lines = [line for line in err.splitlines() if not line.startswith(("note: ", "priors are scaled"))]
-        assert (code, out, len(lines)) == (2, "", 1), err
-        assert lines[0].startswith("error: ")
-        return lines[0]
-
-    return call
-
-
-@pytest.mark.parametrize(("model", "table", "field", "message"), FIELDS, ids=[f"{f[0]}-{f[2]}" for f in FIELDS])
-@pytest.mark.parametrize("prior", ["weak", "textbook"])
-def test_bad_fields(refused, written, nothing_compiled, model, table, field, message, prior):
-    assert message in refused("fit", model, written(table), "--set", field, "--prior", prior, "--method", "nuts")
-
-
-@pytest.mark.parametrize(("model", "table", "options", "message"), TABLES)
-def test_bad_tables(refused, written, nothing_compiled, model, table, options, message):
-    assert message in refused("fit", model, written(table), *options)
-
-
-@pytest.mark.parametrize(
-    ("name", "fields", "message"),
-    [
-        ("normal_inverse_wishart", {"Psi0": np.diag([1.0, -1.0])}, r"smallest eigenvalue -1"),
-        ("dirichlet_multinomial", {"alpha": np.array([1.0, -1.0])}, r"prior alpha\[1\] must be > 0, got -1"),
-        ("markov_chain", {"alpha": np.ones((2, 2, 2))}, "must be a number"),
-        ("gaussian_mean", {"s0": 1j}, "prior sd must be a number"),
-        ("gaussian_mean", {"s0": np.datetime64("2020-01-01")}, "prior sd must be a number"),
-    ],
-)
-def test_models_that_cannot_be_made(name, fields, message):
-    with pytest.raises(bz.InputError, match=message) as caught:
-        bz.find(name)(**fields)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("table", "options", "message"),
-    [
-        ("y\n3\n", [], "the fit has an exposure, these rows have none"),
-        ("y,exposure\n1,x\n", [], "'x' is not a number"),
-        (None, ["--rows", "3"], "the exposure of further rows is not known"),
-    ],
-)
-def test_rows_that_cannot_be_predicted(refused, written, nothing_compiled, tmp_path, table, options, message):
-    tree = bz.fit(bz.find("gamma_poisson")(), {"y": [3, 1], "exposure": [1.0, 2.0]}, "exact", seed=1)
-    paths = [bz.save(tree, tmp_path / "fit.nc"), *([] if table is None else [written(table)])]
-    assert message in refused("predict", *paths, *options)

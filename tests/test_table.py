@@ -155,7 +155,7 @@ def test_parquet_needs_pyarrow(written, monkeypatch):
 def test_only_regular_files_are_opened(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.csv")
-    with pytest.raises(InputError, match="^(not a regular file|there is no file): "):
+    with pytest.raises(InputError, match=r"^(not a regular file|there is no file): "):
         read_table(name)
 
 

@@ -1,0 +1,98 @@
+"""What the command line makes of a result: tables in the width that there is, digits, and the next command."""
+
+import numpy as np
+import pytest
+
+from bayeszoo.cli import terminal
+from bayeszoo.cli.app import app
+from bayeszoo.cli.instead import instead
+from bayeszoo.cli.options import TableOptions
+from bayeszoo.model import find as zoo
+from bayeszoo.report import tables
+
+WIDE_TABLE = (
+    ["parameter", "mean", "a long head", "q", "status"],
+    [["w[x y]", 0.5, 123456.789, -123456.789, "in words"]],
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown", "left_out"),
+    [
+        (80, ["parameter", "mean", "a long head", "q", "status", "in words"], ""),
+        (56, ["parameter", "mean", "a long head", "q", "status", "in words"], ""),
+        (45, ["parameter", "mean", "q", "status"], "a long head"),
+        (20, ["parameter", "mean"], "a long head, q, status"),
+    ],
+)
+def test_a_table_folds_words_leaves_columns_out_and_breaks_no_number(capsys, monkeypatch, columns, shown, left_out):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal.show_table(*WIDE_TABLE, words=["status"], spare=["a long head"])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    table = lines[: len(lines) - bool(left_out)]
+    assert max(map(len, table)) <= max(columns, 18)
+    assert {"-1.2346e+05", "1.2346e+05"} & set(" ".join(table).split()) == {
+        cell for name, cell in (("q", "-1.2346e+05"), ("a long head", "1.2346e+05")) if name not in left_out.split(", ")
+    }
+    assert all(word in " ".join(table) for name in shown for word in name.split())
+    assert (f"for {left_out}: --json, or a wider terminal." in lines[-1]) == bool(left_out)
+
+
+def test_cells_are_no_markup_and_columns_of_dashes_are_left_out(capsys):
+    terminal.show_table(["name", "known", "empty"], [["[bold]x\x1b", 1.0, None]])
+    out = capsys.readouterr().out
+    assert "[bold]x\\x1b" in out
+    assert "empty" not in out
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (0.590168, 0.0049, "0.590"),
+        (0.590168, 0.0051, "0.590"),
+        (1234.5678, 23.0, "1230"),
+        (-0.00001, 0.0049, "0.000"),
+        (2e-7, 3e-9, "2.00e-07"),
+        (1e9 + 0.5, 1e-12, "1.000000000e+09"),
+        (0.590168, 0.0, "0.59017"),  # exact
+        (0.590168, np.nan, "0.59017"),
+        (np.inf, 0.1, "inf"),
+        (np.nan, 0.1, "-"),
+    ],
+)
+def test_the_last_digit_is_of_the_order_of_the_error(value, error, shown):
+    assert tables.estimate(value, error) == shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "step", "command"),
+    [
+        (
+            "coins.csv --draws 10 -o a.nc",
+            "try --draws 4000, or --method exact",
+            "coins.csv -o a.nc --draws 4000 --overwrite",
+        ),
+        ("coins.csv --tune=5 --no-extend --seed 1", "try --method exact", "coins.csv --seed 1 --method exact"),
+        ("coins.csv --draws 10", "try a narrower prior (--set FIELD=...)", None),
+        (
+            "coins.csv",
+            "R-hat 2; try bayeszoo select coins.csv -c lda --components 1-4, or --method vb",
+            "select coins.csv -c lda --components 1-4",
+        ),
+    ],
+)
+def test_the_next_step_is_a_whole_command_that_can_be_typed(typed, step, command):
+    words, model = ["fit", "beta_bernoulli", *typed.split()], zoo.find("beta_bernoulli")
+    said = instead(words, step, model, "nuts", "coins.csv", TableOptions())
+    if command is None:
+        assert said == ""
+    else:
+        assert said == f"bayeszoo {command if 'select' in command else 'fit beta_bernoulli ' + command}"
+        app.parse_args(said.split()[1:], exit_on_error=False, print_error=False)
+
+
+def test_the_next_command_reads_the_same_table():
+    table = TableOptions(columns="a b,c", header=False)
+    step = "try bayeszoo select x.csv -c ppca --components 1-4"
+    said = instead(["fit"], step, zoo.find("ppca"), "nuts", "/far/x.csv", table)
+    assert said == "bayeszoo select /far/x.csv -c ppca --components 1-4 --columns 'a b,c' --no-header"
