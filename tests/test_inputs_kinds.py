@@ -13,6 +13,10 @@ from bayeszoo.data.inputs import (
     Counts,
     CountSeries,
     Documents,
+    GroupEvents,
+    GroupMeans,
+    Groups,
+    GroupTrials,
     Matrix,
     Real,
     RealSeries,
@@ -69,6 +73,13 @@ CASES = {
     "chain with more": (Transitions(), {**CHAIN, "next": np.array([1, 1, 1]), "previous": np.array([0, 0, 1])}),
     "order two": (Transitions(), {**CHAIN, "previous": np.array([0, 1, 1]), "context": PAIRS}),
     "words": (Transitions(), {**CHAIN, "previous": np.array([0, 1, 1]), "context": np.array(["start", "x"])}),
+    "means of groups": (GroupMeans(), {"y": np.array([0.1, -1e9]), "se": np.array([2.0, 0.5]), "group": ABC[1::-1]}),
+    "trials of groups": (GroupTrials(), {"successes": TWO, "trials": TWO * 3, "group": ABC[::-1]}),
+    "hits of groups": (GroupTrials("hits"), {"hits": TWO[2:], "trials": TWO[2:], "group": np.array(["hits"])}),
+    "events of groups": (
+        GroupEvents("failures"),
+        {"failures": TWO, "exposure": np.array([1.0, 0.5, 1e9]), "group": np.array(["10", "9", "y"])},
+    ),
     "series of symbols": (SymbolSeries(), {"y": np.array([1, 0, 2]), "sequence": TWO, "symbol": ABC}),
     "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
     "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
@@ -154,7 +165,9 @@ def test_single_observations_are_data_and_as_many_as_there_are(inputs, arrays):
     same(inputs.canonical(rows).arrays, rows)
     assert inputs.size(rows) == len(times)
     of_single_words = "counts" in arrays and "category" in arrays
-    total = arrays["counts"] if of_single_words else arrays.get("trials", np.ones(inputs.size(arrays)))
+    of_single_trials = "trials" in arrays and not isinstance(inputs, Groups)
+    each = np.ones(inputs.size(arrays))
+    total = arrays["counts"] if of_single_words else arrays["trials"] if of_single_trials else each
     assert times.sum() == total.sum()
 
 
@@ -189,7 +202,7 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus | Series)
+    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus | Series | GroupEvents)
     assert hasattr(inputs, "in_units") == isinstance(inputs, Measured)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:
@@ -200,7 +213,7 @@ def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
 
 @KINDS
 def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(inputs, arrays):
-    if isinstance(inputs, Regression | Transitions) or "exposure" in arrays:
+    if isinstance(inputs, Regression | Transitions | Groups) or "exposure" in arrays:
         with pytest.raises(InputError, match="give a table"):
             inputs.unseen(arrays, 3)
     else:

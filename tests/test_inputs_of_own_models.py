@@ -19,7 +19,7 @@ def test_a_value_comes_with_its_standard_error():
     assert plain(data) == {"y": EFFECTS["effect"], "se": EFFECTS["se"]}
     assert data.columns == {"y": "effect", "se": "se"}
     renamed = pd.DataFrame({"a": EFFECTS["effect"], "b": EFFECTS["se"], "c": 1})
-    assert read(SCHOOLS, renamed, column="a", error="b") == data
+    assert read(SCHOOLS, renamed, column="a", se="b") == data
     assert read(SCHOOLS, dict(data)) == data
     assert plain(SCHOOLS.inputs.in_units(data, -2.0, 1.0)) == {"y": [-55.0, -15.0, 7.0], "se": [30.0, 20.0, 32.0]}
     assert plain(read(SCHOOLS, {"se": [5.0]}, new=True, like=data)) == {"se": [5.0]}
@@ -28,7 +28,7 @@ def test_a_value_comes_with_its_standard_error():
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ({"effect": [1.0]}, {}, "the table has columns 'effect' and none called 'se'; say with --error which holds"),
+        ({"effect": [1.0]}, {}, "the table has columns 'effect' and none called 'se'; say with --se which holds"),
         ({"effect": [1.0], "se": [0.0]}, {}, "column 'se', row 1: 0.0 is not > 0"),
         ({"effect": [1.0, None], "se": [1.0, 2.0]}, {}, "column 'effect': 1 missing value (row 2); use --missing drop"),
         ({"se": [1.0]}, {"column": "se"}, "column 'se' cannot hold both the outcomes and the standard errors"),

@@ -78,8 +78,9 @@ class TableOptions:
         bool | None, Parameter(negative=(), help="Divide each column by its standard deviation (ppca, bayesian_pca).")
     ] = None
     categories: Annotated[str | None, _help("The categories in order, with commas between.")] = None
-    error: Annotated[str | None, _help("Column of the standard error of each value.")] = None
+    se: Annotated[str | None, _help("Column of the standard error of each value.")] = None
     exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
+    group: Annotated[str | None, _help("Column that names the groups of a hierarchical model, all in one fit.")] = None
     sequence: Annotated[str | None, _help("Column that says to which sequence a row belongs.")] = None
     source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None
     target: Annotated[str | None, _help("Column of a regression's outcome, or of where a transition ends.")] = None

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.labels import texts_of
+from bayeszoo.data.inputs import Groups
+from bayeszoo.data.inputs.groups.rows import GROUP
+from bayeszoo.data.inputs.labels import spelled_alike, texts_of
 from bayeszoo.data.read import Data, HasInputs, example_table, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import MISSING, Column, Table, quoted, shown
@@ -57,12 +59,12 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     if len(rows) < 2:
         raise column.error(f"names one group only, {quoted(rows)}", hint="fit without --by")
     whole = read(model, _without(table, by), **options)
-    parts = {}
+    table, parts = _named(table, whole), {}
     for label, own in rows.items():
         part = _part(model, table, by, label, own, whole, options)  # with the codes of the whole
         checked = (model.inputs, False)  # every row of it was, with its outcome, as one of the whole
         parts[label] = replace(part, checked_for=checked, reading=whole.reading)
-    return replace(whole, notes=(*whole.notes, *_alike(column, rows))), parts
+    return replace(whole, notes=(*whole.notes, *spelled_alike(column, rows))), parts
 
 
 def read_new_by(
@@ -130,6 +132,14 @@ def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
     return Table(table.name, {name: _rows_of(other, rows) for name, other in others.items()}, table.notes)
 
 
+def _named(table: Table, whole: Data) -> Table:
+    """Name the rows where they are groups that no column names: each then has one name in the whole and in a part."""
+    if whole.checked_for is None or not isinstance(whole.checked_for[0], Groups) or GROUP in whole.columns:
+        return table
+    numbers = Column(GROUP, [str(row + 1) for row in range(table.rows)])
+    return replace(table, columns={**table.columns, GROUP: numbers})
+
+
 def _part(
     model: HasInputs, table: Table, by: str, label: str, own: np.ndarray, like: Data, options: Mapping[str, Any]
 ) -> Data:
@@ -152,11 +162,3 @@ def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
 def _rows_of(column: Column, rows: np.ndarray) -> Column:
     values = column.values
     return replace(column, values=[values[row] for row in rows] if isinstance(values, list) else values[rows])
-
-
-def _alike(column: Column, labels: Mapping[str, Any]) -> list[str]:
-    """Say which groups have names that differ in case or spaces only."""
-    spelled = defaultdict[str, list[str]](list)
-    for label in labels:
-        spelled["".join(label.casefold().split())].append(label)
-    return [f"{column}: {quoted(names)} are taken for different groups" for names in spelled.values() if len(names) > 1]

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayeszoo.data.inputs import Arrays, Inputs, Parsed, Series, times_of
+from bayeszoo.data.inputs import Arrays, Corpus, Inputs, Parsed, Series, times_of
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
 from bayeszoo.data.inputs.matrix import SCALES, refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
@@ -286,8 +286,9 @@ def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: M
     asked = like.reading.get("options", {})
     if not {name for name, value in options.items() if value is not None} - {"positive"} <= asked.keys():
         return {}  # of rows in another form
-    roles = {} if inputs.row_names else {"column": like.columns.get(getattr(inputs, "name", "")), **like.columns}
-    used = roles | asked
+    name = getattr(inputs, "name", "")
+    outcome = {} if name in inputs.options else {"column": like.columns.get(name)}
+    used = asked if isinstance(inputs, Corpus) else {**outcome, **like.columns, **asked}
     names = (inputs.options - inputs.lists) & used.keys() - {"positive"}
     return {name: used[name] for name in names if used[name] in table.columns}
 

@@ -3,6 +3,7 @@
 from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.counts import Binary, Counts
+from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
 from bayeszoo.data.inputs.regression import BinaryRegression, Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
@@ -18,6 +19,10 @@ __all__ = [
     "CountSeries",
     "Counts",
     "Documents",
+    "GroupEvents",
+    "GroupMeans",
+    "GroupTrials",
+    "Groups",
     "Inputs",
     "Matrix",
     "Measured",

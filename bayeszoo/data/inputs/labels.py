@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import DATES, Column, escaped, number, shown, to_counts
+from bayeszoo.data.table.table import DATES, Column, escaped, number, quoted, shown, to_counts
 from bayeszoo.errors import InputError
 
 Arrays = Mapping[str, np.ndarray]
@@ -193,6 +193,14 @@ def joined(labels: Sequence[str]) -> str:
     more = f", ... ({len(labels)} in all)" if len(labels) > _MOST_SHOWN else ""
     names = [escaped(label if len(label) <= 40 else label[:37] + "...") for label in labels[:_MOST_SHOWN]]
     return ", ".join(names) + more
+
+
+def spelled_alike(column: Column, labels: Iterable[str]) -> list[str]:
+    """Say which groups have names that differ in case or spaces only."""
+    spelled = defaultdict[str, list[str]](list)
+    for label in labels:
+        spelled["".join(label.casefold().split())].append(label)
+    return [f"{column}: {quoted(names)} are taken for different groups" for names in spelled.values() if len(names) > 1]
 
 
 # Those of data, and of a fit or a model that was updated

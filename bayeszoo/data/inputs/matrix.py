@@ -53,21 +53,19 @@ class RealWithError(Measured):
     """One column of real numbers, and one of the standard error of each, > 0.
 
     The canonical arrays are `name` and `error`, both of shape (rows,). A column of the table that is called as `error`
-    is used when the option ``error`` names no other. Rows to be predicted may have their standard error alone.
+    is used when the option ``se`` names no other. Rows to be predicted may have their standard error alone.
     """
 
     name: str = "y"
     error: str = "se"
-    options = frozenset({"column", "error"})
-    holds = (
-        "one column of real numbers ({0.name}) and one of the standard error of each ({0.error}, or say with --error)"
-    )
+    options = frozenset({"column", "se"})
+    holds = "one column of real numbers ({0.name}) and one of the standard error of each ({0.error}, or say with --se)"
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        error = options.get("error", self.error)
+        error = options.get("se", self.error)
         if error not in table.columns:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(error)}"
-            raise InputError(problem, hint="say with --error which holds the standard errors")
+            raise InputError(problem, hint="say with --se which holds the standard errors")
         is_alone = like is not None and set(table.columns) == {error}
         value = [] if is_alone else [choose(table, options.get("column"), self.name, {error: "the standard errors"})]
         columns = [*value, table[error]]

@@ -1,0 +1,1 @@
+"""Groups of a hierarchical model, a row each."""

@@ -1,0 +1,272 @@
+"""Estimates of groups with their standard errors, successes of trials, and events with their exposure."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
+from bayeszoo.data.inputs.counts import EXPOSURE, read_outcomes
+from bayeszoo.data.inputs.groups.rows import GROUP, Request, Rows, grouped, is_text, named_by, said_to_be_named
+from bayeszoo.data.inputs.labels import joined, label_array
+from bayeszoo.data.table.table import (
+    Column,
+    Table,
+    choose,
+    quoted,
+    refuse_large_sum,
+    refuse_sum,
+    shown,
+    to_counts,
+    to_positive,
+    to_reals,
+)
+from bayeszoo.errors import InputError
+
+SE, SUCCESSES, TRIALS = "se", "successes", "trials"
+
+
+class Groups(Inputs):
+    """Rows are groups, which the coordinate ``group`` names; each has the outcome `name` and the array `beside`.
+
+    The groups are named by the column of the option ``group``, by the column called so, or by the first column of text;
+    else they are called by the numbers of their rows. Rows to be predicted may lack the outcome. Those of them whose
+    name the fit does not have are of new groups.
+    """
+
+    row_names = GROUP
+    layout = Layout((GROUP,))
+    beside: str
+    """The array beside the outcome, which tells how well it is known."""
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        return self._read(Request(table, missing, options))
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        return self._read(Request(table, missing, options, new=True, like=like))
+
+    @abstractmethod
+    def _read(self, request: Request) -> Parsed: ...
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the groups have their outcome."""
+        return self.name in arrays
+
+    def size(self, arrays: Arrays) -> int:
+        """Return the number of groups."""
+        return len(arrays[GROUP])
+
+    def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Take the groups of `permutation`, an array of indices, in its order."""
+        return {name: values[permutation] for name, values in arrays.items()}
+
+    def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Put the groups in the order of `permutation`."""
+        return self.reordered(arrays, permutation)
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse: how well the outcomes of further groups will be known is not known."""
+        hint = f"give a table with a column {self.beside}"
+        raise InputError(f"the {self.beside} of further groups is not known", hint=hint)
+
+    def _outcome(self, request: Request, taken: Mapping[str, str]) -> dict[str, Column]:
+        """Return the column of the outcome, or none where rows to be predicted have no other column of numbers."""
+        asked, others = request.options.get("column"), request.table.columns.items()
+        is_there = asked or self.name in request.table.columns
+        if request.new and not (is_there or any(not is_text(column) for name, column in others if name not in taken)):
+            return {}
+        return {self.name: choose(request.table, asked, self.name, taken)}
+
+
+def _finished(
+    rows: Rows, columns: Mapping[str, Column], arrays: dict[str, np.ndarray], *notes: str, **more: Any
+) -> Parsed:
+    """Add the names of the groups to the arrays, and to the columns the one that held them."""
+    roles = {role: column.name for role, column in columns.items()}
+    roles |= {} if rows.naming.column is None else {GROUP: rows.naming.column.name}
+    return Parsed({**arrays, GROUP: label_array(rows.groups)}, roles, (*rows.notes, *notes), **more)
+
+
+@dataclass(frozen=True)
+class GroupMeans(Groups, Measured):
+    """An estimate for each group, and its standard error.
+
+    The table has a row a group: the estimate (``column``), and the standard error, in the column called ``se`` or that
+    of this option. Or it has no standard errors and several rows a group, which a column called ``group`` or that of
+    this option names: then the estimates are their means, and the standard errors sd / sqrt(n), where the variance is
+    that of divisor n - 1.
+
+    The canonical arrays are `name` and ``se`` > 0, both of shape (groups,), and the coordinate ``group``.
+    """
+
+    name: str = "y"
+    beside = SE
+    options = frozenset({"column", SE, GROUP})
+    holds = (
+        "a row a group, with an estimate ({0.name}, or --column) and its standard error (se, or --se); or several "
+        "rows a group (--group) of one column of numbers (--column), whose means are taken"
+    )
+
+    def _read(self, request: Request) -> Parsed:
+        error = request.options.get(SE, SE)
+        if error not in request.table.columns and SE not in request.options:
+            return self._of_rows(request)
+        errors, held = request.table[error], {error: "the standard errors"}
+        naming = named_by(request, held)
+        outcome = self._outcome(request, held | naming.taken)
+        numbers = [*map(to_reals, outcome.values()), to_positive(errors)]
+        columns = {**outcome, SE: errors}
+        rows = grouped(request, naming, [*columns.values()], numbers)
+        rows.refuse_repeated("give one estimate and standard error a group")
+        return _finished(rows, columns, dict(zip(columns, rows.values, strict=True)))
+
+    def _of_rows(self, request: Request) -> Parsed:
+        """Read the mean of the rows of each group, and its standard error."""
+        hint = "say with --se which holds the standard errors, or with --group which holds the group of each row"
+        naming = said_to_be_named(request, hint)
+        column = choose(request.table, request.options.get("column"), self.name, naming.taken)
+        rows = grouped(request, naming, [column], [to_reals(column)])
+        self._refuse_few(rows)
+        means, errors = rows.means(rows.values[0])
+        alike = [rows.groups[i] for i in np.flatnonzero(~(errors > 0))]
+        if alike:
+            problem = f"{column}: all rows of a group are equal, and the standard error is 0: {joined(alike)}"
+            raise InputError(problem, column=column.name, hint="leave such groups out, or give --se")
+        note = f"{column}: the mean of the n rows of each group ({rows.counted}, least n {rows.sizes.min()}), and its "
+        note += "standard error sd/sqrt(n), which is taken as known"
+        return _finished(rows, {self.name: column}, {self.name: means, SE: errors}, note)
+
+    def _refuse_few(self, rows: Rows) -> None:
+        """Refuse groups of a single row, whose standard error is not known."""
+        few = np.flatnonzero(rows.sizes < 2)
+        if not len(few):
+            return
+        names = joined([rows.groups[i] for i in few])
+        hint = "leave them out, or say with --se which column holds standard errors"
+        problem = f"{rows.naming.column}: groups of one row, of which a standard error needs two: {names}"
+        raise InputError(problem, rows=(rows.places[np.isin(rows.codes, few)] + 1).tolist(), hint=hint)
+
+    def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+        """Return the data with every estimate y as ``factor * y + shift``."""
+        return {**super().in_units(arrays, factor, shift), SE: abs(factor) * arrays[SE]}
+
+
+@dataclass(frozen=True)
+class GroupTrials(Groups):
+    """Successes of the trials of each group, which may have none.
+
+    The table has columns of `name` and of ``trials``, or others by the options ``successes`` and ``trials``; rows of
+    one group, where a column is said to name it, are added up. Or each row is a trial: its outcome (``column``) is 0 or
+    1, or one of two labels (``positive``), and a column called ``group`` or that of this option names its group.
+
+    The canonical arrays are the counts `name` and ``trials``, both of shape (groups,), and the coordinate ``group``.
+    """
+
+    name: str = SUCCESSES
+    beside = TRIALS
+    options = frozenset({"column", "positive", SUCCESSES, TRIALS, GROUP})
+    holds = (
+        "a row a group, with columns {0.name} and trials (or --successes and --trials); or a row a trial, with one "
+        "column of 0 and 1 (--column; or two labels, with --positive) and the group of each (--group)"
+    )
+
+    def _read(self, request: Request) -> Parsed:
+        columns = {self.name: request.options.get(SUCCESSES), TRIALS: request.options.get(TRIALS)}
+        of_counts, table = any(columns.values()), request.table
+        of_trials = bool(request.options.keys() & {"column", "positive"})
+        if of_counts and of_trials:
+            raise InputError("successes and trials go together, and with neither column nor positive")
+        columns = {role: name or (role if role in table.columns else None) for role, name in columns.items()}
+        if of_trials or not (of_counts or columns[TRIALS]):
+            return self._of_trials(request)
+        if request.new and not columns[self.name]:
+            del columns[self.name]
+        lacking = [SUCCESSES if role == self.name else TRIALS for role, name in columns.items() if not name]
+        if lacking:
+            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
+            raise InputError(problem, hint=f"say with --{lacking[0]} which holds the {lacking[0]}")
+        return self._of_counts(request, {role: table[str(name)] for role, name in columns.items()})
+
+    def _of_counts(self, request: Request, columns: dict[str, Column]) -> Parsed:
+        """Read the counts of each group."""
+        numbers = {role: to_counts(column) for role, column in columns.items()}
+        if self.name in columns:
+            _refuse_more(columns[self.name], numbers[self.name], columns[TRIALS], numbers[TRIALS])
+        naming = named_by(request, {column.name: f"the {role}" for role, column in columns.items()})
+        rows = grouped(request, naming, list(columns.values()), list(numbers.values()))
+        (refuse_large_sum if request.new else refuse_sum)(columns[TRIALS], rows.values[-1])
+        added = rows.added()
+        arrays = {role: rows.total(v).astype(np.int64) for role, v in zip(columns, rows.values, strict=True)}
+        never = [] if request.new else [rows.groups[i] for i in np.flatnonzero(arrays[TRIALS] == 0)]
+        without = [f"groups without trials, of which only the other groups tell: {joined(never)}"] * bool(never)
+        return _finished(rows, columns, arrays, *added, *without)
+
+    def _of_trials(self, request: Request) -> Parsed:
+        """Count the trials of each group, and the successes among them."""
+        hint = "say with --successes and --trials which hold the counts; of a row a trial, with --group its group"
+        naming = said_to_be_named(request, hint)
+        column = choose(request.table, request.options.get("column"), self.name, naming.taken)
+        known = getattr(request.like, "reading", {}).get("outcomes", ())
+        outcomes, said, labels = read_outcomes(column, request.options.get("positive"), known)
+        rows = grouped(request, naming, [column], [outcomes])
+        arrays = {self.name: rows.total(rows.values[0]).astype(np.int64), TRIALS: rows.sizes.astype(np.int64)}
+        note = f"each row is a trial, counted by group: {rows.counted}"
+        return _finished(rows, {"column": column}, arrays, *said, note, outcomes=labels)
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Go through every outcome of two trials in each of the first two groups, and none in the others."""
+        groups = label_array(["1", "2"]) if arrays is None else arrays[GROUP]
+        trials = np.where(np.arange(len(groups)) < 2, 2, 0)
+        for few in itertools.product(range(3), repeat=min(2, len(groups))):
+            successes = np.append(few, np.zeros(len(groups) - len(few), dtype=np.int64))
+            yield {self.name: successes, TRIALS: trials, GROUP: groups}
+
+
+def _refuse_more(successes: Column, some: np.ndarray, trials: Column, every: np.ndarray) -> None:
+    """Refuse more successes than trials."""
+    above = np.flatnonzero(some > every)
+    if len(above):
+        raise successes.error(f"successes are more than {shown(trials.values[above[0]])} trials", above)
+
+
+@dataclass(frozen=True)
+class GroupEvents(Groups):
+    """Counts of the events of each group, and the exposure: how long or how much it was observed.
+
+    The table has a column of counts (``column``), and one of the exposure, which is called so or that of this option;
+    without it each row counts as 1. Rows of one group, where a column is said to name it, are added up.
+
+    The canonical arrays are the counts `name` and ``exposure`` > 0, both of shape (groups,), and the coordinate
+    ``group``.
+    """
+
+    name: str = "y"
+    beside = EXPOSURE
+    options = frozenset({"column", EXPOSURE, GROUP})
+    holds = (
+        "a row a group, with a count ({0.name}, or --column) and how long or how much it was observed (exposure, or "
+        "--exposure; else each row counts as 1); rows of one group (--group) are added up"
+    )
+
+    def _read(self, request: Request) -> Parsed:
+        exposure = request.options.get(EXPOSURE, EXPOSURE if EXPOSURE in request.table.columns else None)
+        beside = {} if exposure is None else {EXPOSURE: request.table[exposure]}
+        held = {column.name: "the exposure" for column in beside.values()}
+        naming = named_by(request, held)
+        outcome = self._outcome(request, held | naming.taken)
+        columns = {**outcome, **beside}
+        numbers = [*map(to_counts, outcome.values()), *map(to_positive, beside.values())]
+        rows = grouped(request, naming, list(columns.values()), numbers)
+        added = rows.added()
+        values = dict(zip(columns, rows.values, strict=True))
+        arrays = {EXPOSURE: rows.total(values.get(EXPOSURE, np.ones(len(rows.codes))))}
+        if outcome:
+            refuse_large_sum(outcome[self.name], values[self.name])
+            arrays = {self.name: rows.total(values[self.name]).astype(np.int64), **arrays}
+        ones = ["no exposure is given: each row of the table counts as 1 (--exposure)"] * (not beside)
+        return _finished(rows, columns, arrays, *added, *ones)

@@ -1,0 +1,170 @@
+"""The rows of a table by the group that each is of, and what is to be said of the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.data.inputs.labels import Arrays, joined, spelled_alike, texts_of
+from bayeszoo.data.table.table import MISSING, Column, Table, complete, number, quoted, shown
+from bayeszoo.errors import InputError
+
+GROUP = "group"
+_NAMES = "the names of the groups"
+
+
+class Request(NamedTuple):
+    """A table to be read, with what was asked; ``like`` are the data of the fit of rows to be predicted."""
+
+    table: Table
+    missing: str
+    options: Mapping[str, Any]
+    new: bool = False
+    like: Arrays | None = None
+
+
+class Naming(NamedTuple):
+    """The column that names the group of each row, if there is one, and whether that was said of it."""
+
+    column: Column | None
+    is_said: bool = False
+
+    @property
+    def taken(self) -> dict[str, str]:
+        """The name of the column, and what it holds."""
+        return {} if self.column is None else {self.column.name: _NAMES}
+
+
+class Rows(NamedTuple):
+    """The complete rows: the distinct groups as they first occur, each row's code and values, and notes."""
+
+    groups: list[str]
+    codes: np.ndarray
+    values: list[np.ndarray]
+    naming: Naming
+    places: np.ndarray
+    """The index of each row in the table."""
+    notes: tuple[str, ...]
+
+    @property
+    def is_row_each(self) -> bool:
+        """Whether no two rows are of one group."""
+        return len(self.groups) == len(self.codes)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each group has."""
+        return np.bincount(self.codes, minlength=len(self.groups))
+
+    @property
+    def counted(self) -> str:
+        """How many rows and groups there are."""
+        return f"{len(self.codes)} rows, {len(self.groups)} group{'s' * (len(self.groups) > 1)}"
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """Add up the values of the rows of each group."""
+        return np.bincount(self.codes, values, len(self.groups))
+
+    def means(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of the values of each group, and its standard error, which is 0 where all are equal."""
+        _, first = np.unique(self.codes, return_index=True)
+        off = values - values[first][self.codes]  # exactly 0 where all are equal, and without cancellation
+        shift = self.total(off) / self.sizes
+        squares = self.total((off - shift[self.codes]) ** 2)
+        return values[first] + shift, np.sqrt(squares / (self.sizes - 1) / self.sizes)
+
+    def refuse_repeated(self, hint: str) -> None:
+        """Refuse groups of several rows, and say which rows repeat one."""
+        column, is_said = self.naming
+        if column is None or self.is_row_each:
+            return
+        _, first = np.unique(self.codes, return_index=True)
+        hint = hint if is_said else f"say with --{GROUP} which column names the groups"
+        raise column.error("is the name of an earlier group too", np.delete(self.places, first), hint)
+
+    def added(self) -> tuple[str, ...]:
+        """Say that the rows of each group are added up; it must have been said which column names the groups."""
+        if self.is_row_each:
+            return ()
+        if not self.naming.is_said:
+            self.refuse_repeated("")
+        return (f"the rows of each group are added up: {self.counted}",)
+
+
+def named_by(request: Request, held: Mapping[str, str]) -> Naming:
+    """Find the column that names the groups: by its option, by its name, or else the first of text.
+
+    ``held`` says what other columns hold.
+    """
+    table, name = request.table, request.options.get(GROUP)
+    if name is None and GROUP in table.columns and GROUP not in held:
+        name = GROUP
+    if name is not None and name in held:
+        raise InputError(f"column {shown(name)} cannot hold both {_NAMES} and {held[name]}", column=name)
+    if name is not None:
+        return Naming(table[name], is_said=True)
+    others = (column for label, column in table.columns.items() if label not in held)
+    return Naming(next(filter(is_text, others), None))
+
+
+def said_to_be_named(request: Request, hint: str) -> Naming:
+    """Find the column that names the group of each of several rows: by its option or by its name only."""
+    if GROUP not in request.options and GROUP not in request.table.columns:
+        problem = f"{request.table.name or 'the table'} has columns {quoted(request.table.columns)}"
+        raise InputError(problem, hint=hint)
+    return named_by(request, {})
+
+
+def is_text(column: Column) -> bool:
+    """Say whether a column holds text, and not a single number."""
+    if not isinstance(column.values, list):
+        return False
+    numbers = [number(text, column.decimal) for text in {*column.values}]
+    return None in numbers and all(value is None or np.isnan(value) for value in numbers)
+
+
+def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers: Sequence[np.ndarray]) -> Rows:
+    """Take the complete rows of columns, whose ``numbers`` are NaN where missing, apart by group."""
+    column, places = naming.column, np.arange(request.table.rows, dtype=np.float64)
+    texts = [] if column is None else texts_of(column)
+    if column is not None:
+        places[[text.strip().lower() in MISSING for text in texts]] = np.nan
+    (*values, kept), dropped = complete([*columns, column or columns[0]], [*numbers, places], request.missing)
+    rows = kept.astype(np.int64)
+    names = _numbered(request, rows) if column is None else [texts[row] for row in rows.tolist()]
+    first: dict[str, int] = {}
+    codes = np.fromiter((first.setdefault(name, len(first)) for name in names), np.int64, len(names))
+    notes = (*_about_names(request, naming), *dropped, *_about_groups(request, naming, list(first)))
+    return Rows(list(first), codes, values, naming, rows, notes)
+
+
+def _numbered(request: Request, places: np.ndarray) -> list[str]:
+    """Call groups by their rows, from 1; those of rows to be predicted by names that no group of the fit has."""
+    if request.like is None:
+        return [str(place + 1) for place in places.tolist()]
+    known = set(request.like[GROUP].tolist())
+    return list(islice((name for i in count(1) if (name := f"new {i}") not in known), len(places)))
+
+
+def _about_names(request: Request, naming: Naming) -> tuple[str, ...]:
+    """Say what the groups are called, where the user has not."""
+    if naming.column is not None:
+        return () if naming.is_said else (f"{naming.column} names the groups",)
+    if request.like is not None:
+        return ("no column names the groups: each row is of a new group",)
+    return ("no column names the groups: they are called by the numbers of their rows",)
+
+
+def _about_groups(request: Request, naming: Naming, groups: list[str]) -> list[str]:
+    """Say which names differ little, which groups are not of the fit, and that a single group tells little."""
+    notes = [] if naming.column is None else spelled_alike(naming.column, groups)
+    if request.like is not None:
+        known = set(request.like[GROUP].tolist())
+        new = [] if naming.column is None else [name for name in groups if name not in known]
+        notes += [f"new groups, of which the fit has no rows: {joined(new)}"] * bool(new)
+    elif len(groups) == 1:
+        notes.append("there is one group only: how much groups differ is known from the prior alone")
+    return notes
