@@ -1,15 +1,20 @@
 """Groups of a hierarchical model: from a row a group or from raw rows, with names that mean one group each."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from bayeszoo.cli.options import TableOptions
 from bayeszoo.data.by import read_by
 from bayeszoo.data.inputs import GroupEvents, GroupMeans, GroupTrials
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from tests.reading import model_of, plain, refuses
 
+DATA = Path(__file__).parent.parent / "models" / "data"
 Means, Trials, Events = model_of(GroupMeans()), model_of(GroupTrials()), model_of(GroupEvents())
 KINDS = pytest.mark.parametrize("model", [Means, Trials, Events])
 
@@ -327,3 +332,42 @@ def test_groups_are_reordered_with_their_names(model):
     assert (first["group"].tolist(), rest["group"].tolist()) == (["a"], ["b", "c"])
     with pytest.raises(InputError, match=f"the {inputs.beside} of further groups is not known; give a table with"):
         inputs.unseen(data, 2)
+
+
+# Real data
+
+
+def test_the_data_of_groups_are_those_published():
+    schools = read(Means, DATA / "eight_schools.csv")
+    weights = schools["se"] ** -2
+    assert schools["group"].tolist() == list("ABCDEFGH")
+    assert round(float(np.average(schools["y"], weights=weights)), 2) == 7.69  # BDA3: a pooled estimate of 7.7,
+    assert round(float(weights.sum() ** -0.5), 1) == 4.1  # with standard error 4.1
+    rats = read(Trials, DATA / "rat_tumours.csv", successes="tumours", trials="rats")
+    assert [rats[name].sum() for name in ("successes", "trials")] == [267, 1739]
+    assert [rats[name][-1] for name in ("successes", "trials", "group")] == [4, 14, "71"]
+    pumps = read(Events, DATA / "pumps.csv", column="failures", exposure="thousand_hours", group="pump")
+    assert (pumps["y"].sum(), round(float(pumps["exposure"].sum()), 2)) == (75, 350.24)
+
+
+def test_the_baseball_players_shrink_as_published():
+    table = pd.read_csv(DATA / "baseball.csv")
+    y, rest = table["hits"] / table["at_bats"], table["rest"]
+    spread = float(((y - y.mean()) ** 2).sum())
+    shrinkage = 1 - (len(y) - 3) * y.mean() * (1 - y.mean()) / 45 / spread
+    shrunk = y.mean() + shrinkage * (y - y.mean())
+    assert round(shrinkage, 3) == 0.212  # Efron and Morris 1977
+    assert [round(float(((each - rest) ** 2).sum()), 4) for each in (shrunk, y)] == [0.0214, 0.0755]
+
+
+def test_reaction_times_are_those_of_lme4():
+    table = pd.read_csv(DATA / "sleepstudy.csv")
+    assert table.groupby("subject").size().tolist() == [10] * 18
+    assert np.polyfit(table["days"], table["reaction"], 1).round(4).tolist() == [10.4673, 251.4051]
+    data = read(Means, DATA / "sleepstudy.csv", group="subject", column="reaction")
+    np.testing.assert_allclose(data["se"], table.groupby("subject")["reaction"].sem(), rtol=1e-12)
+
+
+def test_the_command_line_has_every_option_of_groups():
+    known = {field.name for field in fields(TableOptions)}
+    assert GroupMeans.options | GroupTrials.options | GroupEvents.options <= known
