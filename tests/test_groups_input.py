@@ -9,7 +9,7 @@ import pytest
 
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.data.by import read_by
-from bayeszoo.data.inputs import GroupEvents, GroupMeans, GroupTrials
+from bayeszoo.data.inputs import GroupEvents, GroupMeans, GroupTrials, places_of
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from tests.reading import model_of, plain, refuses
@@ -278,6 +278,12 @@ def test_rows_to_be_predicted_may_lack_the_outcome_and_be_of_new_groups(model, t
     assert model.inputs.has_outcome(data) == (len(expected) == 2)
     assert model.inputs.size(data) == data.rows == 2
     assert read(model, data, new=True, like=fit) == data
+
+
+def test_rows_to_be_predicted_find_their_groups_in_the_fit():
+    fit = read(Trials, HITS, **COUNTED)
+    data = read(Trials, {"player": ["Scott", "Ruth", "Santo"], "trials": [1, 2, 3]}, new=True, like=fit)
+    assert places_of(data["group"], fit["group"]).tolist() == [2, -1, 0]
 
 
 @KINDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -141,6 +141,12 @@ def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers
     return Rows(list(first), codes, values, naming, rows, notes)
 
 
+def places_of(groups: Iterable[str], fitted: np.ndarray) -> np.ndarray:
+    """Return the index of each group among those of a fit, -1 where the fit does not have it."""
+    known = {name: place for place, name in enumerate(fitted.tolist())}
+    return np.array([known.get(str(name), -1) for name in groups], dtype=np.int64)
+
+
 def _numbered(request: Request, places: np.ndarray) -> list[str]:
     """Call groups by their rows, from 1; those of rows to be predicted by names that no group of the fit has."""
     if request.like is None:
@@ -162,8 +168,8 @@ def _about_groups(request: Request, naming: Naming, groups: list[str]) -> list[s
     """Say which names differ little, which groups are not of the fit, and that a single group tells little."""
     notes = [] if naming.column is None else spelled_alike(naming.column, groups)
     if request.like is not None:
-        known = set(request.like[GROUP].tolist())
-        new = [] if naming.column is None else [name for name in groups if name not in known]
+        new = [name for name, place in zip(groups, places_of(groups, request.like[GROUP]), strict=True) if place < 0]
+        new = [] if naming.column is None else new
         notes += [f"new groups, of which the fit has no rows: {joined(new)}"] * bool(new)
     elif len(groups) == 1:
         notes.append("there is one group only: how much groups differ is known from the prior alone")
