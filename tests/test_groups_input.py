@@ -134,8 +134,8 @@ def test_single_trials_are_counted():
     )
     numbers = read(Trials, {"group": WARDS["ward"], "z": [0, 1, 1, 0]})
     assert plain(numbers) == plain(data)
-    without = read(Trials, {"ward": ["w", "v", "w", "u"], "z": [0, 1, None, None]}, group="ward", missing="drop")
-    assert plain(without) == {"successes": [0, 1], "trials": [1, 1], "group": ["w", "v"]}
+    without = read(Trials, {"ward": ["w", "v", "u", "w"], "z": [None, 1, None, 0]}, group="ward", missing="drop")
+    assert plain(without) == {"successes": [1, 0], "trials": [1, 1], "group": ["v", "w"]}
 
 
 def test_rows_of_one_group_are_added_up_where_a_column_is_said_to_name_it():
@@ -278,6 +278,14 @@ def test_rows_to_be_predicted_may_lack_the_outcome_and_be_of_new_groups(model, t
     assert model.inputs.has_outcome(data) == (len(expected) == 2)
     assert model.inputs.size(data) == data.rows == 2
     assert read(model, data, new=True, like=fit) == data
+
+
+def test_new_rows_have_the_columns_of_the_fit_where_these_are_called_otherwise_than_the_arrays():
+    named = model_of(GroupTrials("wins"))
+    fit = read(named, HITS, **COUNTED)
+    assert fit.columns == {"successes": "hits", "trials": "at_bats", "group": "player"}
+    new = read(named, {"town": ["x"], "player": ["Scott"], "at_bats": [3], "hits": [2]}, new=True, like=fit)
+    assert plain(new) == {"wins": [2], "trials": [3], "group": ["Scott"]}
 
 
 def test_rows_to_be_predicted_find_their_groups_in_the_fit():

@@ -19,7 +19,7 @@ from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent, Observable, Predictive
-from bayeszoo.model.density import log_density
+from bayeszoo.model.density import at_rows, log_density
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 from bayeszoo.results.summary import components_withheld
@@ -182,7 +182,7 @@ def _averaged(
     if not isinstance(model := fit.model, Observable):
         line = f"{model.name} does not say how its observations are distributed"
         raise InputError(line, hint=model.instead_of_predict)
-    likelihood = model.likelihood(fit.draws(), data)
+    likelihood = model.likelihood(at_rows(model, fit.draws(), fit.like, data), data)
     conditional, spread = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
     both = (0, 1)
     mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))

@@ -7,9 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from bayeszoo.data.inputs import places_of
+from bayeszoo.data.inputs.labels import joined
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import EM, ClosedForm, Observable, Sufficient
+from bayeszoo.model.capabilities import EM, ClosedForm, Observable, Sufficient, rows_have_parameters
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
@@ -33,6 +36,27 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     seen = weights > 0  # 0 * -inf would be NaN
     terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))
     return math.fsum(np.ravel(terms)[seen] * weights[seen])
+
+
+def at_rows(model: Model, params: Values, fitted: Values, rows: Values) -> Values:
+    """Return parameters for some rows: of those that each row of the fit has its own of, these rows' by their names.
+
+    Rows that the fit does not have are an `InputError`.
+    """
+    axis = model.inputs.row_names
+    if axis is None or not rows_have_parameters(model):
+        return params
+    places = places_of(rows[axis], fitted[axis])
+    if (places < 0).any():
+        new = joined(rows[axis][places < 0].tolist())
+        raise InputError(f"the fit has no {axis} {new}, and {model.name} has parameters of each", hint="leave it out")
+    axes = {name: model.dims.get(name, ()) for name in params}
+    return {
+        name: np.take(values, places, axis=np.ndim(values) - len(axes[name]) + axes[name].index(axis))
+        if axis in axes[name]
+        else values
+        for name, values in params.items()
+    }
 
 
 def prior(model: ClosedForm[Any], data: Values) -> Posterior:

@@ -204,7 +204,8 @@ class GroupTrials(Groups):
         arrays = {role: rows.total(v).astype(np.int64) for role, v in zip(columns, rows.values, strict=True)}
         never = [] if request.new else [rows.groups[i] for i in np.flatnonzero(arrays[TRIALS] == 0)]
         without = [f"groups without trials, of which only the other groups tell: {joined(never)}"] * bool(never)
-        return _finished(rows, columns, arrays, *added, *without)
+        roles = {SUCCESSES if role == self.name else role: column for role, column in columns.items()}  # as the options
+        return _finished(rows, roles, arrays, *added, *without)
 
     def _of_trials(self, request: Request) -> Parsed:
         """Count the trials of each group, and the successes among them."""
