@@ -11,12 +11,14 @@ imports nothing of what is higher.
 
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
+from bayeszoo.answers.bootstrap import bootstrap
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
+from bayeszoo.comparison.bayesbag import bayesbag
 from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
 from bayeszoo.comparison.compare import compare
@@ -25,6 +27,8 @@ from bayeszoo.comparison.evidence.full_bayes import full_bayes
 from bayeszoo.comparison.evidence.grid import evidence_grid
 from bayeszoo.comparison.evidence.mackay import mackay
 from bayeszoo.comparison.held_out import held_out
+from bayeszoo.comparison.parts.due_to import due_to
+from bayeszoo.comparison.parts.kitagawa import kitagawa
 from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
@@ -45,6 +49,7 @@ from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
+from bayeszoo.plots.parts import plot_due_to
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.notebook import show_in_notebooks, view
@@ -67,8 +72,10 @@ __all__ += ["reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["contrasts", "fit_by", "select"]
+# Answers without a model of the rows, from resampled rows, and from a change taken apart.
+__all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa"]
 # Pictures and the page.
-__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_effects", "plot_groups", "plot_lasso_path"]
+__all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += ["plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes", "plot_states"]
 __all__ += ["plot_topics", "plots", "report"]
 

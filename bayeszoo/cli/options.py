@@ -40,6 +40,7 @@ else:  # what completion by tab offers; others are taken as well
 ModelName = Annotated[_Model, Parameter(help="The model; see `bayeszoo list`.", show_choices=False)]
 Method = Annotated[_Method, Parameter(show_choices=False, metavar="METHOD")]
 DataFile = Annotated[_File | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
+TableFile = Annotated[_File, _help("CSV, TSV or Parquet file.")]
 NewFile = Annotated[_File | None, Parameter()]
 FitFile = Annotated[Path, _help("A fit saved with -o; of fits by group all, or FILE.nc:GROUP.")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]

@@ -1,0 +1,212 @@
+"""The Bayesian bootstrap: the posterior of a functional of rows, without a model of how they are distributed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.answers.functionals import MOST_EXACT, Functional, Weighted, functional_of
+from bayeszoo.data.inputs import Inputs, Matrix, Real
+from bayeszoo.data.read import Data, Example, read
+from bayeszoo.data.table.table import quoted, shown
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.streams import stream
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+FEWEST_DRAWS = 100
+"""Draws below which neither a quantile nor its Monte Carlo error is known."""
+ABOUT = "no prior and no evidence: the rows alone have weight, and no draw goes beyond them"
+_AT_ONCE = 2_000_000
+"""Weights that are held at a time."""
+
+
+class OneColumn:
+    """What is read for a functional of one column."""
+
+    inputs: ClassVar[Inputs] = Real("y")
+    examples: ClassVar[tuple[Example, ...]] = ()
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+
+class SeveralColumns(OneColumn):
+    """What is read for a functional of several columns."""
+
+    inputs = Matrix("Y")
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """The posterior of a functional by the Bayesian bootstrap.
+
+    Attributes
+    ----------
+    functional : str
+        Its name.
+    of_rows : float
+        The functional of the rows as they are, each with the same weight.
+    draws : ndarray
+        Independent draws from its posterior, shape (draws,).
+    law : Any
+        The exact posterior, with ``mean()``, ``std()``, ``cdf(x)`` and ``ppf(q)``; None where none is known.
+    seed : int
+        Source of the weights.
+    data : Data
+        The rows.
+    notes : tuple of str
+        What is to be known of the posterior.
+    """
+
+    functional: str
+    of_rows: float
+    draws: np.ndarray
+    law: Any
+    seed: int
+    data: Data
+    notes: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What the numbers are: "exact", "sampled", or for a mean of many rows its moments exact, the rest sampled."""
+        if self.law is None:
+            return "sampled"
+        return "exact" if self._has_quantiles else "mean and sd exact, quantiles sampled"
+
+    @property
+    def _has_quantiles(self) -> bool:
+        return self.functional != "mean" or self.data.rows <= MOST_EXACT
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row: mean, sd, median and 95% interval, and their Monte Carlo errors, 0 where they are exact."""
+        chain = self.draws[None]
+        known = dict[str, float](of_rows=self.of_rows)
+        if self.law is None:
+            known |= {"mean": float(chain.mean()), "mcse_mean": float(diagnostics.mcse(chain))}
+            known |= {"sd": float(chain.std(ddof=1)), "mcse_sd": float(diagnostics.mcse(chain, "sd"))}
+        else:
+            known |= {"mean": self.law.mean(), "mcse_mean": 0.0, "sd": self.law.std(), "mcse_sd": 0.0}
+        for name, level in QUANTILES.items():
+            if self.law is not None and self._has_quantiles:
+                known |= {name: self.law.ppf(level), f"mcse_{name}": 0.0}
+            else:
+                error = diagnostics.mcse(chain, "quantile", prob=level)
+                known |= {name: float(np.quantile(chain, level)), f"mcse_{name}": float(error)}
+        return pd.DataFrame([known], index=pd.Index([self.functional], name="functional"))
+
+
+def bootstrap(
+    data: Any, functional: str | Weighted = "mean", *, draws: int = 4000, seed: int | None = None, **options: Any
+) -> Bootstrap:
+    """Draw from the posterior of a functional of rows by the Bayesian bootstrap (Rubin 1981).
+
+    The weights of the rows are Dirichlet(1, ..., 1): a Dirichlet process without a base measure. It has no prior beyond
+    the rows, hence no evidence, and gives no probability to a value that no row has.
+
+    Parameters
+    ----------
+    data : anything that `read` takes
+        One column of real numbers, two for a correlation, and any number for a callable.
+    functional : str or callable
+        "mean", "median", "quantile:P" with P between 0 and 1, "sd" (with divisor n), "correlation", or
+        ``f(values, weights)``, which returns a number: values of shape (n,), of several columns (n, columns), and
+        weights of shape (n,) that add up to 1.
+    draws : int
+        Draws of weights, at least 100.
+    seed : int, optional
+        Source of the weights; one is drawn without it.
+    **options
+        Of `read`: ``column``, or ``columns`` where several are taken, and how the file is written.
+
+    Returns
+    -------
+    Bootstrap
+        Its ``summary`` is exact for a mean and for quantiles, whose ``law`` is known in closed form; for other
+        functionals it is of the draws, and has their Monte Carlo errors.
+
+    Raises
+    ------
+    InputError
+        When there is no such functional, the table does not hold what it takes, or a column is constant that a
+        correlation is asked of.
+    NumericalError
+        When a callable returns what is not finite.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> answer = bz.bootstrap([1.0, 2.0, 4.0, 9.0], "mean", seed=1)
+    >>> answer.kind, answer.law.mean(), round(answer.law.std(), 6)
+    ('exact', 4.0, 1.378405)
+    """
+    asked = functional_of(functional)
+    if draws < FEWEST_DRAWS:
+        raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}")
+    rows = _read(asked, data, options)
+    values = _values(asked, rows)
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed
+    sampled = _draws(asked, values, draws, stream(seed, "bootstrap", asked.name, rows.digest))
+    if not np.isfinite(sampled).all():
+        raise NumericalError(f"the {asked.name} has draws that are not finite: give more rows that differ")
+    law = None if asked.law is None else asked.law(values)
+    return Bootstrap(asked.name, asked.of_rows(values), sampled, law, seed, rows, tuple(_notes(asked, values)))
+
+
+def _read(asked: Functional, data: Any, options: dict[str, Any]) -> Data:
+    """Read the columns that a functional takes."""
+    is_one = asked.columns == 1 or (asked.columns is None and options.get("column") is not None)
+    wanted, other = ("column", "columns") if is_one else ("columns", "column")
+    if options.get(other) is not None:
+        several = "one column" if is_one else "several columns"
+        raise InputError(f"a {asked.name} takes {several}", hint=f"name it with --{wanted}")
+    return read(OneColumn if is_one else SeveralColumns, data, **options)
+
+
+def _values(asked: Functional, rows: Data) -> np.ndarray:
+    """Return the rows as a functional takes them, shape (n,) or (n, columns)."""
+    if "y" in rows:
+        return rows["y"]
+    values, names = rows["Y"], rows["column"].tolist()
+    if asked.columns is None:
+        return values[:, 0] if len(names) == 1 else values
+    if len(names) != asked.columns:
+        problem = f"a {asked.name} takes two columns, the table has {len(names)}: {quoted(names)}"
+        raise InputError(problem, hint="name two of them with --columns" if len(names) > 2 else None)
+    for name, column in zip(names, values.T, strict=True):
+        if not np.ptp(column) > 0:
+            problem = f"column {shown(name)} is constant" if len(column) > 1 else "there is one row"
+            raise InputError(problem, column=name, hint=f"a {asked.name} needs columns that vary")
+    return values
+
+
+def _draws(asked: Functional, values: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw weights, normalized exponential variables, and the functional under each vector of them."""
+    at_once = max(1, _AT_ONCE // len(values))
+    parts = []
+    for first in range(0, draws, at_once):
+        weights = rng.standard_exponential((min(at_once, draws - first), len(values)))
+        parts.append(asked.of(values, weights / weights.sum(axis=1, keepdims=True)))
+    return np.concatenate(parts)
+
+
+def _notes(asked: Functional, values: np.ndarray) -> list[str]:
+    """Say what the posterior lacks, and where rows are few or tied."""
+    notes = [ABOUT]
+    distinct = len(np.unique(values, axis=0))
+    if len(values) == 1:
+        notes.append("there is one row: that all draws agree is not knowledge")
+    elif distinct < len(values):
+        notes.append(f"{len(values)} rows have {distinct} distinct values: each weighs as often as it occurs")
+    if asked.name == "correlation" and distinct == 2:
+        notes.append("two distinct rows lie on a line: every correlation of them is 1 or -1")
+    return notes

@@ -1,0 +1,135 @@
+"""Functionals of weighted rows, such as a mean or a correlation: one number for each vector of weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.table.table import shown
+from bayeszoo.distributions.weighted import WeightedMean, WeightedQuantile
+from bayeszoo.errors import InputError, NumericalError
+
+MOST_EXACT = 2000
+"""Rows up to which quantiles of the posterior of a mean are computed from its B-spline, a second for twice as many."""
+
+Weighted = Callable[[np.ndarray, np.ndarray], Any]
+"""``f(values, weights)`` of one vector of weights, shape (n,), that add up to 1."""
+
+
+@dataclass(frozen=True)
+class Functional:
+    """A number that belongs to weighted rows.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    of : callable
+        ``of(values, weights) -> (draws,)``: values of shape (n,) or (n, columns), weights of shape (draws, n).
+    columns : int, optional
+        How many columns it takes; None for any number.
+    law : callable, optional
+        ``law(values)`` is its exact posterior under Dirichlet(1, ..., 1) weights.
+    level : float, optional
+        Of a quantile, its level.
+    """
+
+    name: str
+    of: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    columns: int | None = 1
+    law: Callable[[np.ndarray], Any] | None = None
+    level: float | None = None
+
+    def of_rows(self, values: np.ndarray) -> float:
+        """Return the functional of the rows as they are, each with the same weight."""
+        if self.level is not None:  # where 1/n + ... + 1/n would round
+            return float(np.quantile(values, self.level, method="inverted_cdf"))
+        return float(self.of(values, np.full((1, len(values)), 1 / len(values)))[0])
+
+
+def functional_of(asked: str | Weighted) -> Functional:
+    """Return the functional of a name, or of a callable of one vector of weights."""
+    if not isinstance(asked, str):
+        return Functional(getattr(asked, "__name__", "functional"), _each(asked), None)
+    name, colon, level = asked.partition(":")
+    if name == "quantile" and colon:
+        return _quantile(asked, _level(asked, level))
+    known = {
+        "mean": Functional("mean", weighted_mean, law=_law_of_mean),
+        "median": _quantile("median", 0.5),
+        "sd": Functional("sd", weighted_sd),
+        "correlation": Functional("correlation", weighted_correlation, 2),
+    }
+    if asked not in known:
+        problem = f"there is no functional {shown(asked)}"
+        raise InputError(problem, hint=f"there are {', '.join(known)} and quantile:P, such as quantile:0.9")
+    return known[asked]
+
+
+def _level(asked: str, text: str) -> float:
+    """Read the level of a quantile."""
+    try:
+        level = float(text)
+    except ValueError:
+        level = math.nan
+    if not 0 < level < 1:
+        raise InputError(f"{shown(asked)} has no level between 0 and 1", hint="write it as quantile:0.9")
+    return level
+
+
+def _quantile(name: str, level: float) -> Functional:
+    """Return the quantile of a level: the smallest value up to which the weights add up to it."""
+
+    def of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(weights[:, order], axis=1)[:, :-1] < level
+        return values[order][below.sum(axis=1)]
+
+    return Functional(name, of, law=lambda values: WeightedQuantile(values, level), level=level)
+
+
+def _law_of_mean(values: np.ndarray) -> Any:
+    """Return the posterior of the mean: a B-spline, or the one value that all rows have."""
+    return WeightedMean(values) if np.ptp(values) > 0 else WeightedQuantile(values, 0.5)
+
+
+def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the mean under each vector of weights; rounding takes it beyond no value."""
+    first = values[0]
+    return np.clip(first + weights @ (values - first), values.min(), values.max())
+
+
+def weighted_sd(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the standard deviation under each vector of weights, which add up to 1."""
+    centred = values - weighted_mean(values, weights)[:, None]
+    return np.sqrt(np.sum(weights * np.square(centred), axis=1))
+
+
+def weighted_correlation(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the correlation of two columns under each vector of weights."""
+    first, second = (column - weighted_mean(column, weights)[:, None] for column in values.T)
+    covariance = np.sum(weights * first * second, axis=1)
+    variances = [np.sum(weights * np.square(each), axis=1) for each in (first, second)]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of weights that leave one row
+        return np.clip(covariance / np.sqrt(variances[0]) / np.sqrt(variances[1]), -1.0, 1.0)
+
+
+def _each(function: Weighted) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Call a user's function with one vector of weights at a time, and refuse what is not a finite number."""
+
+    def of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.array([_number(function(values, each)) for each in weights])
+
+    return of
+
+
+def _number(value: Any) -> float:
+    if np.ndim(value) != 0:
+        raise InputError(f"the functional returned an array of shape {np.shape(value)}", hint="return one number")
+    if not math.isfinite(number := float(value)):
+        raise NumericalError(f"the functional returned {number}: it must be finite for all weights > 0")
+    return number

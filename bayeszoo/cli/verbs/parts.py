@@ -1,0 +1,77 @@
+"""The difference of two groups taken apart: ``bayeszoo due-to``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.verbs.resampling import about_data, of_data
+from bayeszoo.comparison.parts.kitagawa import ABOUT, kitagawa
+from bayeszoo.plots.parts import plot_due_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def due_to_command(
+    data: opt.TableFile,
+    /,
+    *,
+    by: str,
+    within: str,
+    before: str | None = None,
+    after: str | None = None,
+    draws: int = 4000,
+    seed: opt.DrawnSeed = None,
+    plot: Annotated[Path | None, Parameter(help="Draw the parts as a waterfall here (.png, .svg or .pdf).")] = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    digits: opt.Digits = None,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Say how much of the difference of two groups' rates is due to their make-up, and how much to rates within parts.
+
+    Parameters
+    ----------
+    by
+        Column that names the groups.
+    within
+        Column that names the parts that each group is made of.
+    before
+        The group that the change is from; by default the one that occurs first.
+    after
+        The group that the change is to.
+    draws
+        Draws of shares and rates.
+    """
+    saved.probe(output, plot, overwrite)
+    options = {"draws": draws, "seed": seed, **table.of_reading()}
+    answer = kitagawa(data, by=by, within=within, before=before, after=after, **options)
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    frame = answer.summary
+    whole = {
+        "total": answer.formula,
+        "by": by,
+        "within": within,
+        "kind": "observed exact, others sampled",
+        "draws": answer.before.size,
+        "seed": answer.seed,
+        "data": about_data(answer.data),
+        "notes": [ABOUT],
+    }
+    written = saved.write(frame, output) | saved.draw(lambda: plot_due_to(answer), plot, overwrite)
+    saved.answer(frame, whole, as_json, _show, written, digits)
+
+
+def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print a row for each total and part."""
+    title = f"{whole['total']} of {whole['within']}, by {whole['by']}, {of_data(whole['data'])}, seed {whole['seed']}"
+    saved.show_rows(frame, title, spare=("sd",), digits=digits)
+    for line in (f"observed: exact; others: {whole['draws']} draws from their posterior", *whole["notes"]):
+        terminal.out().print(line)

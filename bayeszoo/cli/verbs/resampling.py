@@ -1,0 +1,146 @@
+"""Answers from reweighted and resampled rows: ``bayeszoo bootstrap`` and ``bayesbag``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bayeszoo.answers.bootstrap import Bootstrap, bootstrap
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.comparison.bayesbag import bayesbag
+from bayeszoo.data.table.table import escaped
+from bayeszoo.model import find as zoo
+from bayeszoo.report.tables import estimate, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayeszoo.data.read import Data
+
+_LABELS = {"mean": "mean", "sd": "sd", "q025": "2.5%", "median": "median", "q975": "97.5%"}
+
+
+_ABOUT_BAG = (
+    "own: of the posterior of the data. ratio: the bagged variance over its own, about 2 where the model holds.",
+    "mismatch: 1 - 2 / ratio. Near 0 nothing speaks against the model; towards 1 its posterior is too narrow.",
+)
+
+
+def bootstrap_command(
+    data: opt.TableFile,
+    /,
+    *,
+    functional: str = "mean",
+    draws: int = 4000,
+    seed: opt.DrawnSeed = None,
+    output: Annotated[opt.Output, Parameter(help="Write all draws here (.parquet, else CSV).")] = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    digits: opt.Digits = None,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Give the posterior of a mean, a quantile, an sd or a correlation of rows by the Bayesian bootstrap.
+
+    Parameters
+    ----------
+    functional
+        mean, median, quantile:P with P between 0 and 1, sd, or correlation of two columns.
+    draws
+        Draws of Dirichlet(1, ..., 1) weights.
+    """
+    saved.probe(output, None, overwrite)
+    answer = bootstrap(data, functional, draws=draws, seed=seed, **table.of_reading())
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    whole = {
+        "kind": answer.kind,
+        "draws": len(answer.draws),
+        "seed": answer.seed,
+        "data": about_data(answer.data),
+        "notes": answer.notes,
+    }
+    saved.answer(answer.summary, whole, as_json, _show, saved.write(_drawn(answer), output), digits)
+
+
+def bayesbag_command(
+    name: opt.ModelName,
+    data: opt.DataFile = None,
+    /,
+    *,
+    size: opt.AtLeast1 | None = None,
+    resamples: int = 1000,
+    seed: opt.DrawnSeed = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    digits: opt.Digits = None,
+    prior: opt.PriorOptions = opt.PRIOR,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Average the posteriors of resampled data, and compare its spread with that of the posterior of the data.
+
+    Parameters
+    ----------
+    size
+        Observations of a resample; by default as many as the data have.
+    resamples
+        How many are drawn, where the answer is not exact.
+    """
+    saved.probe(output, None, overwrite)
+    model = zoo.find(name)
+    rows = table.read(model, data)
+    bag = bayesbag(prior.model(model, rows), rows, size=size, resamples=resamples, seed=seed)
+    whole = {
+        "model": str(bag.model),
+        "kind": bag.kind,
+        "size": bag.size,
+        "observations": bag.observations,
+        "seed": bag.seed,
+        "data": about_data(bag.data),
+        "notes": bag.notes,
+    }
+    saved.answer(bag.summary, whole, as_json, _show_bag, saved.write(bag.summary, output), digits)
+
+
+def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the bagged posterior beside the posterior, and what their ratio says."""
+    about = f"{escaped(whole['model'])}: {whole['kind']}, resamples of {whole['size']} observations"
+    short = frame.rename(columns={"posterior_mean": "own mean", "posterior_sd": "own sd"})
+    saved.show_rows(short, f"{about}\n{of_data(whole['data'])}, seed {whole['seed']}", digits=digits)
+    for line in (*_ABOUT_BAG, *whole["notes"]):
+        terminal.out().print(line)
+
+
+def about_data(data: Data) -> dict[str, Any]:
+    """Return what is said of a table: where it is from, its digest and its number of rows."""
+    return {"source": data.source, "digest": data.digest, "rows": data.rows}
+
+
+def of_data(described: dict[str, Any]) -> str:
+    """Write it in a line."""
+    rows = described["rows"]
+    return f"{rows} row{'s' * (rows != 1)} of {escaped(described['source'])} ({described['digest'][:8]})"
+
+
+def _drawn(answer: Bootstrap) -> pd.DataFrame:
+    """Return the draws as a table."""
+    import pandas as pd
+
+    index = pd.RangeIndex(1, len(answer.draws) + 1, name="draw")
+    return pd.DataFrame({answer.functional: answer.draws}, index=index)
+
+
+def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print each number with its Monte Carlo error, and what they all are."""
+    name, known = str(frame.index[0]), frame.iloc[0]
+    rows = [["of the rows", estimate(known["of_rows"], None, digits), "exact"]]
+    for key, label in _LABELS.items():
+        error = known[f"mcse_{key}"]
+        rows.append([label, estimate(known[key], error, digits), "exact" if error == 0 else number(error, 2)])
+    title = f"{escaped(name)} by the Bayesian bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
+    terminal.show_table(["posterior", name, "Monte Carlo error"], rows, title)
+    sampled = "" if whole["kind"] == "exact" else f": {whole['draws']} draws of the weights"
+    for line in (f"{whole['kind']}{sampled}", *whole["notes"]):
+        terminal.out().print(line)

@@ -1,0 +1,179 @@
+"""What of the change of a total is due to which of its factors, in parts that add up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.comparison.parts.factors import Array, aligned, factor
+from bayeszoo.comparison.parts.formula import Formula
+from bayeszoo.data.table.table import quoted, shown
+from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+MOST_FACTORS = 12
+"""Factors up to which the total is computed for every choice of them, 4096 for twelve."""
+CHANGE = "change"
+
+
+@dataclass(frozen=True, eq=False)
+class DueTo:
+    """The change of a total between two periods or groups, and its parts.
+
+    Attributes
+    ----------
+    formula : str
+        The total.
+    factors : tuple of str
+        What the parts are called.
+    parts : ndarray
+        Draws of the parts, shape (chain, draw, factors): in each draw they add up to the change. Plain numbers have
+        one draw.
+    before, after : ndarray
+        Draws of the total, shape (chain, draw).
+    kind : str
+        "exact" where all factors are plain numbers, else "sampled".
+    names : tuple of str
+        What the total before and after is called.
+    """
+
+    formula: str
+    factors: tuple[str, ...]
+    parts: Array
+    before: Array
+    after: Array
+    kind: str
+    names: tuple[str, str] = ("before", "after")
+
+    def called(self, before: str, after: str) -> DueTo:
+        """Return the same with other names of the total before and after."""
+        return replace(self, names=(before, after))
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """A row for the total before, each part, their sum, the change, and the total after.
+
+        Columns are ``mean``, ``sd`` and the 95% interval, and ``p_positive``, the probability that a part is greater
+        than 0, each with its Monte Carlo error. Plain numbers have a ``mean`` alone, and its error is 0.
+        """
+        change = self.after - self.before
+        of_parts = dict(zip(self.factors, np.moveaxis(self.parts, -1, 0), strict=True))
+        draws = {self.names[0]: self.before, **of_parts, CHANGE: change, self.names[1]: self.after}
+        is_exact = self.kind == "exact"
+        rows = [_exact(v) if is_exact else _sampled(v, name not in self.names) for name, v in draws.items()]
+        return pd.DataFrame(rows, index=pd.Index(list(draws), name="part"))
+
+
+def _exact(values: Array) -> dict[str, float]:
+    return {"mean": float(values[0, 0]), "mcse_mean": 0.0}
+
+
+def _sampled(values: Array, has_sign: bool) -> dict[str, float]:
+    """Summarize the draws of a part, or of a total, of which the sign is no question."""
+    low, high = np.quantile(values, [0.025, 0.975])
+    mean_error, sd_error = (float(diagnostics.mcse(values, method)) for method in ("mean", "sd"))
+    known = {"mean": float(values.mean()), "mcse_mean": mean_error, "sd": float(values.std(ddof=1))}
+    known |= {"mcse_sd": sd_error, "q025": float(low), "q975": float(high)}
+    for name, level in (("q025", 0.025), ("q975", 0.975)):
+        known[f"mcse_{name}"] = float(diagnostics.mcse(values, "quantile", prob=level))
+    positive = (values > 0).astype(np.float64)
+    share = float(positive.mean())
+    error = diagnostics.mcse(positive) if 0 < share < 1 else 1 / diagnostics.ess(values, "bulk")
+    return known | {
+        "p_positive": share if has_sign else np.nan,
+        "mcse_p_positive": float(error) if has_sign else np.nan,
+    }
+
+
+def due_to(before: Mapping[str, Any], after: Mapping[str, Any], formula: str) -> DueTo:
+    """Take the change of a total apart: how much of it is due to the change of each factor.
+
+    It answers an accountant's question, not a causal one: of the change of the total between two periods, how much
+    goes with the change of this factor, the others being as they were before or after? The answer depends on the order
+    in which the factors change; the part of each is its mean over all orders (Shapley 1953), so that no order is
+    preferred and the parts add up to the change, whatever the change.
+
+    Parameters
+    ----------
+    before, after : mapping of str to number, mapping, DataTree or DataArray
+        The factors of the formula in either period: a number; numbers by label; a fit of a model with one parameter,
+        as of `beta_bernoulli`, `gamma_poisson` and `dirichlet_multinomial`, or what `fit_by` made of one; or draws,
+        such as ``tree["posterior"]["mu"]``. Fits are taken to be independent of each other; a factor that is the same
+        object in both has not changed.
+    formula : str
+        Sums and products of factors, such as ``"volume * (price * rate - cost)"``; ``sum(...)`` adds up over labels, as
+        in ``"sum(share * rate)"``.
+
+    Returns
+    -------
+    DueTo
+        Its ``summary`` is exact for plain numbers; with fits it is of draws, and has their Monte Carlo errors.
+
+    Raises
+    ------
+    InputError
+        When the formula is no sum of products, a factor is missing or has other labels, or two fits have the same
+        draws.
+    Untrustworthy
+        When a fit failed its gate.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> before = {"volume": 1000.0, "rate": 0.02, "price": 3.0}
+    >>> after = {"volume": 1500.0, "rate": 0.01, "price": 4.0}
+    >>> bz.due_to(before, after, "volume * rate * price").summary["mean"].round(3).to_dict()
+    {'before': 60.0, 'volume': 25.0, 'rate': -42.5, 'price': 17.5, 'change': 0.0, 'after': 60.0}
+    """
+    total = Formula.of(formula)
+    if taken := {"before", "after", CHANGE} & {*total.names}:
+        raise InputError(f"a factor is called {shown(min(taken))}, as a row of the answer is", hint="rename it")
+    if len(total.names) > MOST_FACTORS:
+        raise InputError(f"the formula has {len(total.names)} factors, at most {MOST_FACTORS} are taken")
+    periods = [_factors(total, values, when) for values, when in ((before, "before"), (after, "after"))]
+    first, second = aligned(*periods)
+    parts, ends = shapley(total, first, second)
+    is_drawn = any(each.is_drawn for period in periods for each in period.values())
+    return DueTo(formula, total.names, parts, *ends, "sampled" if is_drawn else "exact")
+
+
+def _factors(total: Formula, values: Mapping[str, Any], when: str) -> dict[str, Any]:
+    """Take the factors of a period, which must be those of the formula."""
+    if lacking := [name for name in total.names if name not in values]:
+        raise InputError(f"{when} has no {shown(lacking[0])}", hint=f"the formula names {quoted(total.names)}")
+    if others := [name for name in values if name not in total.names]:
+        raise InputError(f"{when} has {shown(others[0])}, which the formula lacks", hint=f"it is {total.text}")
+    return {name: factor(name, values[name]) for name in total.names}
+
+
+def shapley(
+    total: Formula, before: Mapping[str, Array], after: Mapping[str, Array]
+) -> tuple[Array, tuple[Array, Array]]:
+    """Return the part of each factor, shape (chain, draw, factors), and the totals before and after.
+
+    The part is the mean, over all orders in which the factors may change, of what the total changes by when this one
+    does: a sum over the sets of those that have changed before it, of which each has the share of orders that begin so.
+    """
+    number = len(total.names)
+    totals = []
+    for chosen in range(2**number):
+        periods = [after if chosen >> i & 1 else before for i in range(number)]
+        totals.append(total.total({name: each[name] for name, each in zip(total.names, periods, strict=True)}))
+    parts = []
+    for i in range(number):
+        without = [chosen for chosen in range(2**number) if not chosen >> i & 1]
+        shares = [1 / (number * math.comb(number - 1, chosen.bit_count())) for chosen in without]
+        steps = [share * (totals[c | 1 << i] - totals[c]) for share, c in zip(shares, without, strict=True)]
+        parts.append(sum(steps[1:], start=steps[0]))
+    *parts, first, last = np.broadcast_arrays(*parts, totals[0], totals[-1])
+    return np.stack(parts, axis=-1), (first, last)

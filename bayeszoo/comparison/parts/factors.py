@@ -1,0 +1,130 @@
+"""Factors of a total: plain numbers, and draws of a parameter of a fit, one for each label or a single one."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.table.table import quoted
+from bayeszoo.errors import InputError
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import fits_of, is_by_group
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Values of a factor in one period.
+
+    Attributes
+    ----------
+    values : ndarray
+        Shape (chain, draw, entries); a plain number has one chain and one draw.
+    labels : tuple of str
+        Those of its entries; none of a factor that is one number.
+    is_drawn : bool
+        Whether these are draws.
+    origin : Any
+        What it was made from.
+    """
+
+    values: Array
+    labels: tuple[str, ...]
+    is_drawn: bool
+    origin: Any
+
+    def ordered(self, name: str, labels: tuple[str, ...]) -> Factor:
+        """Return the factor with its entries in the order of ``labels``, which it must have."""
+        if not self.labels or self.labels == labels:
+            return self
+        if set(self.labels) != set(labels):
+            others = f"{name} has {quoted(self.labels)}, another factor or period {quoted(labels)}"
+            raise InputError(f"the labels of factors differ: {others}", hint="give all the same labels")
+        return replace(self, values=self.values[..., [self.labels.index(label) for label in labels]], labels=labels)
+
+
+def factor(name: str, source: Any) -> Factor:
+    """Take a number, numbers by label, a fit of one parameter, or draws with the dimensions chain and draw."""
+    if hasattr(source, "children"):
+        return _of_fit(name, source)
+    if hasattr(source, "dims") and {"chain", "draw"} <= set(source.dims):
+        return _of_draws(name, source, source)
+    if isinstance(source, Mapping):
+        return Factor(_plain(name, list(source.values())), tuple(map(str, source)), False, source)
+    if _is_number(source):
+        return Factor(_plain(name, [source]), (), False, source)
+    kind = type(source).__name__
+    hint = "give a number, numbers by label, a fit, or draws as tree['posterior'][NAME]"
+    raise InputError(f"{name} is a {kind}", hint=hint)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def _plain(name: str, values: list[Any]) -> Array:
+    """Return numbers as one draw of one chain."""
+    if not values or not all(_is_number(value) and math.isfinite(value) for value in values):
+        raise InputError(f"{name} must be finite numbers, got {values!r:.60}")
+    return np.array(values, dtype=np.float64)[None, None]
+
+
+def _of_fit(name: str, tree: Any) -> Factor:
+    """Take the draws of the only parameter of a fit, or of fits by group."""
+    for each in fits_of(tree).values() if is_by_group(tree) else [tree]:
+        fit = require_shown(each, f"the parts of {name}")
+        if fit.kind == "point estimate":
+            raise InputError(f"{name} is a point estimate", hint="fit it by a method that draws, or give the number")
+    variables = tree["posterior"].data_vars
+    if len(variables) != 1:
+        hint = f"give one, as tree['posterior'][{next(iter(variables))!r}]"
+        raise InputError(f"the fit of {name} has {len(variables)} quantities: {quoted(map(str, variables))}", hint=hint)
+    return _of_draws(name, next(iter(variables.values())), tree)
+
+
+def _of_draws(name: str, draws: Any, origin: Any) -> Factor:
+    """Take the draws of a quantity that is one number, or has one axis."""
+    draws = draws.transpose("chain", "draw", ...)
+    if draws.ndim > 3:
+        raise InputError(f"{name} has the axes {quoted(map(str, draws.dims[2:]))}", hint="one at most is taken")
+    values = np.asarray(draws.to_numpy(), dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(f"{name} has draws that are not finite")
+    if draws.ndim == 2:
+        return Factor(values[..., None], (), True, origin)
+    axis = draws.dims[2]
+    labels = draws[axis].to_numpy().tolist() if axis in draws.coords else range(draws.shape[2])
+    return Factor(values, tuple(map(str, labels)), True, origin)
+
+
+def aligned(before: Mapping[str, Factor], after: Mapping[str, Factor]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the values of the factors of both periods, with as many chains and draws and the labels in one order."""
+    every = [*before.items(), *after.items()]
+    refuse_same_draws(before, after)
+    labels = next((each.labels for _, each in every if each.labels), ())
+    drawn = [each.values.shape[:2] for _, each in every if each.is_drawn]
+    chains, draws = (min(sizes) for sizes in zip(*drawn, strict=True)) if drawn else (1, 1)
+
+    def values(factors: Mapping[str, Factor]) -> dict[str, Array]:
+        return {name: each.ordered(name, labels).values[:chains, :draws] for name, each in factors.items()}
+
+    return values(before), values(after)
+
+
+def refuse_same_draws(before: Mapping[str, Factor], after: Mapping[str, Factor]) -> None:
+    """Refuse two fits of equal draws, as equal data and one seed give: they are not independent of each other."""
+    drawn = [
+        (f"{name} {when}", each) for when, part in (("before", before), ("after", after)) for name, each in part.items()
+    ]
+    drawn = [(name, each) for name, each in drawn if each.is_drawn]
+    for i, (name, each) in enumerate(drawn):
+        for other, another in drawn[:i]:
+            if each.origin is not another.origin and np.array_equal(each.values, another.values):
+                hint = "fit one of them with another seed"
+                raise InputError(f"{other} and {name} have the same draws, and are not independent", hint=hint)

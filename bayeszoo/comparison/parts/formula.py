@@ -1,0 +1,93 @@
+"""A total as sums of products of factors, written as ``volume * (rate * price - cost)`` or ``sum(share * rate)``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+
+OPERATIONS: dict[type, Callable[..., Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.USub: np.negative,
+    ast.UAdd: np.positive,
+}
+TAKEN = "names, numbers, +, -, *, parentheses and sum(...)"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A total of factors by name.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    root : ast.expr
+        Its tree: sums and products only.
+    names : tuple of str
+        Its factors, in the order in which they first occur.
+    """
+
+    text: str
+    root: ast.expr
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Formula:
+        """Read a formula, or raise `InputError`."""
+        try:
+            root = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise InputError(f"the formula {shown(text)} cannot be read", hint=f"it may hold {TAKEN}") from None
+        names = dict.fromkeys(_names(root))
+        if not names:
+            raise InputError(f"the formula {shown(text)} names no factor", hint=f"it may hold {TAKEN}")
+        return cls(text, root, tuple(names))
+
+    def total(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the total of factors of shape (..., entries), where entries is 1 of a factor that is one number."""
+        total = _value(self.root, factors)
+        if np.shape(total)[-1:] not in ((), (1,)):
+            raise InputError(f"the total {shown(self.text)} is {total.shape[-1]} numbers", hint="add up with sum(...)")
+        return np.asarray(total)[..., 0]
+
+
+def _names(node: ast.expr) -> list[str]:
+    """Return the names of a part of a formula, and refuse what is no sum of products."""
+    match node:
+        case ast.Name():
+            return [node.id]
+        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+            return []
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult()):
+            return [*_names(node.left), *_names(node.right)]
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+            return _names(node.operand)
+        case ast.Call(func=ast.Name(id="sum"), args=[inner], keywords=[]):
+            return _names(inner)
+    hint = "make a quotient a factor of its own" if isinstance(getattr(node, "op", None), ast.Div) else None
+    raise InputError(f"{shown(ast.unparse(node))} is no sum of products", hint=hint or f"a formula may hold {TAKEN}")
+
+
+def _value(node: ast.expr, factors: Mapping[str, np.ndarray]) -> Any:
+    """Compute a part of a formula; its names were checked."""
+    match node:
+        case ast.Name():
+            return factors[node.id]
+        case ast.Constant():
+            return np.float64(node.value).reshape(1)  # type: ignore[arg-type]
+        case ast.BinOp():
+            return OPERATIONS[type(node.op)](_value(node.left, factors), _value(node.right, factors))
+        case ast.UnaryOp():
+            return OPERATIONS[type(node.op)](_value(node.operand, factors))
+        case ast.Call():
+            return np.sum(_value(node.args[0], factors), axis=-1, keepdims=True)
+    raise TypeError(ast.dump(node))
