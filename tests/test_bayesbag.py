@@ -230,7 +230,7 @@ def test_the_command_prints_the_criterion(run):
     assert code == 0, err
     (row,) = (line.split() for line in out.splitlines() if line.startswith(" rate"))
     counts = np.loadtxt(EARTHQUAKES, delimiter=",", skiprows=1)[:, 1]
-    assert float(row[-2]) == pytest.approx(1 + counts.var() / counts.mean(), rel=0.02)
+    assert float(row[-3]) == pytest.approx(1 + counts.var() / counts.mean(), rel=0.02)
     assert "exact, resamples of 107 observations" in out
     assert "1 - 2 / ratio" in out
     document = json.loads(run(*command, "--json")[1])

@@ -12,6 +12,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.comparison.parts.kitagawa import ABOUT, kitagawa
 from bayeszoo.plots.parts import plot_due_to
+from bayeszoo.report.tables import estimate, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,16 @@ def due_to_command(
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print a row for each total and part."""
     title = f"{whole['total']} of {whole['within']}, by {whole['by']}, {of_data(whole['data'])}, seed {whole['seed']}"
-    saved.show_rows(frame, title, spare=("sd",), digits=digits)
+    columns = ["part", "observed", "mean", "Monte Carlo error", "95%", "P(> 0)"]
+    terminal.show_table(columns, [_of_part(str(name), row, digits) for name, row in frame.iterrows()], title)
     for line in (f"observed: exact; others: {whole['draws']} draws from their posterior", *whole["notes"]):
         terminal.out().print(line)
+
+
+def _of_part(name: str, row: pd.Series, digits: int | None) -> list[str]:
+    """Write a row, each number to the order of its Monte Carlo error."""
+    mean, low, high, share = (
+        estimate(row[key], row[f"mcse_{key}"], digits) for key in ("mean", "q025", "q975", "p_positive")
+    )
+    share = f"< {row['mcse_p_positive']:.1g}" if row["p_positive"] == 0 else share
+    return [name, number(row["observed"], digits or 5), mean, number(row["mcse_mean"], 2), f"{low} to {high}", share]

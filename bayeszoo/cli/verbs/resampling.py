@@ -23,7 +23,7 @@ _LABELS = {"mean": "mean", "sd": "sd", "q025": "2.5%", "median": "median", "q975
 
 
 _ABOUT_BAG = (
-    "own: of the posterior of the data. ratio: the bagged variance over its own, about 2 where the model holds.",
+    "own sd: of the posterior of the data, exact. ratio: bagged variance over its own, about 2 where the model holds.",
     "mismatch: 1 - 2 / ratio. Near 0 nothing speaks against the model; towards 1 its posterior is too narrow.",
 )
 
@@ -107,10 +107,21 @@ def bayesbag_command(
 def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the bagged posterior beside the posterior, and what their ratio says."""
     about = f"{escaped(whole['model'])}: {whole['kind']}, resamples of {whole['size']} observations"
-    short = frame.rename(columns={"posterior_mean": "own mean", "posterior_sd": "own sd"})
-    saved.show_rows(short, f"{about}\n{of_data(whole['data'])}, seed {whole['seed']}", digits=digits)
+    title = f"{about}\n{of_data(whole['data'])}, seed {whole['seed']}"
+    columns = ["quantity", "mean", "sd", "own sd", "ratio", "error of ratio", "mismatch"]
+    rows = [_of_quantity(str(name), row, digits) for name, row in frame.head(saved.MAX_ROWS).iterrows()]
+    terminal.show_table(columns, rows, title, spare=("mean",), whole="-o or --json")
+    saved.note_more(len(frame), "quantities")
     for line in (*_ABOUT_BAG, *whole["notes"]):
         terminal.out().print(line)
+
+
+def _of_quantity(name: str, row: pd.Series, digits: int | None) -> list[str]:
+    """Write a row, each number to the order of its Monte Carlo error."""
+    written = {key: estimate(row[key], row[f"mcse_{key}"], digits) for key in ("mean", "sd", "ratio", "mismatch")}
+    error = "exact" if row["mcse_ratio"] == 0 else number(row["mcse_ratio"], 2)
+    own = number(row["posterior_sd"], digits or 5)
+    return [name, written["mean"], written["sd"], own, written["ratio"], error, written["mismatch"]]
 
 
 def about_data(data: Data) -> dict[str, Any]:

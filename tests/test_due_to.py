@@ -1,0 +1,372 @@
+"""Parts of a change against every order of the factors, the closed form of a product of three, and counts by hand."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo.comparison.parts import due_to as engine
+from bayeszoo.comparison.parts.formula import Formula
+
+BERKELEY = Path(__file__).parents[1] / "models" / "data" / "berkeley.csv"
+COMMAND = ["due-to", BERKELEY, "--by", "gender", "--within", "department"]
+COMMAND += ["--successes", "admitted", "--trials", "applicants", "--seed", 1]
+PROFIT = "V * (RPC * CTR - CPC)"
+BEFORE = {"V": 1000.0, "RPC": 3.0, "CTR": 0.02, "CPC": 0.05}
+AFTER = {"V": 1500.0, "RPC": 2.5, "CTR": 0.03, "CPC": 0.04}
+
+
+def profit(factors):
+    return factors["V"] * (factors["RPC"] * factors["CTR"] - factors["CPC"])
+
+
+def over_all_orders(total, before, after):
+    """The mean, over all orders, of what the total changes by when a factor does."""
+    parts = dict.fromkeys(before, 0.0)
+    for order in itertools.permutations(before):
+        now = dict(before)
+        for name in order:
+            was, now[name] = total(now), after[name]
+            parts[name] += (total(now) - was) / math.factorial(len(before))
+    return parts
+
+
+def parts_of(answer):
+    return answer.summary["mean"][list(answer.factors)].to_dict()
+
+
+def tosses(successes, trials, seed=1):
+    return bz.fit(bz.find("beta_bernoulli")(), {"successes": [successes], "trials": [trials]}, "exact", seed=seed)
+
+
+# Plain numbers: exact
+
+
+def test_the_parts_are_means_over_all_orders():
+    answer = bz.due_to(BEFORE, AFTER, PROFIT)
+    expected = over_all_orders(profit, BEFORE, AFTER)
+    assert answer.kind == "exact"
+    assert parts_of(answer) == pytest.approx(expected, rel=1e-12)
+    one_order = {"V": profit({**BEFORE, "V": 1500.0}) - profit(BEFORE)}
+    assert abs(parts_of(answer)["V"] - one_order["V"]) > 1
+    assert answer.summary.loc["change", "mean"] == pytest.approx(profit(AFTER) - profit(BEFORE), rel=1e-12)
+    assert (answer.summary["mcse_mean"] == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_product_of_three_has_its_closed_form(seed):
+    """dV (RPC CTR at the midpoint + dRPC dCTR / 12), and so on: the midpoint rule leaves dV dRPC dCTR / 4 over."""
+    rng = np.random.default_rng(seed)
+    before, after = (dict(zip("xyz", rng.normal(size=3), strict=True)) for _ in range(2))
+    answer = bz.due_to(before, after, "x * y * z")
+    step = {name: after[name] - before[name] for name in "xyz"}
+    middle = {name: (after[name] + before[name]) / 2 for name in "xyz"}
+    for name in "xyz":
+        a, b = (other for other in "xyz" if other != name)
+        rest = step["x"] * step["y"] * step["z"]
+        at_the_middle = step[name] * middle[a] * middle[b]
+        assert parts_of(answer)[name] == pytest.approx(at_the_middle + rest / 12, rel=1e-11, abs=1e-14)
+    midpoint = sum(step[n] * np.prod([middle[o] for o in "xyz" if o != n]) for n in "xyz")
+    assert answer.summary.loc["change", "mean"] - midpoint == pytest.approx(rest / 4, rel=1e-9)
+    assert parts_of(answer) == pytest.approx(over_all_orders(lambda f: f["x"] * f["y"] * f["z"], before, after))
+
+
+def test_a_volume_of_a_profit_has_its_closed_form():
+    answer = bz.due_to(BEFORE, AFTER, PROFIT)
+    step = {name: AFTER[name] - BEFORE[name] for name in AFTER}
+    middle = {name: (AFTER[name] + BEFORE[name]) / 2 for name in AFTER}
+    of_revenue = middle["RPC"] * middle["CTR"] + step["RPC"] * step["CTR"] / 12
+    assert parts_of(answer)["V"] == pytest.approx(step["V"] * (of_revenue - middle["CPC"]), rel=1e-12)
+    assert parts_of(answer)["CPC"] == pytest.approx(-step["CPC"] * middle["V"], rel=1e-12)
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 6])
+def test_any_sum_of_products_adds_up(number):
+    rng = np.random.default_rng(number)
+    names = [f"f{i}" for i in range(number)]
+    text = " + ".join(f"{i + 1} * " + " * ".join(names[i:]) for i in range(number)) + f" - 2 * ({names[0]} - -3)"
+    before, after = (dict(zip(names, rng.normal(size=number), strict=True)) for _ in range(2))
+    answer = bz.due_to(before, after, text)
+
+    def total(factors):
+        return eval(text, {}, dict(factors))
+
+    assert sum(parts_of(answer).values()) == pytest.approx(total(after) - total(before), rel=1e-10)
+    assert parts_of(answer) == pytest.approx(over_all_orders(total, before, after), rel=1e-9, abs=1e-12)
+
+
+def test_sums_over_labels_do_not_know_their_order():
+    before = {"share": {"a": 0.25, "b": 0.75}, "rate": {"b": 0.5, "a": 0.1}}
+    after = {"share": {"b": 0.5, "a": 0.5}, "rate": {"a": 0.2, "b": 0.4}}
+    answer = bz.due_to(before, after, "100 * sum(share * rate)")
+    shares = 100 * (0.25 * (0.1 + 0.2) / 2 - 0.25 * (0.5 + 0.4) / 2)
+    rates = 100 * (0.1 * 0.375 - 0.1 * 0.625)
+    assert parts_of(answer) == pytest.approx({"share": shares, "rate": rates}, rel=1e-12)
+
+
+def test_a_factor_that_stays_has_no_part():
+    assert parts_of(bz.due_to(BEFORE, {**AFTER, "V": 1000.0}, PROFIT))["V"] == 0
+
+
+# Fits: sampled
+
+
+def test_the_parts_of_every_draw_add_up():
+    counts = [bz.fit(bz.find("gamma_poisson")(), [total], "exact", seed=1) for total in (900, 1100)]
+    before = {"V": counts[0], "CTR": tosses(10, 1000), "RPC": 3.0}
+    after = {"V": counts[1], "CTR": tosses(20, 1200), "RPC": 2.5}
+    answer = bz.due_to(before, after, "V * CTR * RPC")
+    change = answer.after - answer.before
+    assert (answer.kind, answer.parts.shape) == ("sampled", (4, 1000, 3))
+    np.testing.assert_allclose(answer.parts.sum(axis=-1), change, rtol=0, atol=1e-13 * np.abs(answer.after).max())
+    draws = [
+        dict(V=t["V"]["posterior"]["rate"].to_numpy(), CTR=t["CTR"]["posterior"]["theta"].to_numpy(), RPC=t["RPC"])
+        for t in (before, after)
+    ]
+    expected = over_all_orders(lambda f: f["V"] * f["CTR"] * f["RPC"], *draws)
+    for name, part in zip(answer.factors, np.moveaxis(answer.parts, -1, 0), strict=True):
+        np.testing.assert_allclose(part, expected[name], rtol=1e-10, atol=1e-12)
+
+
+def test_a_summary_is_that_of_beta_posteriors():
+    """Of one factor and a constant: the change is a difference of two beta variables."""
+    answer = bz.due_to({"r": tosses(30, 100)}, {"r": tosses(45, 110)}, "1000 * r")
+    old, new = stats.beta(31, 71), stats.beta(46, 66)
+    row = answer.summary.loc["r"]
+    expected = 1000 * (new.mean() - old.mean())
+    sd = 1000 * np.hypot(new.std(), old.std())
+    assert abs(row["mean"] - expected) < 4 * row["mcse_mean"]
+    assert abs(row["sd"] - sd) < 4 * row["mcse_sd"]
+    assert row["mcse_mean"] == pytest.approx(sd / np.sqrt(4000), rel=0.15)
+    at = np.linspace(0, 1, 20_001)
+    positive = np.trapezoid(new.pdf(at) * old.cdf(at), at)
+    assert abs(row["p_positive"] - positive) < 4 * row["mcse_p_positive"]
+    assert abs(row["p_positive"] - 0.5) > 10 * row["mcse_p_positive"]
+    assert answer.summary.loc[["before", "after"], "p_positive"].isna().all()
+    dependent = 1000 * (new.std() - old.std())  # as of draws of one seed that were taken twice
+    assert abs(row["sd"] - abs(dependent)) > 20 * row["mcse_sd"]
+
+
+def test_fits_by_group_and_of_categories_have_labels():
+    table = {"ward": list("aabb"), "successes": [3, 4, 9, 8], "trials": [10, 10, 10, 10]}
+    rates = [bz.fit_by(bz.find("beta_bernoulli")(), table, by="ward", method="exact", seed=seed) for seed in (1, 2)]
+    shares = [bz.fit(bz.find("dirichlet_multinomial")(), {"b": [n], "a": [40]}, "exact", seed=1) for n in (20, 60)]
+    answer = bz.due_to({"s": shares[0], "r": rates[0]}, {"s": shares[1], "r": rates[1]}, "sum(s * r)")
+    expected = (61 / 102 - 21 / 62) * 18 / 22 + (41 / 102 - 41 / 62) * 8 / 22
+    row = answer.summary.loc["s"]
+    assert abs(row["mean"] - expected) < 5 * row["mcse_mean"]
+    assert row["p_positive"] > 0.99
+    assert abs(answer.summary.loc["r", "mean"]) < 5 * answer.summary.loc["r", "mcse_mean"]
+
+
+def test_draws_are_cut_to_as_many_chains_and_draws():
+    draws = xr.DataArray(np.random.default_rng(1).normal(size=(2, 50)), dims=("chain", "draw"))
+    answer = bz.due_to({"r": tosses(3, 9), "x": draws}, {"r": tosses(4, 9), "x": draws}, "r * x")
+    assert answer.parts.shape == (2, 50, 2)
+    assert (answer.parts[..., 1] == 0).all()  # the same object has not changed
+
+
+# Two groups, and the parts they are made of
+
+
+def test_the_admissions_of_berkeley():
+    """1198 of 2691 men and 557 of 1835 women: the departments account for the difference, and for more."""
+    table = pd.read_csv(BERKELEY)
+    assert table.groupby("gender", sort=False)[["admitted", "applicants"]].sum().to_numpy().tolist() == [
+        [1198, 2691],
+        [557, 1835],
+    ]
+    answer = bz.kitagawa(
+        str(BERKELEY), by="gender", within="department", successes="admitted", trials="applicants", seed=1
+    )
+    men, women = (own.set_index("department") for _, own in table.groupby("gender", sort=False))
+    rates = [own["admitted"] / own["applicants"] for own in (men, women)]
+    shares = [own["applicants"] / own["applicants"].sum() for own in (men, women)]
+    expected = {
+        "shares": float(((shares[1] - shares[0]) * (rates[0] + rates[1]) / 2).sum()),
+        "rates": float(((rates[1] - rates[0]) * (shares[0] + shares[1]) / 2).sum()),
+    }
+    observed = answer.observed
+    assert observed[["shares", "rates"]].to_dict() == pytest.approx(expected, rel=1e-12)
+    assert observed[["shares", "rates", "change"]].round(3).tolist() == [-0.178, 0.036, -0.142]
+    assert observed[["gender men", "gender women"]].round(3).tolist() == [0.445, 0.304]
+    difference = answer.parts.sum(axis=-1) - (answer.after - answer.before)
+    assert np.abs(difference).max() < 1e-15
+    assert answer.summary.loc["shares", "p_positive"] < 0.001
+
+
+def test_the_posterior_of_two_groups_is_that_of_beta_and_dirichlet_variables():
+    table = {"sex": list("mmww"), "ward": list("abab"), "y": [30, 10, 10, 15], "n": [60, 40, 20, 80]}
+    answer = bz.kitagawa(table, by="sex", within="ward", successes="y", trials="n", draws=8000, seed=1)
+    rng = np.random.default_rng(2)
+    rates = [rng.beta([31, 11], [31, 31], (40_000, 2)), rng.beta([11, 16], [11, 66], (40_000, 2))]
+    shares = [rng.dirichlet(alpha, 40_000) for alpha in ([61, 41], [21, 81])]
+    expected = {
+        "shares": ((shares[1] - shares[0]) * (rates[0] + rates[1]) / 2).sum(axis=1),
+        "rates": ((rates[1] - rates[0]) * (shares[0] + shares[1]) / 2).sum(axis=1),
+    }
+    for i, name in enumerate(("shares", "rates")):
+        assert stats.ks_2samp(answer.parts[..., i].ravel(), expected[name]).pvalue > 1e-3
+        assert stats.ks_2samp(answer.parts[..., i].ravel(), expected[name] + 0.01).pvalue < 1e-6
+    wrong = rng.beta([30, 10], [30, 30], (40_000, 2)) * shares[0]  # without the prior
+    assert abs(answer.summary.loc["sex m", "mean"] - wrong.sum(axis=1).mean()) > 0.001
+
+
+def test_single_outcomes_and_either_order_are_taken():
+    table = {"g": list("aaaabbbb"), "p": list("xyxyyxyx"), "y": ["yes", "no"] * 4}
+    answer = bz.kitagawa(table, by="g", within="p", positive="yes", before="b", after="a", seed=1)
+    assert answer.observed.round(6).to_dict() == {
+        "g b": 0.5,
+        "shares": 0.0,
+        "rates": 0.0,
+        "change": 0.0,
+        "g a": 0.5,
+    }
+    assert parts_of(answer).keys() == {"shares", "rates"}
+    assert answer.data.rows == 8
+
+
+# The command line and the picture
+
+
+def test_the_command_prints_the_parts_of_berkeley(run, tmp_path):
+    code, out, err = run(*COMMAND, "--plot", tmp_path / "parts.svg", "-o", tmp_path / "parts.csv")
+    assert code == 0, err
+    rows = {
+        line.split()[0]: line.split() for line in out.splitlines() if line.startswith((" shares", " rates", " change"))
+    }
+    assert [round(float(rows[name][1]), 3) for name in ("shares", "rates", "change")] == [-0.178, 0.036, -0.142]
+    assert "observed: exact; others: 4000 draws from their posterior" in out
+    assert (tmp_path / "parts.svg").stat().st_size > 5000
+    document = json.loads(run(*COMMAND, "--json")[1])
+    frame = pd.read_csv(tmp_path / "parts.csv", index_col="part")
+    assert [row["part"] for row in document["rows"]] == list(frame.index)
+    assert [row["mean"] for row in document["rows"]] == pytest.approx(frame["mean"].tolist(), rel=1e-15)
+    assert all(row["mcse_mean"] > 0 for row in document["rows"])
+
+
+def test_the_waterfall_has_the_numbers_of_the_summary():
+    answer = bz.due_to({"r": tosses(30, 100), "V": 1000.0}, {"r": tosses(45, 110), "V": 900.0}, "V * r")
+    (panel,) = bz.plot_due_to(answer).axes
+    bars, means = panel.patches, answer.summary["mean"].drop("change")
+    assert [bar.get_height() for bar in bars] == pytest.approx(means.tolist(), rel=1e-12)
+    ends = [bar.get_y() + bar.get_height() for bar in bars]
+    assert ends[-2] == pytest.approx(ends[-1], rel=1e-12)  # the parts lead to the total after
+    assert [bar.get_y() for bar in bars[1:-1]] == pytest.approx(ends[:-2], rel=1e-12)
+    names = [label.get_text() for label in panel.get_xticklabels()]
+    probability = answer.summary.loc["r", "p_positive"]
+    assert 0.9 < probability < 0.999
+    assert names == ["before", "V\nP < 0.001", f"r\nP {probability:.3f}", "after"]
+    plain = bz.plot_due_to(bz.due_to(BEFORE, AFTER, PROFIT)).axes[0]
+    assert [label.get_text() for label in plain.get_xticklabels()] == ["before", "V", "RPC", "CTR", "CPC", "after"]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("V *", "the formula 'V \\*' cannot be read"),
+        ("V / RPC", "'V / RPC' is no sum of products; make a quotient a factor of its own"),
+        ("V ** 2", "'V \\*\\* 2' is no sum of products"),
+        ("__import__('os')", "is no sum of products"),
+        ("V if RPC else 1", "is no sum of products"),
+        ("True * V", "'True' is no sum of products"),
+        ("2 * 3", "names no factor"),
+        ("V * X", "before has no 'X'"),
+        ("V * change", "a factor is called 'change'"),
+        ("V * RPC", "before has 'CTR', which the formula lacks"),
+        (" * ".join(f"f{i}" for i in range(13)), "has 13 factors, at most 12"),
+    ],
+)
+def test_a_formula_that_is_no_sum_of_products_is_refused(formula, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.due_to(BEFORE, AFTER, formula)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "formula", "message"),
+    [
+        ({"r": [1, 2]}, {"r": 2}, "r", "r is a list; give a number"),
+        ({"r": True}, {"r": 2}, "r", "r is a bool"),
+        ({"r": float("nan")}, {"r": 2}, "r", "r must be finite numbers"),
+        ({"r": {"a": "x"}}, {"r": {"a": 1}}, "sum(r)", "r must be finite numbers"),
+        ({"r": {"a": 1}}, {"r": {"b": 1}}, "sum(r)", "the labels of factors differ: r has 'b'"),
+        ({"r": {"a": 1, "b": 2}}, {"r": {"a": 1, "b": 2}}, "r", "is 2 numbers; add up with sum"),
+    ],
+    ids=str,
+)
+def test_factors_that_are_no_numbers_are_refused(before, after, formula, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.due_to(before, after, formula)
+
+
+def test_fits_that_give_no_independent_draws_are_refused():
+    with pytest.raises(bz.InputError, match="r before and r after have the same draws"):
+        bz.due_to({"r": tosses(3, 9)}, {"r": tosses(3, 9)}, "r")
+    point = bz.fit(bz.find("beta_bernoulli")(), [0, 1, 1], "map", seed=1)
+    with pytest.raises(bz.InputError, match="r is a point estimate"):
+        bz.due_to({"r": point}, {"r": 0.5}, "r")
+    several = bz.fit(bz.find("normal_gamma")(), [0.0, 1.0, 1.5], "exact", seed=1)
+    with pytest.raises(bz.InputError, match=r"has \d quantities: 'mu'"):
+        bz.due_to({"r": several}, {"r": 0.5}, "r")
+    assert bz.due_to({"r": several["posterior"]["mu"]}, {"r": 0.5}, "r").kind == "sampled"
+    failed = tosses(3, 9)
+    failed.attrs["status"] = "failed"
+    with pytest.raises(bz.Untrustworthy, match="the parts of r are withheld"):
+        bz.due_to({"r": failed}, {"r": 0.5}, "r")
+
+
+GROUPS = {"g": list("aabb"), "p": list("xyxy"), "successes": [1, 2, 3, 4], "trials": [5, 6, 7, 8]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({}, {"by": "x"}, "has no column 'x'"),
+        ({}, {"within": "x"}, "has no column 'x'"),
+        ({}, {"within": "g"}, "column 'g' cannot name both"),
+        ({}, {"before": "c"}, "there is no group 'c'; the groups are 'a', 'b'"),
+        ({}, {"before": "a", "after": "a"}, "group 'a' is compared with itself"),
+        ({}, {"draws": 99}, "draws must be >= 100"),
+        ({}, {"count": "trials"}, "a column of counts does not go with parts"),
+        ({"g": list("aaaa")}, {}, "names one group only"),
+        ({"g": list("aabc")}, {}, "names 3 groups: 'a', 'b', 'c'; say which two with --before and --after"),
+        ({"p": ["x", "y", "x", ""]}, {}, r"column 'p': 1 missing value \(row 4\)"),
+        ({"trials": [5, 6, 7, 0], "successes": [1, 2, 3, 0]}, {}, "group 'b' has no trials where p is 'y'"),
+        ({"p": list("xyxz")}, {}, "group 'a' has no trials where p is 'z'"),
+        ({"successes": [9, 2, 3, 4]}, {}, "successes are more than 5 trials"),
+    ],
+    ids=str,
+)
+def test_groups_without_known_rates_are_refused(changed, options, message):
+    with pytest.raises(bz.InputError, match=message):
+        bz.kitagawa({**GROUPS, **changed}, **{"by": "g", "within": "p", "seed": 1, **options})
+
+
+def test_the_command_refuses_in_one_line(run):
+    code, out, err = run("due-to", BERKELEY, "--by", "department", "--within", "gender", "--successes", "admitted")
+    assert (code, out) == (2, "")
+    assert err == "error: successes and trials go together, and with no other option\n"
+    code, out, err = run(*COMMAND, "--before", "children")
+    assert (code, out) == (2, "")
+    assert err == "error: there is no group 'children'; the groups are 'men', 'women'\n"
+
+
+def test_an_order_that_is_left_out_is_noticed(monkeypatch):
+    """The weights of sets without the binomial coefficient are those of no orders."""
+    monkeypatch.setattr(engine.math, "comb", lambda n, k: 1)
+    answer = bz.due_to(BEFORE, AFTER, PROFIT)
+    assert parts_of(answer) != pytest.approx(over_all_orders(profit, BEFORE, AFTER), rel=1e-3)
+
+
+def test_a_formula_knows_its_factors_in_order():
+    assert Formula.of("b * (a - 2) + sum(c * b)").names == ("b", "a", "c")
