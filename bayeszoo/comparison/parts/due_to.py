@@ -133,7 +133,7 @@ def due_to(before: Mapping[str, Any], after: Mapping[str, Any], formula: str) ->
     >>> before = {"volume": 1000.0, "rate": 0.02, "price": 3.0}
     >>> after = {"volume": 1500.0, "rate": 0.01, "price": 4.0}
     >>> bz.due_to(before, after, "volume * rate * price").summary["mean"].round(3).to_dict()
-    {'before': 60.0, 'volume': 25.0, 'rate': -42.5, 'price': 17.5, 'change': 0.0, 'after': 60.0}
+    {'before': 60.0, 'volume': 25.833, 'rate': -44.167, 'price': 18.333, 'change': 0.0, 'after': 60.0}
     """
     total = Formula.of(formula)
     if taken := {"before", "after", CHANGE} & {*total.names}:
