@@ -95,6 +95,15 @@ def test_counts_of_events_have_a_linear_posterior():
     assert row["mismatch"] > 0.5  # the counts vary five times as much as those of a Poisson distribution
 
 
+def test_many_observations_are_resampled_one_resample_at_a_time():
+    values = np.random.default_rng(1).normal(size=200_000)
+    answer = bz.bayesbag(bz.find("gaussian_mean")(**PRIOR), values, resamples=10, seed=1)
+    mean, variance = gaussian(values, len(values))
+    assert answer.kind == "sampled"  # too many to look whether the posterior is linear
+    assert abs(shown(answer)["mean"] - mean) < 6 * shown(answer)["mcse_mean"]
+    assert shown(answer)["sd"] == pytest.approx(np.sqrt(variance), rel=0.5)
+
+
 def test_what_is_not_linear_is_not_taken_for_it(monkeypatch):
     data, model = {"y": [1] * 300 + [0] * 100}, bz.find("beta_bernoulli")(a=2, b=3)
     monkeypatch.setattr(engine, "MOST_RESAMPLES", 1)
@@ -140,7 +149,7 @@ def test_a_sampled_answer_is_that_of_resamples_drawn_by_numpy():
 
 def test_the_monte_carlo_errors_are_those_of_repetitions(monkeypatch):
     monkeypatch.setattr(engine, "MOST_DISTINCT", 0)
-    monkeypatch.setattr(engine, "MOST_RESAMPLES", 0)
+    monkeypatch.setattr(engine, "MOST_RESAMPLES", 1)
     values = np.random.default_rng(7).normal(size=15)
     model = bz.find("gaussian_mean")(**PRIOR)
     rows = np.array([shown(bz.bayesbag(model, values, resamples=60, seed=seed)) for seed in range(80)])
@@ -243,7 +252,8 @@ def test_the_command_writes_all_rows_and_refuses_in_one_line(run, tmp_path):
     assert code == 0
     assert "50 resamples drawn" in out
     assert (tmp_path / "bag.csv").read_text().splitlines()[0].startswith("quantity,mean,mcse_mean,sd")
-    code, out, err = run("bayesbag", "student_t")
-    assert (code, out, len(err.splitlines())) == (2, "", 2)  # the first says that the prior is scaled
+    code, out, err = run("bayesbag", "student_t", "no_such_file.csv")
+    assert (code, out) == (2, "")
+    assert err == "error: student_t is not conjugate; `bayeszoo list` shows which models have the base Conjugate\n"
     code, _, err = run("bayesbag", "gaussian_mean", "--size", 0)
     assert code == 2

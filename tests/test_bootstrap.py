@@ -1,6 +1,10 @@
 """The Bayesian bootstrap against SciPy's distributions, quadrature, the binomial law, and NumPy's weighted moments."""
 
+import doctest
+import importlib
 import json
+import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -204,11 +208,24 @@ def test_the_seed_and_the_rows_make_the_draws(monkeypatch):
     np.testing.assert_allclose(first, parts, rtol=1e-14)
 
 
-def test_a_quantile_of_the_rows_is_numpys():
-    values = np.arange(10.0)
-    for p in (0.1, 0.3, 0.7, 0.9):
-        asked = functionals.functional_of(f"quantile:{p}")
-        assert asked.of_rows(values) == np.quantile(values, p, method="inverted_cdf")
+def test_a_quantile_of_the_rows_is_not_lost_by_rounding():
+    """25 times 0.28 is more than 7 in floating point, and NumPy takes the eighth row."""
+    for rows in (1, 10, 25, 50):
+        for percent in range(1, 100):
+            asked = functionals.functional_of(f"quantile:{percent / 100}")
+            assert asked.of_rows(np.arange(float(rows))) == math.ceil(Fraction(percent, 100) * rows) - 1
+    assert np.quantile(np.arange(25.0), 0.28, method="inverted_cdf") == 7
+
+
+def test_the_median_of_a_median_of_an_even_number_of_rows_is_the_lower():
+    for rows in range(2, 60, 2):
+        assert WeightedQuantile(np.arange(float(rows)), 0.5).ppf(0.5) == rows / 2 - 1
+
+
+def test_the_examples_of_the_docstrings_print_what_they_show():
+    for module in ("answers.bootstrap", "comparison.bayesbag", "comparison.parts.due_to", "comparison.parts.kitagawa"):
+        failed, tried = doctest.testmod(importlib.import_module(f"bayeszoo.{module}"))
+        assert (failed, tried > 0) == (0, True)
 
 
 # Bad input

@@ -281,6 +281,8 @@ def test_the_waterfall_has_the_numbers_of_the_summary():
         ("V if RPC else 1", "is no sum of products"),
         ("True * V", "'True' is no sum of products"),
         ("2 * 3", "names no factor"),
+        ("1e999 * V", "is no sum of products"),
+        ("V" + " + V" * 250, "the formula has 1001 characters, at most 1000"),
         ("V * X", "before has no 'X'"),
         ("V * change", "a factor is called 'change'"),
         ("V * RPC", "before has 'CTR', which the formula lacks"),
@@ -307,6 +309,11 @@ def test_a_formula_that_is_no_sum_of_products_is_refused(formula, message):
 def test_factors_that_are_no_numbers_are_refused(before, after, formula, message):
     with pytest.raises(bz.InputError, match=message):
         bz.due_to(before, after, formula)
+
+
+def test_a_total_that_overflows_is_refused():
+    with pytest.raises(bz.NumericalError, match="too large to compute"):
+        bz.due_to({"x": 1e200, "y": 1e200}, {"x": 1.0, "y": 1.0}, "x * y")
 
 
 def test_fits_that_give_no_independent_draws_are_refused():
@@ -366,6 +373,11 @@ def test_an_order_that_is_left_out_is_noticed(monkeypatch):
     monkeypatch.setattr(engine.math, "comb", lambda n, k: 1)
     answer = bz.due_to(BEFORE, AFTER, PROFIT)
     assert parts_of(answer) != pytest.approx(over_all_orders(profit, BEFORE, AFTER), rel=1e-3)
+
+
+def test_the_longest_formulas_are_read():
+    assert Formula.of("V" + "+V" * 499).names == ("V",)
+    assert Formula.of("-(" * 60 + "V" + ")" * 60).names == ("V",)
 
 
 def test_a_formula_knows_its_factors_in_order():

@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import lazy_loader
 import numpy as np
@@ -35,6 +35,8 @@ MOST_DISTINCT = 2000
 """Distinct observations up to which it is looked whether the posterior is linear in how often each occurs."""
 FEWEST = 10
 """Resamples below which their spread tells nothing of the Monte Carlo error."""
+CHECKED = 20
+"""Resamples at which it is looked."""
 LINEAR = 1e-9
 """Difference from a linear function, relative to the spread, up to which a function is taken for one."""
 ROUNDED = 32 * np.finfo(np.float64).eps
@@ -129,26 +131,30 @@ def bayesbag(
     >>> bag.kind, bag.summary.loc["mu", ["posterior_sd", "sd", "ratio"]].round(4).tolist()
     ('exact', [0.4994, 0.9499, 3.6185])
     """
-    if not isinstance(model, Conjugate) or isinstance(model.inputs, Series | Transitions):
-        why = "has observations that depend on each other" if isinstance(model, Conjugate) else "is not conjugate"
-        raise InputError(f"{model.name} {why}", hint="`bayeszoo list` shows which models have the base Conjugate")
+    require_conjugate(type(model))
     if resamples < FEWEST:
         raise InputError(f"resamples must be >= {FEWEST}, got {shown(resamples)}")
     if size is not None and size < 1:
         raise InputError(f"size must be >= 1, got {shown(size)}")
     rows = read(model, data)
-    source = Resampled(model, rows)
+    source = Resampled(cast("Conjugate[Any]", model), rows)
     size = source.total if size is None else size
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     rng = stream(seed, "bayesbag", model.name, fields_of(model), rows.digest, size)
-    counts = rng.multinomial(size, source.shares, resamples)
-    posteriors = [source.posterior(each) for each in counts]
-    moments, kind, note = _moments(source, size, Moments.of(posteriors), counts)
-    draws = [posterior.rvs((), rng) for posterior in posteriors]
+    resampled = [source.posterior(rng.multinomial(size, source.shares)) for _ in range(resamples)]
+    draws = [posterior.rvs((), rng) for posterior in resampled]
+    moments, kind, note = _moments(source, size, Moments.of(resampled), rng)
     summary = _summary(source, moments, is_own_size=size == source.total)
     notes = [note, *_remarks(source, summary, is_own_size=size == source.total)]
     joined = {name: np.array([each[name] for each in draws]) for name in draws[0]}
     return BayesBag(model, rows, size, source.total, kind, summary, joined, seed, tuple(notes))
+
+
+def require_conjugate(kind: type[Model]) -> None:
+    """Refuse a model whose posterior is not of its prior's family, or whose observations depend on each other."""
+    if not issubclass(kind, Conjugate) or isinstance(kind.inputs, Series | Transitions):
+        why = "has observations that depend on each other" if issubclass(kind, Conjugate) else "is not conjugate"
+        raise InputError(f"{kind.name} {why}", hint="`bayeszoo list` shows which models have the base Conjugate")
 
 
 class Resampled:
@@ -215,16 +221,17 @@ def _finite(values: list[np.ndarray]) -> np.ndarray:
     return np.where(np.isfinite(array), array, np.nan)
 
 
-def _moments(source: Resampled, size: int, drawn: Moments, counts: np.ndarray) -> tuple[Moments, str, str]:
+def _moments(source: Resampled, size: int, drawn: Moments, rng: np.random.Generator) -> tuple[Moments, str, str]:
     """Return the moments of the bagged posterior, whether they are exact, and how they were computed."""
-    if math.comb(size + len(source.shares) - 1, size) <= MOST_RESAMPLES:
-        every = np.array(list(_every(size, len(source.shares))))
+    kinds, number = len(source.shares), len(drawn.mean)
+    if scipy.special.gammaln([size + kinds, size + 1, kinds]) @ [1, -1, -1] <= math.log(MOST_RESAMPLES):
+        every = np.array(list(_every(size, kinds)))
         weights = scipy.stats.multinomial.pmf(every, size, source.shares)
         moments = Moments.of([source.posterior(each) for each in every]).mixed(weights / weights.sum())
         return moments, "exact", f"every different resample with its probability: {len(every)}"
-    if (exact := _linear(source, size, drawn, counts)) is not None:
+    if (exact := _linear(source, size, rng)) is not None:
         return exact, "exact", "posterior mean and variance are linear in how often each observation occurs"
-    return drawn.sampled(), "sampled", f"{len(counts)} resamples drawn"
+    return drawn.sampled(), "sampled", f"{number} resamples drawn"
 
 
 def _every(size: int, kinds: int) -> Iterator[np.ndarray]:
@@ -233,8 +240,8 @@ def _every(size: int, kinds: int) -> Iterator[np.ndarray]:
         yield np.diff([-1, *bars, size + kinds - 1]) - 1
 
 
-def _linear(source: Resampled, size: int, drawn: Moments, counts: np.ndarray) -> Moments | None:
-    """Return the exact moments where those of a posterior are linear in the counts, as the resamples drawn show.
+def _linear(source: Resampled, size: int, rng: np.random.Generator) -> Moments | None:
+    """Return the exact moments where those of a posterior are linear in the counts, as a few resamples show.
 
     A function that is linear in multinomial counts is known by its values where all observations are of one kind.
     """
@@ -243,6 +250,8 @@ def _linear(source: Resampled, size: int, drawn: Moments, counts: np.ndarray) ->
     corners = Moments.of([source.posterior(size * row) for row in np.eye(len(source.shares), dtype=int)])
     mean, variance = (source.shares @ each for each in (corners.mean, corners.variance))
     between = source.shares @ np.square(corners.mean - mean) / size
+    counts = rng.multinomial(size, source.shares, CHECKED)
+    drawn = Moments.of([source.posterior(each) for each in counts])
     allowed = LINEAR * np.sqrt(variance + between) + ROUNDED * np.abs(corners.mean).max(axis=0)
     is_mean = np.abs(counts / size @ corners.mean - drawn.mean) <= allowed  # NaN is not
     is_variance = np.abs(counts / size @ corners.variance / drawn.variance - 1) <= LINEAR

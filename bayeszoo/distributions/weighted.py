@@ -9,6 +9,8 @@ import numpy as np
 import scipy
 from scipy.interpolate import BSpline
 
+_ROUNDED = 1e-12
+
 
 class WeightedMean:
     """The mean of numbers under Dirichlet(1, ..., 1) weights: its density is a B-spline whose knots are the numbers.
@@ -90,5 +92,5 @@ class WeightedQuantile:
         return np.append(0.0, self.cumulative)[np.searchsorted(self.values, at, side="right")]
 
     def ppf(self, level: float) -> float:
-        """Return the smallest of the numbers whose cumulative probability is ``level`` or more."""
-        return float(self.values[np.searchsorted(self.cumulative, level)])
+        """Return the smallest of the numbers whose cumulative probability is ``level`` or more, but for rounding."""
+        return float(self.values[np.searchsorted(self.cumulative, level - _ROUNDED)])

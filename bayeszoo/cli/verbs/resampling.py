@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from bayeszoo.answers.bootstrap import Bootstrap, bootstrap
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.comparison.bayesbag import bayesbag
+from bayeszoo.comparison.bayesbag import bayesbag, require_conjugate
 from bayeszoo.data.table.table import escaped
 from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import estimate, number
@@ -90,6 +90,7 @@ def bayesbag_command(
     """
     saved.probe(output, None, overwrite)
     model = zoo.find(name)
+    require_conjugate(model)
     rows = table.read(model, data)
     bag = bayesbag(prior.model(model, rows), rows, size=size, resamples=resamples, seed=seed)
     whole = {

@@ -13,7 +13,7 @@ import numpy as np
 from bayeszoo.comparison.parts.factors import Array, aligned, factor
 from bayeszoo.comparison.parts.formula import Formula
 from bayeszoo.data.table.table import quoted, shown
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 
 if TYPE_CHECKING:
@@ -142,7 +142,10 @@ def due_to(before: Mapping[str, Any], after: Mapping[str, Any], formula: str) ->
         raise InputError(f"the formula has {len(total.names)} factors, at most {MOST_FACTORS} are taken")
     periods = [_factors(total, values, when) for values, when in ((before, "before"), (after, "after"))]
     first, second = aligned(*periods)
-    parts, ends = shapley(total, first, second)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts, ends = shapley(total, first, second)
+    if not all(np.isfinite(values).all() for values in (parts, *ends)):
+        raise NumericalError(f"the total {shown(formula)} is too large to compute")
     is_drawn = any(each.is_drawn for period in periods for each in period.values())
     return DueTo(formula, total.names, parts, *ends, "sampled" if is_drawn else "exact")
 
@@ -152,7 +155,7 @@ def _factors(total: Formula, values: Mapping[str, Any], when: str) -> dict[str, 
     if lacking := [name for name in total.names if name not in values]:
         raise InputError(f"{when} has no {shown(lacking[0])}", hint=f"the formula names {quoted(total.names)}")
     if others := [name for name in values if name not in total.names]:
-        raise InputError(f"{when} has {shown(others[0])}, which the formula lacks", hint=f"it is {total.text}")
+        raise InputError(f"{when} has {shown(others[0])}, which the formula lacks", hint=f"it is {shown(total.text)}")
     return {name: factor(name, values[name]) for name in total.names}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.table.table import shown
+from bayeszoo.data.table.table import LARGEST_REAL, shown
 from bayeszoo.errors import InputError
 
 OPERATIONS: dict[type, Callable[..., Any]] = {
@@ -19,6 +19,8 @@ OPERATIONS: dict[type, Callable[..., Any]] = {
     ast.USub: np.negative,
     ast.UAdd: np.positive,
 }
+LONGEST = 1000
+"""Characters of a formula: some hundred terms within each other, which Python's own parser takes on any machine."""
 TAKEN = "names, numbers, +, -, *, parentheses and sum(...)"
 
 
@@ -43,11 +45,15 @@ class Formula:
     @classmethod
     def of(cls, text: str) -> Formula:
         """Read a formula, or raise `InputError`."""
+        if len(text) > LONGEST:
+            raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read")
         try:
             root = ast.parse(text.strip(), mode="eval").body
+            names = dict.fromkeys(_names(root))
+        except InputError:
+            raise
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise InputError(f"the formula {shown(text)} cannot be read", hint=f"it may hold {TAKEN}") from None
-        names = dict.fromkeys(_names(root))
         if not names:
             raise InputError(f"the formula {shown(text)} names no factor", hint=f"it may hold {TAKEN}")
         return cls(text, root, tuple(names))
@@ -65,7 +71,7 @@ def _names(node: ast.expr) -> list[str]:
     match node:
         case ast.Name():
             return [node.id]
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool) and abs(value) < LARGEST_REAL:
             return []
         case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult()):
             return [*_names(node.left), *_names(node.right)]
