@@ -103,11 +103,12 @@ def test_any_sum_of_products_adds_up(number):
 
 
 def test_sums_over_labels_do_not_know_their_order():
-    before = {"share": {"a": 0.25, "b": 0.75}, "rate": {"b": 0.5, "a": 0.1}}
-    after = {"share": {"b": 0.5, "a": 0.5}, "rate": {"a": 0.2, "b": 0.4}}
+    """Three labels in three orders: an order and its inverse are then not the same."""
+    before = {"share": {"a": 0.25, "b": 0.7, "c": 0.05}, "rate": {"b": 0.5, "c": 0.3, "a": 0.1}}
+    after = {"share": {"c": 0.1, "a": 0.5, "b": 0.4}, "rate": {"a": 0.2, "b": 0.4, "c": 0.9}}
     answer = bz.due_to(before, after, "100 * sum(share * rate)")
-    shares = 100 * (0.25 * (0.1 + 0.2) / 2 - 0.25 * (0.5 + 0.4) / 2)
-    rates = 100 * (0.1 * 0.375 - 0.1 * 0.625)
+    shares = 100 * (0.25 * (0.1 + 0.2) / 2 - 0.3 * (0.5 + 0.4) / 2 + 0.05 * (0.3 + 0.9) / 2)
+    rates = 100 * (0.1 * 0.375 - 0.1 * 0.55 + 0.6 * 0.075)
     assert parts_of(answer) == pytest.approx({"share": shares, "rate": rates}, rel=1e-12)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from scipy.interpolate import BSpline
 
 _ROUNDED = 1e-12
 
@@ -31,7 +30,7 @@ class WeightedMean:
         self._mean, self._std = self.low + self.range * within.mean(), self.range * within.std()
         self._std /= math.sqrt(len(knots) + 1)
         self._factor = len(knots) - 1
-        self._density = BSpline.basis_element(within, extrapolate=False)
+        self._density = scipy.interpolate.BSpline.basis_element(within, extrapolate=False)
         self._mass = self._density.antiderivative()
 
     def mean(self) -> float:
