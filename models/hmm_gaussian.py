@@ -2,15 +2,15 @@ r"""Hidden Markov model of numbers: a chain of states that are not seen, each wi
 
     initial              ~ Dirichlet(alpha 1_K)
     transition_k         ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K
-    variances_k          ~ InvGamma(a0, scale b0)
-    means_k | variances_k ~ N(m0, variances_k / kappa0)
+    variances_k          ~ InvGamma(a0_k, scale b0_k)
+    means_k | variances_k ~ N(m0_k, variances_k / kappa0_k)
     z_1                  ~ Categorical(initial)                 in each sequence
     z_t | z_{t-1}        ~ Categorical(transition_{z_{t-1}})    t = 2..T, all z summed out
     y_t | z_t            ~ N(means_{z_t}, variances_{z_t})
 
 The prior of a mean is scaled by its variance, which makes it conjugate: variational Bayes and sums over paths are then
-in closed form. Either table, or means and variances, may be known instead. Rabiner 1989; Hamilton 1989; Zucchini and
-MacDonald 2009; Beal 2003, chapter 3; Bishop, PRML, section 13.2.
+in closed form. It is of all states, or of each. Either table, means or variances may be known instead. Rabiner 1989;
+Hamilton 1989; Zucchini and MacDonald 2009; Beal 2003, chapter 3; Bishop, PRML, section 13.2.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RealSeries, starts
-from bayeszoo.families.hmm.emissions import Emissions, Normals
+from bayeszoo.families.hmm.emissions import Emissions
 from bayeszoo.families.hmm.model import HiddenMarkovModel
+from bayeszoo.families.hmm.normals import Normals
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Axes, Example, Values, known, positive, real, whole
 
@@ -46,24 +47,24 @@ class HMMGaussian(HiddenMarkovModel):
     beta, sticky : float
         Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
         the same state, >= 0.
-    m0, kappa0 : float
-        Mean of the prior of each mean, and how many rows it is worth, > 0.
-    a0, b0 : float
-        Shape and scale of the prior of each variance, > 0.
+    m0, kappa0 : float or list of float
+        Mean of the prior of each mean, and how many rows it is worth, > 0; for all states, or each its own.
+    a0, b0 : float or list of float
+        Shape and scale of the prior of each variance, > 0, likewise. Where states differ, the prior names them.
     initial, transition : list of float, list of lists of float, optional
         Known tables, a row for each state, which then are no parameters; zeros are allowed.
     means, variances : list of float, optional
-        Both known, a number for each state, or neither.
+        Known ones, a number for each state, which then are no parameters.
     """
 
     K: int = whole(2, "the number of states K")
     alpha: float = positive(1.0, "prior alpha")
     beta: float = positive(1.0, "prior beta")
     sticky: float = real(0.0, "prior sticky")
-    m0: float = real(0.0, "prior mean m0", units=1, location=True)
-    kappa0: float = positive(1.0, "prior kappa0")
-    a0: float = positive(2.0, "prior shape a0")
-    b0: float = positive(1.0, "prior scale b0", units=2)
+    m0: float = real(0.0, "prior mean m0", axes=("state",), units=1, location=True)
+    kappa0: float = positive(1.0, "prior kappa0", axes=("state",))
+    a0: float = positive(2.0, "prior shape a0", axes=("state",))
+    b0: float = positive(1.0, "prior scale b0", axes=("state",), units=2)
     initial: Any = None
     transition: Any = None
     means: Sequence[float] | None = known(units=1, location=True)
@@ -82,24 +83,32 @@ class HMMGaussian(HiddenMarkovModel):
     )
 
     def weak_fields(self, data: Values) -> dict[str, Any]:
-        """Centre the means on the data; the scale of the variances is that of the data over K^2, a share for each."""
+        """Centre the means on the data; the scale of the variances is that of the data over K^2, a share for each.
+
+        Centres that are given by state are worth four rows: worth less, the states could change places.
+        """
         stats = Moments.of(data["y"][~np.isnan(data["y"])][:, None])
         variance = stats.sd[0] ** 2 / self.K**2
-        return {"m0": stats.mean[0], "kappa0": 0.01, "a0": 1.5, "b0": variance / 2}
+        return {"m0": stats.mean[0], "kappa0": 4.0 if np.ptp(self.m0) else 0.01, "a0": 1.5, "b0": variance / 2}
 
     def emissions(self, data: Values) -> Emissions:
         """Return the prior of the means and variances."""
-        return self.or_known(Normals(self.K, self.m0, self.kappa0, self.a0, self.b0))
+        return self.or_known(Normals(self._prior, self.known_emitted))
+
+    @property
+    def _prior(self) -> dict[str, np.ndarray]:
+        return {name: self.entries(name, self.K) for name in ("m0", "kappa0", "a0", "b0")}
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and numbers."""
         params, path = self.draw_path(rng, size)
-        variances = self.b0 / rng.standard_gamma(self.a0, self.K)
-        means = self.m0 + np.sqrt(variances / self.kappa0) * rng.standard_normal(self.K)
-        drawn, given = {"means": means, "variances": variances}, self.known_emitted
-        means, variances = (given.get(name, values) for name, values in drawn.items())
+        prior, known = self._prior, self.known_emitted
+        variances = known.get("variances", prior["b0"] / rng.standard_gamma(prior["a0"]))
+        z = rng.standard_normal(self.K)
+        means = known.get("means", prior["m0"] + np.sqrt(variances / prior["kappa0"]) * z)
         y = means[path] + np.sqrt(variances[path]) * rng.standard_normal(size)
-        return {**params, **({} if given else drawn)}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
+        drawn = {name: v for name, v in (("means", means), ("variances", variances)) if name not in known}
+        return {**params, **drawn}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
     def declare(self, data: Values) -> Any:
         """Declare the forward algorithm."""
@@ -107,7 +116,7 @@ class HMMGaussian(HiddenMarkovModel):
         with pm.Model(coords=self.coords(data)) as model:
             initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
             means, variances = self._states(dims["means"])
-            y = pm.Data("y_data", np.where(missing[:, 0], self.m0, data["y"]), dims="row")
+            y = pm.Data("y_data", np.where(missing[:, 0], np.mean(self.m0), data["y"]), dims="row")
             log_b = pm.logp(pm.Normal.dist(means, pm.math.sqrt(variances)), y[:, None])
             log_b = pm.math.switch(missing, np.float64(0), log_b)
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
@@ -120,15 +129,21 @@ class HMMGaussian(HiddenMarkovModel):
             tables = [declared.table(one) for one in self.chain]
             means, variances = self._states(None)
             missing, first = np.isnan(data["y"]), pm.Data("starts", starts(data["sequence"]))
-            y = pm.Data("y_data", np.where(missing, self.m0, data["y"]))  # which takes no NaN
+            y = pm.Data("y_data", np.where(missing, np.mean(self.m0), data["y"]))  # which takes no NaN
             y = pm.math.switch(pm.Data("missing", missing), np.float64(np.nan), y)
             sigmas = pm.math.sqrt(variances)
             pm.Potential("y", ours.hmm_gaussian_log_likelihood(*tables, means, sigmas, y, first))
         return model
 
     def _states(self, dims: Any) -> tuple[Any, Any]:
-        if self.known_emitted:
-            return self.known_emitted["means"], self.known_emitted["variances"]
-        a0, b0, m0, kappa0 = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a0", "b0", "m0", "kappa0"))
-        variances = pm.InverseGamma("variances", alpha=a0, beta=b0, shape=self.K, dims=dims)
-        return pm.Normal("means", mu=m0, sigma=pm.math.sqrt(variances / kappa0), shape=self.K, dims=dims), variances
+        def prior(*names: str) -> list[Any]:
+            return [pm.Data(name, np.asarray(getattr(self, name), dtype=np.float64)) for name in names]
+
+        means, variances = (self.known_emitted.get(name) for name in self.emitted)
+        if variances is None:
+            a0, b0 = prior("a0", "b0")
+            variances = pm.InverseGamma("variances", alpha=a0, beta=b0, shape=self.K, dims=dims)
+        if means is None:
+            m0, kappa0 = prior("m0", "kappa0")
+            means = pm.Normal("means", mu=m0, sigma=pm.math.sqrt(variances / kappa0), shape=self.K, dims=dims)
+        return means, variances

@@ -2,13 +2,13 @@ r"""Hidden Markov model of counts: a chain of states that are not seen, each wit
 
     initial       ~ Dirichlet(alpha 1_K)
     transition_k  ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K
-    rates_k       ~ Gamma(a, rate b)
+    rates_k       ~ Gamma(a_k, rate b_k)
     z_1           ~ Categorical(initial)                 in each sequence
     z_t | z_{t-1} ~ Categorical(transition_{z_{t-1}})    t = 2..T, all z summed out
     y_t | z_t     ~ Poisson(rates_{z_t})
 
-Either table may be known instead. Zucchini and MacDonald 2009, chapters 1 to 3, whose earthquakes are the example;
-Leroux and Puterman 1992; Scott 2002; Bishop, PRML, section 13.2.
+The prior of the rates is of all states, or of each; tables or rates may be known instead. Zucchini and MacDonald 2009,
+chapters 1 to 3, whose earthquakes are the example; Leroux and Puterman 1992; Scott 2002; Bishop, PRML, section 13.2.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class HMMPoisson(HiddenMarkovModel):
     beta, sticky : float
         Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
         the same state, >= 0.
-    a, b : float
-        Shape and rate of the Gamma prior of each rate, > 0: like a events in b rows seen before.
+    a, b : float or list of float
+        Shape and rate of the Gamma prior of each rate, > 0: like a events in b rows seen before; for all states, or
+        each its own. Where states differ, the prior names them.
     initial, transition : list of float, list of lists of float, optional
         Known tables, a row for each state, which then are no parameters; zeros are allowed.
     rates : list of float, optional
@@ -54,8 +55,8 @@ class HMMPoisson(HiddenMarkovModel):
     alpha: float = positive(1.0, "prior alpha")
     beta: float = positive(1.0, "prior beta")
     sticky: float = real(0.0, "prior sticky")
-    a: float = positive(1.0, "prior shape a")
-    b: float = positive(1.0, "prior rate b")
+    a: float = positive(1.0, "prior shape a", axes=("state",))
+    b: float = positive(1.0, "prior rate b", axes=("state",))
     initial: Any = None
     transition: Any = None
     rates: Any = None
@@ -84,7 +85,7 @@ class HMMPoisson(HiddenMarkovModel):
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and counts."""
         params, path = self.draw_path(rng, size)
-        rates = self.known_emitted.get("rates", rng.gamma(self.a, 1 / self.b, self.K))
+        rates = self.known_emitted.get("rates", rng.gamma(self.entries("a", self.K), 1 / self.entries("b", self.K)))
         y = rng.poisson(rates[path]).astype(np.int64)
         params |= {} if self.rates else {"rates": rates}
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
@@ -94,7 +95,7 @@ class HMMPoisson(HiddenMarkovModel):
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
             initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
-            rates = self._rates(self.a, self.b, dims["rates"])
+            rates = self._rates(np.asarray(self.a), np.asarray(self.b), dims["rates"])
             y = pm.Data("y_data", np.maximum(data["y"], 0), dims="row")
             log_b = pm.math.switch(missing, np.float64(0), pm.logp(pm.Poisson.dist(rates), y[:, None]))
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
@@ -105,7 +106,7 @@ class HMMPoisson(HiddenMarkovModel):
         self.require_rows(data)
         with pm.Model() as model:
             tables = [declared.table(one) for one in self.chain]
-            a, b = (pm.Data(name, np.float64(getattr(self, name))) for name in ("a", "b"))
+            a, b = (pm.Data(name, np.asarray(getattr(self, name), dtype=np.float64)) for name in ("a", "b"))
             rates = self._rates(a, b, None)
             values, codes = distinct(data["y"])
             rows = pm.Data("counts", values), pm.Data("codes", codes), pm.Data("starts", starts(data["sequence"]))

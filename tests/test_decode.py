@@ -258,7 +258,7 @@ def test_refuses_in_one_line(symbols):
         (lambda: bz.forecast(tree, 0), "the number of steps must be >= 1"),
         (lambda: bz.decode(SYMBOLS()), "initial, transition, emission are parameters of hmm_categorical"),
         (lambda: bz.decode(COUNTS(initial=[1, 0], transition=TRANSITION)), "rates is a parameter of hmm_poisson"),
-        (lambda: NUMBERS(means=[1, 2]), "variances must be known too; give means and variances, or none of them"),
+        (lambda: bz.decode(NUMBERS(means=[1, 2])), "initial, transition, variances are parameters of hmm_gaussian"),
         (lambda: NUMBERS(means=[1, 2], variances=[1, 0]), "variances must be finite and > 0, got [1, 0]"),
         (lambda: COUNTS(rates=[1, 2, 3]), "rates is 3, but there are K=2 states"),
         (lambda: COUNTS(rates=["a", 1]), "rates must be a list of numbers"),

@@ -22,7 +22,8 @@ from bayeszoo.contract.latent import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import model as hmm_model
-from bayeszoo.families.hmm.emissions import Emissions, Normals, PoissonCounts, Symbols, distinct
+from bayeszoo.families.hmm.emissions import Emissions, PoissonCounts, Symbols, distinct
+from bayeszoo.families.hmm.normals import Normals
 from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
 from bayeszoo.inference.labels.align import align
 from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood

@@ -160,12 +160,20 @@ class FieldOptions:
             if name in chosen:
                 raise InputError(f"--set {item}: {name} is set twice")
             try:
-                chosen[name] = json.loads(value)
+                chosen[name] = _from_json(value)
             except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
                 if not isinstance(defaults[name], str):
                     raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
                 chosen[name] = value  # text needs no quotes
         return chosen
+
+
+def _from_json(text: str) -> Any:
+    """Read JSON; the numbers of a list need no brackets: ``850,1100``."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(f"[{text}]")
 
 
 @Parameter(name="*")

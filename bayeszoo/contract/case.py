@@ -14,7 +14,14 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import EM, ClosedForm, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import (
+    EM,
+    ClosedForm,
+    Sufficient,
+    Variational,
+    exchangeable_axis,
+    rows_have_parameters,
+)
 from bayeszoo.model.density import prior
 from bayeszoo.model.fields import moved
 
@@ -191,6 +198,8 @@ def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> lis
             raise InputError(problem, hint="give yours: bayeszoo check MODEL DATA, bz.check(model, data)") from error
         return [case_of(model, data, seed) for data in examples_of(model)]
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
+    if isinstance(model, type) and (by_label := off_default(model, by_label=True)) != first.model:
+        others.append(case_of(by_label, None, seed))
     return [first, *others, *(case_of(model, data, seed) for data in examples_of(model) if suits(model, data))]
 
 
@@ -211,11 +220,15 @@ def suits(model: Model | type[Model], data: Data) -> bool:
         return False
 
 
-def off_default(model: type[Model], data: Data | None = None) -> Model:
-    """Make a model whose fields all differ from their defaults (of ``data``, the weak ones) and from each other."""
+def off_default(model: type[Model], data: Data | None = None, by_label: bool = False) -> Model:
+    """Make a model whose fields all differ from their defaults (of ``data``, the weak ones) and from each other.
+
+    Labels that mean nothing still mean nothing, unless ``by_label`` gives them entries of their own.
+    """
     base = model() if data is None else model.weak(data)
     arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
-    return moved(base, base.sizes(arrays))
+    alike = None if by_label else exchangeable_axis(base)
+    return moved(base, {axis: size for axis, size in base.sizes(arrays).items() if axis != alike})
 
 
 def real_data(model: Model | type[Model]) -> Data | None:

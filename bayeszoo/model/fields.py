@@ -59,8 +59,11 @@ class Hyperparameter:
         return entries
 
     def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
-        """Return another valid value; of the i-th field of a model, no two entries of any two fields alike."""
-        shape = tuple(sizes[axis] for axis in self.axes)
+        """Return another valid value; of the i-th field of a model, no two entries of any two fields alike.
+
+        Along an axis that has no size all entries stay alike.
+        """
+        shape = tuple(sizes[axis] for axis in self.axes if axis in sizes)
         if self.matrix:
             values = np.asarray(value) if np.ndim(value) else value * np.eye(shape[0])
             signed = np.sqrt(np.diag(values)) * (-1.0) ** np.arange(len(values))

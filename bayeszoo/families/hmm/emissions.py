@@ -22,7 +22,6 @@ from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import Pair, Part, ProbabilityTable
 from bayeszoo.families.mixtures.base import clusters
-from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
 from bayeszoo.model.base import Values
 
 OfRows = Callable[[np.ndarray], np.ndarray]
@@ -156,101 +155,8 @@ class Symbols(ProbabilityTable, Emissions):
         return np.asarray(rng.integers(0, K, V))[y]
 
 
-class Normals(Emissions):
-    """N(means_k, variances_k), variances_k ~ InvGamma(a, scale b), means_k ~ N(m, variances_k / kappa) given these."""
-
-    own, unbounded = ("means", "variances"), ""
-
-    def __init__(self, K: int, m: float, kappa: float, a: float, b: float) -> None:
-        self.K, self.free = K, 2 * K
-        self.components = GaussianComponents("spherical", K, np.array([m]), kappa, 2 * a, np.array([[2 * b]]))
-
-    def seen(self, y: np.ndarray) -> np.ndarray:
-        """Say which numbers are not NaN."""
-        return ~np.isnan(y)
-
-    def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
-        """Log normal density."""
-        densities = self.components.log_density(y[:, None], params["means"][:, None], params["variances"])
-        return np.where(self.seen(y)[:, None], densities, 0.0)
-
-    def expected_log_density(self, hyper: Hyper, y: np.ndarray) -> np.ndarray:
-        """Return its expectation under normal-inverse-gamma distributions."""
-        return np.where(self.seen(y)[:, None], self.components.expected_log_density(hyper, y[:, None]), 0.0)
-
-    def moments(self, each: np.ndarray, y: np.ndarray) -> ComponentMoments:
-        """Return expected counts, means and scatters."""
-        if not (seen := self.seen(y)).all():  # else nothing is copied
-            each, y = each[seen], y[seen]
-        return self.components.moments(each, y[:, None])
-
-    def updated(self, stats: ComponentMoments) -> Hyper:
-        """Return normal-inverse-gamma distributions."""
-        return self.components.updated(stats)
-
-    def mode(self, stats: ComponentMoments, flat: bool) -> dict[str, np.ndarray]:
-        """Return the joint mode, or with ``flat`` weighted means and variances."""
-        try:
-            mode = self.components.flat_mode(stats) if flat else self.components.mode(self.components.updated(stats))
-        except NumericalError:
-            raise NumericalError(
-                "a state has no rows, or only equal ones: as its variance goes to 0 the likelihood grows without bound"
-            ) from None
-        return {"means": mode["means"][:, 0], "variances": mode["covariances"]}
-
-    def middle(self, hyper: Hyper) -> dict[str, np.ndarray]:
-        """Return means, and the inverses of the mean precisions."""
-        return {"means": hyper.m[:, 0], "variances": hyper.psi / hyper.nu}
-
-    def log_prior(self, params: Values) -> Any:
-        """Log normal-inverse-gamma density."""
-        return self.components.log_prior(np.asarray(params["means"])[..., None], params["variances"])
-
-    def divergence(self, hyper: Hyper) -> float:
-        """Return that of normal-inverse-gamma distributions."""
-        return self.components.divergence(hyper)
-
-    def posterior(self, hyper: Hyper) -> list[Posterior]:
-        """Return means, Student t, and variances, inverse gamma, jointly."""
-
-        def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-            drawn = self.components.rvs(hyper, size, rng)
-            return {"means": drawn["means"][..., 0], "variances": drawn["covariances"]}
-
-        def log_density(params: Values) -> np.ndarray:
-            means = np.asarray(params["means"])[..., None]
-            return self.components.log_posterior(hyper, means, params["variances"])
-
-        means = frozen.t(hyper.nu, loc=hyper.m[:, 0], scale=np.sqrt(hyper.psi / hyper.nu / hyper.kappa))
-        variances = frozen.invgamma(hyper.nu / 2, scale=hyper.psi / 2)
-        return [Posterior({"means": means, "variances": variances}, draw, log_density)]
-
-    def log_pairs(self, hyper: Hyper, params: Values) -> np.ndarray:
-        """Log normal-inverse-gamma densities."""
-        return self.components.log_pairs(hyper, np.asarray(params["means"])[..., None], params["variances"])
-
-    def log_evidence(self, paths: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Log density of the numbers."""
-        seen = self.seen(y)
-        return self.components.log_evidence(y[seen, None], paths[:, seen])
-
-    def next_mean(self, params: Values, next_state: np.ndarray) -> np.ndarray:
-        """Return the mean."""
-        return np.sum(next_state * params["means"], axis=-1)
-
-    def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the nearest of K rows, chosen by k-means++."""
-        return clusters(y[:, None], self.K, rng)
-
-    def degenerate(self, params: Values, y: np.ndarray) -> str:
-        """Say so where a variance is below 1e-5 of that of all rows."""
-        share, state = np.min(params["variances"]) / np.nanvar(y), np.argmin(params["variances"]) + 1
-        why = f"state {state} has collapsed: its variance is {share:.1g} of that of all rows"
-        return "" if share >= 1e-5 else why
-
-
 class PoissonCounts(Emissions):
-    """Poisson(rates_k), rates_k ~ Gamma(a, rate b).
+    """Poisson(rates_k), rates_k ~ Gamma(a_k, rate b_k); a and b are of all states, or of each.
 
     Hyperparameters are the shapes and rates of Gamma distributions, each (K,); statistics the expected sums of the
     counts and of the rows. Densities are distances from their largest value: of a count of 1e12 the terms of
@@ -259,9 +165,10 @@ class PoissonCounts(Emissions):
 
     own = ("rates",)
 
-    def __init__(self, K: int, a: float, b: float) -> None:
-        self.K, self.free, self.a, self.b = K, K, float(a), float(b)
-        self.unbounded = "a < 1: it grows without bound as a rate goes to 0" if a < 1 and K > 1 else ""
+    def __init__(self, K: int, a: Any, b: Any) -> None:
+        self.K, self.free = K, K
+        self.a, self.b = (np.broadcast_to(np.asarray(value, dtype=np.float64), K) for value in (a, b))
+        self.unbounded = "a < 1: it grows without bound as a rate goes to 0" if np.any(self.a < 1) and K > 1 else ""
 
     def seen(self, y: np.ndarray) -> np.ndarray:
         """Say which counts are no masks."""
@@ -324,11 +231,12 @@ class PoissonCounts(Emissions):
     def log_evidence(self, paths: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Log mass of the counts: at the posterior mean of a rate, likelihood times prior over posterior."""
         k, each = y[self.seen(y)].astype(np.float64), paths[:, self.seen(y)] == np.arange(self.K)[:, None, None]
-        shape, rate = self.a + each @ k, self.b + each.sum(axis=-1)
+        prior = self.a[:, None], self.b[:, None]
+        shape, rate = prior[0] + each @ k, prior[1] + each.sum(axis=-1)
         mean = shape / rate
         means, which = np.unique(mean, return_inverse=True)  # few paths differ in them
         of_rows = np.sum(deviance(k, means[:, None])[which.reshape(mean.shape)], axis=-1, where=each)
-        of_states = log_gamma(mean, self.a, self.b) - log_gamma(mean, shape, rate) - of_rows
+        of_states = log_gamma(mean, *prior) - log_gamma(mean, shape, rate) - of_rows
         return np.asarray(of_states.sum(axis=0) + log_peak(k).sum())
 
     def next_mean(self, params: Values, next_state: np.ndarray) -> np.ndarray:

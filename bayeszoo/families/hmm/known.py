@@ -14,13 +14,11 @@ from bayeszoo.model.base import Values
 
 
 def known_numbers(values: Mapping[str, Any], K: int) -> dict[str, tuple[np.float64, ...]]:
-    """Check numbers that are known of each state, all or none of them; those of no name but ``means`` are > 0."""
-    if all(value is None for value in values.values()):
-        return {}
+    """Check numbers that are known of each state; those of no name but ``means`` are > 0."""
     checked = {}
     for name, value in values.items():
         if value is None:
-            raise InputError(f"{name} must be known too", hint=f"give {' and '.join(values)}, or none of them")
+            continue
         try:
             numbers = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):

@@ -24,6 +24,7 @@ from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, HiddenChain, Pair, Pa
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
+from bayeszoo.model.fields import Hyperparameter, hyperparameters
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
 
@@ -36,7 +37,8 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     A subclass gives the emissions, which must be conjugate given the states, and declares the model. ``sticky``, >= 0,
     is added to the concentration beta of staying in the same state. ``initial`` and ``transition`` are nested tuples of
-    float where they are known: then they are no parameters, and the labels of the states have a meaning.
+    float where they are known: then they are no parameters, and the labels of the states have a meaning. So they have
+    where a field declared with the axis ``state`` is not the same for all states.
     """
 
     alpha: float
@@ -47,7 +49,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     known: ClassVar[tuple[str, ...]] = ("initial", "transition")
     """The fields that hold known tables."""
     emitted: ClassVar[tuple[str, ...]] = ()
-    """The fields that hold what is known of what the states emit, all or none of it."""
+    """The fields that hold what is known of what the states emit."""
     instead_of_predict: ClassVar[str] = (
         "`bayeszoo decode FIT --steps 3` predicts rows, `bayeszoo decode FIT NEW` scores them"
     )
@@ -61,6 +63,10 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         super().__post_init__()
         if self.sticky < 0:
             raise InputError(f"sticky must be >= 0, got {self.sticky:g}")
+        for name, field in self._by_state.items():
+            if np.ndim(own := getattr(self, name)) and len(own) != self.K:
+                hint = "give K, and one number for each state, or one for all"
+                raise InputError(f"{field.label} has {len(own)} entries, but there are K={self.K} states", hint=hint)
         for name in self.known:
             table = known_table(getattr(self, name), name, 1 if name == "initial" else 2)
             if table is not None and (len(table) != self.K or (name == "transition" and len(table[0]) != self.K)):
@@ -87,13 +93,23 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
 
     @property
     def known_emitted(self) -> dict[str, np.ndarray]:
-        """What is known of what the states emit, each of shape (K,); nothing where it is a parameter."""
+        """What is known of what the states emit, each of shape (K,); nothing where all of it is a parameter."""
         given = {name: getattr(self, name) for name in self.emitted}
         return {name: np.array(value) for name, value in given.items() if value is not None}
 
     def or_known(self, emissions: Emissions) -> Emissions:
-        """Return the prior of what the states emit, or where that is known what has no prior."""
-        return KnownEmissions(emissions, self.known_emitted) if self.known_emitted else emissions
+        """Return the prior of what the states emit, or where all of that is known what has no prior."""
+        known = self.known_emitted
+        return KnownEmissions(emissions, known) if known and len(known) == len(self.emitted) else emissions
+
+    @property
+    def _by_state(self) -> dict[str, Hyperparameter]:
+        """The fields of the prior that may have an entry for each state."""
+        return {name: field for name, field in hyperparameters(self).items() if "state" in field.axes}
+
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the lengths of the axes that fields may have entries along."""
+        return {**super().sizes(data), "state": self.K}
 
     @property
     def chain(self) -> HiddenChain:
@@ -110,8 +126,9 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         return {**super().coords(data), "state": states, "state_2": states}
 
     def one_component(self) -> Self:
-        """Return the model with one state, whose tables nobody needs to know."""
-        return self.replaced(K=1, **dict.fromkeys((*self.known, *self.emitted)))
+        """Return the model with one state, the first, whose tables nobody needs to know."""
+        first = {name: np.ravel(getattr(self, name))[0] for name in self._by_state}
+        return self.replaced(K=1, **dict.fromkeys((*self.known, *self.emitted)), **first)
 
     def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
@@ -327,9 +344,10 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     # Labels
 
     def exchangeable(self) -> str | None:
-        """Return the axis whose labels mean nothing; with a known table they mean something."""
+        """Return the axis whose labels mean nothing; by a known table, or a prior by state, they mean something."""
         given = any(getattr(self, name) is not None for name in (*self.known, *self.emitted))
-        return None if given or self.K == 1 else "state"
+        told_apart = given or any(np.ptp(getattr(self, name)) > 0 for name in self._by_state)
+        return None if told_apart or self.K == 1 else "state"
 
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws.
