@@ -14,6 +14,7 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
+from bayeszoo.cli.terminal import show_fit
 from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.inference import starts
 from bayeszoo.inference.methods import nuts, smc
@@ -21,7 +22,7 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.report.tables import number
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import HEADLINE
+from bayeszoo.results.summary import HEADLINE, document
 from tests.bad_models.flat_mean import FlatMean
 from tests.bad_models.two_modes import TwoModes
 from tests.quick import quick_where, zoo_with
@@ -256,11 +257,13 @@ def elsewhere(tree):
     tree["posterior"]["theta"][:] = 1.1 * tree["posterior"]["theta"].to_numpy()
 
 
-def test_good_chains_of_another_posterior_than_the_closed_form_do_not_pass(fails):
+def test_good_chains_of_another_posterior_than_the_closed_form_do_not_pass(fails, capsys):
     fails(times=1, edit=elsewhere)
     tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0] * 20, "nuts", seed=1, groups=())
     assert Fit(tree).failed == [AGREEMENT]
     assert next_step(tree).endswith("is wrong: try bayeszoo check beta_bernoulli")
+    show_fit(tree, document(tree))
+    assert f"the estimate is withheld: failed {AGREEMENT} " in capsys.readouterr().out
 
 
 def test_chains_that_leave_a_mode_that_em_found_do_not_pass(monkeypatch):

@@ -46,6 +46,7 @@ CASES = {
     "zeros and ones": (Binary(), {"y": np.array([0, 1, 1])}),
     "successes": (Binary(), {"successes": np.array([0, 1]), "trials": np.array([2, 2])}),
     "real": (Real("x"), {"x": np.array([0.1, -1e9])}),
+    "durations": (Real("x", positive=True), {"x": np.array([0.1, 1e9])}),
     "counts": (Counts(), {"y": np.array([0, 5, 2**50])}),
     "exposure": (Counts(), {"y": np.array([0, 5]), "exposure": np.array([0.1, 3.0])}),
     "labels": (Categories(), {"y": np.array([2, 0, 1, 1]), "category": ABC}),
@@ -224,7 +225,8 @@ def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(input
             assert (further[name].dtype, further[name].shape[1:]) == (arrays[name].dtype, arrays[name].shape[1:])
     if isinstance(inputs, Measured):
         moved = inputs.in_units(arrays, -2.0, 1.0)
-        np.testing.assert_equal(moved[inputs.name], 1 - 2 * arrays[inputs.name])
+        shift = not (isinstance(inputs, Real) and inputs.positive)
+        np.testing.assert_equal(moved[inputs.name], shift - 2 * arrays[inputs.name])
     assert ("--" in inputs.describe()) == (not isinstance(inputs, Real))
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayeszoo.data.inputs import BinaryRegression, RealWithError
+from bayeszoo.data.inputs import BinaryRegression, Real, RealWithError
 from bayeszoo.data.read import read
+from bayeszoo.data.table.read import read_table
+from bayeszoo.errors import InputError
 from tests.reading import model_of, plain, refusal
 
 SCHOOLS = model_of(RealWithError("y"))
@@ -71,3 +73,14 @@ def test_what_is_no_binary_outcome_is_refused(table, options, message):
 
 def test_a_constant_outcome_is_said():
     assert "no slope is known but by the prior" in read(FAILURES, {"x": [1.0, 2.0], "fails": [1, 1]}).notes[-1]
+
+
+def test_durations_are_positive():
+    times = Real("t", positive=True)
+    assert times.describe() == "one column of numbers > 0 (t)"
+    assert times.parse(read_table({"t": ["0.5", "2"]})).arrays["t"].tolist() == [0.5, 2]
+    assert times.in_units({"t": np.array([2.0])}, 60, 5)["t"] == 120
+    for wrong in ("0", "-1.5"):
+        with pytest.raises(InputError, match=rf"column 't', row 2: .*{wrong}.* is not > 0$"):
+            times.parse(read_table({"t": ["1", wrong]}))
+    assert Real("t").parse(read_table({"t": ["0"]})).arrays["t"].tolist() == [0]

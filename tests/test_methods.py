@@ -20,6 +20,7 @@ from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.results.stored import Fit
+from tests.bad_models.grouped import Grouped
 
 M = bz.find("beta_bernoulli")
 ALL = methods_for(M)
@@ -275,3 +276,25 @@ def test_smc_sees_its_own_bias():
         tree = bz.fit(M(), {"successes": [1], "trials": [10**6]}, "smc", seed=seed)
         error = abs(Fit(tree).fact("log_evidence") - tree["exact"].attrs["log_evidence"])
         assert tree.attrs["status"] != "ok" or error < 4.4 * Fit(tree).fact("log_evidence_mcse")
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        *(
+            (name, "the log density is not finite at the start: can the model give")
+            for name in ("advi", "fullrank_advi")
+        ),
+        ("smc", "PyMC's SMC: the likelihood is 0 at every draw of the prior: can the model give"),
+    ],
+)
+def test_data_that_the_model_cannot_give_are_said_in_a_line(monkeypatch, method, said):
+    def impossible(model, data, declare=Grouped.declare):
+        with declare(model, data) as declared:
+            pm.Potential("impossible", pm.math.log(declared["mu"][0] * 0))
+        return declared
+
+    monkeypatch.setattr(Grouped, "declare", impossible)
+    with pytest.raises(bz.NumericalError, match=r"^[^\n]*$") as caught:
+        bz.fit(Grouped(), [0, 1, 2], method, seed=1)
+    assert str(caught.value) == f"{said} these data?"

@@ -7,6 +7,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.app import app
 from bayeszoo.cli.instead import instead
 from bayeszoo.cli.options import TableOptions
+from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.model import find as zoo
 from bayeszoo.report import tables
 
@@ -96,3 +97,26 @@ def test_the_next_command_reads_the_same_table():
     step = "try bayeszoo select x.csv -c ppca --components 1-4"
     said = instead(["fit"], step, zoo.find("ppca"), "nuts", "/far/x.csv", table)
     assert said == "bayeszoo select /far/x.csv -c ppca --components 1-4 --columns 'a b,c' --no-header"
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        ({AGREEMENT: 8.25}, f"the estimate is withheld: failed {AGREEMENT} 8.25"),
+        ({"divergences": 3, "e_bfmi": None}, "the estimate is withheld: failed divergences 3; e_bfmi -"),
+        ({"r_hat": 1.5}, "the estimate is withheld: worst r_hat 1.5 of mu, ess_bulk 9 of mu; --json has all"),
+        ({}, "the estimate is withheld: worst r_hat 1.5 of mu, ess_bulk 9 of mu; --json has all"),  # interrupted
+    ],
+)
+def test_the_checks_that_failed_are_named_where_chains_mix(failed, said):
+    checks = {name: {"value": value, "verdict": "failed"} for name, value in failed.items()}
+    checks["draws"] = {"value": 400, "verdict": "ok"}
+    assert tables.none_shown(["parameter", "ess_bulk", "r_hat"], [["mu", "9", "1.5"]], checks) == said
+
+
+def test_probabilities_at_an_edge_are_0_and_small_numbers_are_not():
+    tiny = {"mean": np.array([[4.5e-211, 1.0], [0.25, 0.75]])}
+    rounded = tables._without_rounding(tiny, "point estimate")["mean"]
+    assert rounded.tolist() == [[0, 1], [0.25, 0.75]]
+    for kind, values in (("sampled", tiny["mean"]), ("point estimate", [4e-20, 3.0]), ("point estimate", -1e-20)):
+        assert np.array_equal(tables._without_rounding({"mean": np.array(values)}, kind)["mean"], values)

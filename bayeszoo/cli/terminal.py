@@ -33,6 +33,7 @@ from bayeszoo.report.tables import (
     estimate_rows,
     figures,
     measured_gaps,
+    none_shown,
     number,
     seconds,
 )
@@ -278,23 +279,12 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
     if any(row[1] not in (None, "-", "withheld") for row in rows):
         show_table(columns, rows, spare=_SPARE)
     else:
-        console.print(_none_shown(columns, rows))
+        console.print(none_shown(columns, rows, document["gate"]["checks"]))
     for line in figures(document, digits):
         console.print(line)
     console.print(judged(document, "checks of the gate"))
     for line in document["warnings"][1:] if document["status"] == "caution" else ():
         console.print(f"caution {escaped(line)}")
-
-
-def _none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Say in a line that no estimate is shown, and which parameters have the worst diagnostics."""
-    worst = []
-    for name, choose in (("r_hat", max), ("ess_bulk", min)):
-        place = columns.index(name) if name in columns else None
-        known = [(float(row[place]), row[0]) for row in rows if place is not None and row[place] not in (None, "-")]
-        worst += ["{} {:.4g} of {}".format(name, *choose(known))] if known else []
-    said = f": worst {', '.join(worst)}; --json has all" if worst else ""
-    return f"{'the estimate is' if len(rows) == 1 else f'all {len(rows)} estimates are'} withheld{said}"
 
 
 def judged(document: Mapping[str, Any], noun: str = "checks") -> str:

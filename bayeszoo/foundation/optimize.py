@@ -18,6 +18,7 @@ Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 MAX_DISTANCE = 1e-5
 """How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
+NOT_FINITE = "the log density is not finite at the start: can the model give these data?"
 MOST_COORDINATES = 2000
 """Coordinates D up to which matrices of D x D are worked with."""
 
@@ -60,7 +61,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
         trace.append(-float(intermediate_result.fun))
 
     if not math.isfinite(descend(start)[0]):
-        raise NumericalError("the log density is not finite at the start: can the model give these data?")
+        raise NumericalError(NOT_FINITE)
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
     x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
     mode = describe(gradient, x, trace)

@@ -21,11 +21,13 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least
 from bayeszoo.foundation.optimize import Gradient, maximize
+from bayeszoo.inference.engine import cost
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import EM, ClosedForm, Variational, simulates
+from bayeszoo.model.fields import plain, text
 
 MOST = 5  # maxima of EM that are looked at
 SHARE = math.log(1000)
@@ -35,6 +37,8 @@ EDGE = 1e-6  # least probability to begin from
 VISITS = 2000  # draws by which it is judged whether a fit covers the known modes
 LEAST_SHARE = 0.005  # modes with less of the mass may be missed by so few draws
 MOST_COORDINATES = 1000  # coordinates from which the curvature is not computed; then modes are judged by their heights
+MOST_SAID = 12
+"""Entries of a parameter that is said in a line."""
 SMOOTH = 1e-2  # slope of a mode at most, in nats a standard deviation
 CLIMBS, MOST_CLIMBED = 8, 100
 """Draws of the prior that are climbed from where there is no EM, and coordinates from which none is."""
@@ -99,6 +103,24 @@ def starts(problem: Problem) -> list[Start]:
         with problem.clock.phase("compile"):
             _STARTS[problem] = _searched(problem)
     return _STARTS[problem]
+
+
+def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
+    """Say how long a run may take where that is long, and then as a first answer where EM has found a mode."""
+    if cost.announce(problem, chains, draws, in_turn) and (said := _first_answer(problem)):
+        problem.reporter.say(f"a first answer, the largest mode known and not a posterior: {said}")
+
+
+def _first_answer(problem: Problem) -> str:
+    """Write the parameters at the mode with the most mass, those of few entries; nothing where no mode is known."""
+    start = starts(problem)[0]
+    if start.scale is None or not isinstance(problem.model, EM):
+        return ""
+    names = [variable.name for variable in problem.declared.free_RVs]
+    values = {name: np.asarray(value) for name, value in problem.density.constrain(start.x).items() if name in names}
+    few = {name: value for name, value in values.items() if value.ndim < 3 and value.size <= MOST_SAID}
+    rounded = np.vectorize(lambda value: float(f"{value:.3g}"))
+    return "; ".join(f"{name} {text(plain(rounded(value)))}" for name, value in few.items())
 
 
 _STARTS: WeakKeyDictionary[Problem, list[Start]] = WeakKeyDictionary()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.foundation.gate import MIXING
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+NONE_AT_ALL = 1e-12
+"""Probabilities below it, of a mode on the edge, are shown as 0: their digits differ by processor."""
 MAX_ROWS = 400
 """Rows of a table of estimates that are printed."""
 MOST_DIGITS = 10
@@ -93,7 +96,8 @@ def estimate_rows(
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     rows = []
     for group, part in _PARTS.items():
-        for name, summary in document[part].items():
+        for name, whole in document[part].items():
+            summary = whole if digits is not None else _without_rounding(whole, document["kind"])
             for index, label in elements(tree[group].to_dataset()[name]):
                 rows.append([label, *(_cell(summary, keys[i], index, _is_shown(document), digits) for i in used)])
     more = len(rows) - MAX_ROWS
@@ -102,6 +106,16 @@ def estimate_rows(
     large = (f"{name}: {' x '.join(map(str, shape))} numbers, see -o" for name, shape in document["not_listed"].items())
     rows += [[line, *(None for _ in used)] for line in large]
     return ["parameter", *(heads[i] for i in used)], rows
+
+
+def _without_rounding(summary: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """Return the summary without what is rounding in probabilities at an edge, where a climb comes ever nearer to 0."""
+    if kind != "point estimate" or summary["mean"] is None:
+        return summary
+    values = np.asarray(summary["mean"])
+    if not values.ndim or np.any(values < 0) or not np.allclose(values.sum(axis=-1), 1, atol=1e-9):
+        return summary
+    return {**summary, "mean": np.where(values < NONE_AT_ALL, 0.0, values)}
 
 
 def _used(document: Mapping[str, Any], key: str) -> bool:
@@ -133,6 +147,29 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
         return nats(value, digits)
     known = 2 if key.startswith("mcse") else _DIGITS.get(key)
     return estimate(value, error, digits) if known is None else number(value, max(known, digits or 0))
+
+
+def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Mapping[str, Any]) -> str:
+    """Say in a line that no estimate is shown, and why: the worst diagnostics, or the checks that failed beside these.
+
+    Where chains mix well their diagnostics would only mislead.
+    """
+    failed = {name: check["value"] for name, check in checks.items() if check["verdict"] == "failed"}
+    if failed and not failed.keys() & set(MIXING):
+        said = f": failed {'; '.join(f'{name} {number(value, 4)}' for name, value in failed.items())}"
+    else:
+        said = _worst_mixing(columns, rows)
+    return f"{'the estimate is' if len(rows) == 1 else f'all {len(rows)} estimates are'} withheld{said}"
+
+
+def _worst_mixing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Say which parameters have the worst diagnostics."""
+    worst = []
+    for name, choose in (("r_hat", max), ("ess_bulk", min)):
+        place = columns.index(name) if name in columns else None
+        known = [(float(row[place]), row[0]) for row in rows if place is not None and row[place] not in (None, "-")]
+        worst += ["{} {:.4g} of {}".format(name, *choose(known))] if known else []
+    return f": worst {', '.join(worst)}; --json has all" if worst else ""
 
 
 def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]:

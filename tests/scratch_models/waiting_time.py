@@ -20,21 +20,6 @@ from bayeszoo.model import Conjugate, Observable, PointEstimates, Posterior, Sta
 
 
 @dataclass(frozen=True)
-class Times(Real):
-    """One column of numbers > 0; a time of nothing is no time in any unit."""
-
-    def _parse(self, table, missing, options, like):
-        parsed = super()._parse(table, missing, options, like)
-        low = np.flatnonzero(parsed.arrays[self.name] <= 0)
-        if len(low):
-            raise table[parsed.columns[self.name]].error("is not > 0", low)
-        return parsed
-
-    def in_units(self, arrays, factor, shift=0.0):
-        return super().in_units(arrays, factor)
-
-
-@dataclass(frozen=True)
 class Waits(Stats):
     n: float = 0.0
     total: float = 0.0
@@ -47,7 +32,7 @@ class WaitingTime(Conjugate, PointEstimates, Observable):
     a: float = positive(1.0, "prior shape")
     b: float = positive(1.0, "prior rate", units=1)
 
-    inputs = Times("t")
+    inputs = Real("t", positive=True)
 
     @classmethod
     def weak(cls, data):

@@ -36,16 +36,29 @@ MOST_UNEQUAL = 10
 
 @dataclass(frozen=True)
 class Real(Measured):
-    """One column of real numbers."""
+    """One column of real numbers.
+
+    Where they are ``positive``, as durations, zero and negative values are refused, and zero is the same in all units.
+    """
 
     name: str = "y"
+    positive: bool = False
     options = frozenset({"column"})
-    holds = "one column of real numbers ({0.name})"
+    holds = "one column of {0._numbers} ({0.name})"
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         column = choose(table, options.get("column"), self.name)
-        (values,), dropped = complete([column], [to_reals(column)], missing)
+        numbers = (to_positive if self.positive else to_reals)(column)
+        (values,), dropped = complete([column], [numbers], missing)
         return Parsed({self.name: values}, {self.name: column.name}, dropped)
+
+    def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+        """Return the data with every outcome y as ``factor * y + shift``; positive numbers are not shifted."""
+        return super().in_units(arrays, factor, 0.0 if self.positive else shift)
+
+    @property
+    def _numbers(self) -> str:
+        return "numbers > 0" if self.positive else "real numbers"
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,18 @@ STEPS = 7, 2**10 - 1
 LONG = 20.0  # seconds that a run must take to be announced, in the middle of its range
 
 
-def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
+def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> bool:
     """Say how long ``chains`` of so many draws, warmup included, may take, where that is long; this changes no draw.
 
-    So many of the chains run ``in_turn``, one after the other.
+    So many of the chains run ``in_turn``, one after the other. Returns whether it is long.
     """
     gradient = _gradient_seconds(problem.density.joint, problem.density.start)
     least, most = (gradient * steps * draws * in_turn for steps in STEPS)
-    if math.sqrt(least * most) > LONG:
+    if is_long := math.sqrt(least * most) > LONG:
         of = f"{chains} chains of {draws:,} draws with warmup, {STEPS[0]} to {STEPS[1]:,} gradients each"
         line = f"NUTS may take {lasting(least)} to {lasting(most)}, an estimate: {of}, of {1e3 * gradient:.2g} ms"
         problem.reporter.say(line)
+    return is_long
 
 
 def _gradient_seconds(joint: Gradient, x: np.ndarray) -> float:

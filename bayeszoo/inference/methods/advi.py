@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.optimize import Gradient, maximize, require_few
+from bayeszoo.foundation.optimize import NOT_FINITE, Gradient, maximize, require_few
 from bayeszoo.inference.engine.approximation import Gaussian, gaussian, outcome, weighed
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
@@ -82,7 +82,10 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
         joint = density.joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        family = Family(_first_guess(joint, starts(problem)[0].x, full), full)
+        start = starts(problem)[0].x
+        if not math.isfinite(joint(start)[0]):
+            raise NumericalError(NOT_FINITE)
+        family = Family(_first_guess(joint, start, full), full)
         q, trace, checks = _converge(family, joint, problem)
         points = q.at(problem.rng.spawn(1)[0].standard_normal((VISITS, density.size)))
         checks = [*checks, *visit_checks(problem, points)]

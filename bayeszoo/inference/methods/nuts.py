@@ -30,11 +30,12 @@ from bayeszoo.foundation.gate import (
     quantities,
     recorded_log_density,
 )
-from bayeszoo.inference.engine.cost import announce, announce_again
+from bayeszoo.foundation.optimize import NOT_FINITE
+from bayeszoo.inference.engine.cost import announce_again
 from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import SHARE, Start, starts, visit_checks
+from bayeszoo.inference.starts import SHARE, Start, announce, starts, visit_checks
 from bayeszoo.model.capabilities import Sufficient
 
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
@@ -232,7 +233,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
         compiled = (_shared_function if shared else _compiled_by_nutpie)(problem, start)
         joint = problem.density.joint
         if not np.isfinite(joint(start.near(0, joint))[0]):  # nutpie's threads would take the process down with them
-            raise NumericalError("nutpie: the log density is not finite at the start: can the model give these data?")
+            raise NumericalError(f"nutpie: {NOT_FINITE}")
     # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
     each = settings.draws + settings.tune
     before, total = done * each, (done + settings.chains) * each

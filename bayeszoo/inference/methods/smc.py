@@ -22,6 +22,7 @@ MAX_SHIFT = 10.0
 """Nats of change under finer tempering above which still finer tempering does not help: there are too many parameters
 for independent proposals to be accepted. Random-walk proposals are, but their evidence was off by four of its standard
 errors on 14 parameters, and no check saw it."""
+NOWHERE = "the likelihood is 0 at every draw of the prior: can the model give these data?"
 MAX_EVIDENCE_SD = 0.1  # nats by which independent runs may scatter about each other
 
 
@@ -116,7 +117,9 @@ def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int)
                 compute_convergence_checks=False,
                 model=declared,
             )
-    except ValueError as error:  # of a density that is not finite at some particles
+    except ValueError as error:  # of a density that is not finite at some particles, or at none
+        if "NaN" in str(error):  # the temperature at which half of them would be left
+            raise NumericalError(f"PyMC's SMC: {NOWHERE}") from error
         raise NumericalError(f"PyMC's SMC failed: {error}") from error
     finally:
         logger.setLevel(level)
