@@ -106,8 +106,12 @@ def starts(problem: Problem) -> list[Start]:
 
 
 def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
-    """Say how long a run may take where that is long, and then as a first answer where EM has found a mode."""
-    if cost.announce(problem, chains, draws, in_turn) and (said := _first_answer(problem)):
+    """Say how long a run may take where that is long, and a first answer, a mode that EM has found, far sooner.
+
+    A run of a mixture that seems short may be repeated at four times the length, and last minutes.
+    """
+    seconds = cost.announce(problem, chains, draws, in_turn)
+    if seconds > cost.LONG / 4 and (said := _first_answer(problem)):
         problem.reporter.say(f"a first answer, the largest mode known and not a posterior: {said}")
 
 

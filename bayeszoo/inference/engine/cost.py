@@ -21,18 +21,19 @@ STEPS = 7, 2**10 - 1
 LONG = 20.0  # seconds that a run must take to be announced, in the middle of its range
 
 
-def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> bool:
+def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> float:
     """Say how long ``chains`` of so many draws, warmup included, may take, where that is long; this changes no draw.
 
-    So many of the chains run ``in_turn``, one after the other. Returns whether it is long.
+    So many of the chains run ``in_turn``, one after the other. Returns the middle of the range, in
+    seconds.
     """
     gradient = _gradient_seconds(problem.density.joint, problem.density.start)
     least, most = (gradient * steps * draws * in_turn for steps in STEPS)
-    if is_long := math.sqrt(least * most) > LONG:
+    if (middle := math.sqrt(least * most)) > LONG:
         of = f"{chains} chains of {draws:,} draws with warmup, {STEPS[0]} to {STEPS[1]:,} gradients each"
         line = f"NUTS may take {lasting(least)} to {lasting(most)}, an estimate: {of}, of {1e3 * gradient:.2g} ms"
         problem.reporter.say(line)
-    return is_long
+    return middle
 
 
 def _gradient_seconds(joint: Gradient, x: np.ndarray) -> float:
