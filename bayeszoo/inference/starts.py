@@ -111,7 +111,7 @@ def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
     A run of a mixture that seems short may be repeated at four times the length, and last minutes.
     """
     seconds = cost.announce(problem, chains, draws, in_turn)
-    if seconds > cost.LONG / 4 and (said := _first_answer(problem)):
+    if seconds > cost.LONG / 2 and (said := _first_answer(problem)):
         problem.reporter.say(f"a first answer, the largest mode known and not a posterior: {said}")
 
 
