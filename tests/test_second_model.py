@@ -71,7 +71,7 @@ def test_list_and_show_know_it(run):
     shown = run("show", "waiting_time")[1]
     for line in (
         "t_n  ~ Exponential(rate)",
-        "one column of real numbers (t)",
+        "one column of numbers > 0 (t)",
         "t ~ Exponential [row], observed <- rate",
     ):
         assert line in shown
