@@ -15,8 +15,8 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
+from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import InverseRootGamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
@@ -119,7 +119,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         found, shape, scale = self._learned(stats)
         mean, spread = self.predicted(found, data)
-        return scipy.stats.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
+        return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
 
     def leverage(self, data: Values) -> Any:
         """Return the diagonal of the hat matrix."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
+from bayeszoo.distributions import frozen
 from bayeszoo.families.linear.least_squares import Solution, gaussian, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
@@ -119,7 +119,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's Gaussian predictive."""
         mean, spread = self.predicted(self.standardized_weights(stats), data)
-        return scipy.stats.norm(mean, np.sqrt(self.sigma**2 + spread))
+        return frozen.norm(mean, np.sqrt(self.sigma**2 + spread))
 
     def leverage(self, data: Values) -> Any:
         """Return the diagonal of the hat matrix, of rows in units of sigma."""

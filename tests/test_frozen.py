@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import bayeszoo as bz
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 
@@ -42,3 +43,19 @@ def test_posterior_of_vectors():
     assert {name: values.shape for name, values in draws.items()} == {"w": (4, 500, 3), "s": (4, 500)}
     expected = stats.norm([0.0, 1.0, 2.0], 1.0).logpdf([0.1, 0.2, 0.3]).sum() + stats.gamma(2.0).logpdf(1.5)
     assert posterior.logpdf({"w": np.array([0.1, 0.2, 0.3]), "s": 1.5}) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["linear_regression", "ridge"])
+def test_regressions_make_no_distribution_anew_for_each_row_that_is_left_out(name, monkeypatch):
+    model = bz.find(name)()
+    params, data = model.simulate(np.random.default_rng(0), 5)
+    rows = bz.read(model, data)
+    summed = model.statistics(rows)
+
+    def densities():
+        laws = model.predictive(summed, rows), model.likelihood(params, rows)
+        return [law.logpdf(rows["y"]) for law in laws]
+
+    expected = densities()
+    monkeypatch.setattr(stats.rv_continuous, "freeze", lambda *args, **kwds: pytest.fail("SciPy builds it anew"))
+    np.testing.assert_array_equal(densities(), expected)

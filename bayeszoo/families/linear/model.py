@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import scipy
 
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example, read
 from bayeszoo.data.table.table import shown
+from bayeszoo.distributions import frozen
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.least_squares import Solution, fitted, identify
 from bayeszoo.families.statistics.factored import FactoredMoments
@@ -186,7 +186,7 @@ class LinearModel(Observable, family=True):
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
-        return scipy.stats.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
+        return frozen.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
     def variance(self, params: Values) -> Any:
         """Return the noise variance: where it is unknown the parameter ``sigma2``, one of each draw."""
