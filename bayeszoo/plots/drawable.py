@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import scipy
 
 from bayeszoo.comparison.compare import require_same_data
+from bayeszoo.distributions import frozen
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import Observable
@@ -105,7 +106,8 @@ def _law(tree: xr.DataTree) -> str:
     if not isinstance(fit.model, Observable):
         return ""
     law = fit.model.likelihood({name: values[0, :1] for name, values in fit.draws().items()}, fit.like)
-    return str(law.dist.name) if isinstance(law, scipy.stats.distributions.rv_frozen) else type(law).__name__
+    is_scipys = isinstance(law, frozen.Frozen | scipy.stats.distributions.rv_frozen)
+    return str(law.dist.name) if is_scipys else type(law).__name__
 
 
 def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
