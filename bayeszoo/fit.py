@@ -17,10 +17,11 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
+from bayeszoo.inference.engine.inner import with_inner
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of
-from bayeszoo.model.capabilities import CAPABILITIES, Collapsed, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import CAPABILITIES, Collapsed, Variational, is_exact, rows_have_parameters
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.groups import extend, extend_while_small
@@ -33,7 +34,7 @@ class Method(NamedTuple):
     """Where a method lives, what a model must have for it, and what it gives."""
 
     where: str
-    needs: str | None
+    needs: str | None  # a capability, or "Exact"
     kind: str
     about: str
 
@@ -42,7 +43,7 @@ MOST_BY_NUTS = 1000
 """Parameters up to which NUTS is the usual method of a model whose rows have some of their own."""
 
 METHODS: dict[str, Method] = {
-    "exact": Method("exact:run", "ClosedForm", "exact", "closed-form posterior and evidence"),
+    "exact": Method("exact:run", "Exact", "exact", "posterior and evidence in closed form, or by quadrature"),
     "enumerate": Method("enumeration:run", "Enumerable", "exact", "sum over all assignments of few rows"),
     "mle": Method("mode:run_mle", None, "point estimate", "maximum of the likelihood"),
     "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
@@ -56,6 +57,9 @@ METHODS: dict[str, Method] = {
     "gibbs": Method("gibbs:run", "Collapsed", "sampled", "collapsed Gibbs sampler, parameters integrated out"),
     "smc": Method("smc:run", None, "sampled", "sequential Monte Carlo, with log evidence"),
 }
+
+
+_NEEDS = {**CAPABILITIES, "Exact": is_exact}
 
 
 def fit(
@@ -134,7 +138,7 @@ def fit(
     rng = stream(seed, model.name, fields_of(model), checked.digest, method)
     problem = Problem(model, checked, rng, reporter or (ProgressLine() if progress else Reporter()))
     with closing(problem.reporter):
-        outcome = run(problem, **options)
+        outcome = with_inner(problem, run(problem, **options), METHODS[method].kind)
         problem.reporter.phase("checking the fit")
         how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
         tree = assemble(problem, outcome, how, effective)
@@ -166,7 +170,7 @@ def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Ac
 
 def methods_for(model: type[Model]) -> list[str]:
     """Name the methods that a model class can be fitted with."""
-    return [name for name, m in METHODS.items() if m.needs is None or CAPABILITIES[m.needs](model)]
+    return [name for name, m in METHODS.items() if m.needs is None or _NEEDS[m.needs](model)]
 
 
 def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
@@ -191,8 +195,8 @@ def check_method(model: type[Model], method: str) -> None:
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):
-        needs = METHODS[method].needs
-        raise InputError(f"{model.name} cannot be fitted with {method!r}: it lacks {needs}", hint="see `bayeszoo list`")
+        lacks = {"Exact": "an exact answer"}.get(str(METHODS[method].needs), METHODS[method].needs)
+        raise InputError(f"{model.name} cannot be fitted with {method!r}: it lacks {lacks}", hint="see `bayeszoo list`")
 
 
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:

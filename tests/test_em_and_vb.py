@@ -15,7 +15,7 @@ from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.steps import Expectation
 from bayeszoo.results.stored import Fit
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")

@@ -23,7 +23,7 @@ from bayeszoo.inference.methods import em, online_vb, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import starts
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.steps import Expectation
 from bayeszoo.results.stored import Fit
 from tests.topic_oracles import corpus, log_joint
 

@@ -17,8 +17,18 @@ from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import EM, ClosedForm, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.capabilities import (
+    EM,
+    ClosedForm,
+    Conditional,
+    Observable,
+    PointEstimates,
+    Predictive,
+    Sufficient,
+    is_exact,
+)
 from bayeszoo.model.density import log_likelihood
+from bayeszoo.model.integration import integrate
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 
@@ -223,6 +233,8 @@ def _evidence(latent: Criteria) -> dict[str, Any]:
 def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
     model, method, tree = candidate.model, candidate.method, candidate.tree
+    if isinstance(model, Conditional) and is_exact(type(model)) and method == "exact":
+        return integrate(model, candidate.data).log_evidence, 0.0, method
     if isinstance(model, ClosedForm):
         if method == "exact":
             return float(model.log_evidence(candidate.stats)), 0.0, method

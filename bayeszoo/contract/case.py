@@ -17,13 +17,16 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
+    Conditional,
     Sufficient,
     Variational,
     exchangeable_axis,
+    is_exact,
     rows_have_parameters,
 )
 from bayeszoo.model.density import prior
 from bayeszoo.model.fields import moved
+from bayeszoo.model.integration import exact_evidence, integrate
 
 MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
 POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
@@ -46,6 +49,13 @@ class Case:
     def stats(self) -> Any:
         """Sufficient statistics."""
         return self.model.statistics(self.data)
+
+    @cached_property
+    def posterior(self) -> Any:
+        """The exact posterior, in closed form or by quadrature."""
+        if isinstance(self.model, Conditional):
+            return integrate(self.model, self.data).posterior
+        return self.model.posterior(self.stats)
 
     @cached_property
     def prior(self) -> Any:
@@ -119,22 +129,22 @@ class Case:
         if not isinstance(self.model, ClosedForm):
             return self.latent_points
         draws = [self.prior.rvs(POINTS, self.rng)]
-        draws.append(self.model.posterior(self.stats).rvs(POINTS, self.rng) if self.is_closed else self._near_mode())
+        draws.append(self.posterior.rvs(POINTS, self.rng) if self.is_closed else self._near_mode())
         return [{name: values[i] for name, values in half.items()} for half in draws for i in range(POINTS)]
 
     @property
     def draws(self) -> dict[str, np.ndarray]:
         """Six points with the leading axes of draws, (2, 3)."""
         if self.is_closed:
-            return cast(dict[str, np.ndarray], self.model.posterior(self.stats).rvs((2, 3), self.rng))
+            return cast(dict[str, np.ndarray], self.posterior.rvs((2, 3), self.rng))
         few = self.latent_points[-6:]
         return {name: np.reshape([point[name] for point in few], (2, 3, *np.shape(few[0][name]))) for name in few[0]}
 
     @cached_property
     def is_closed(self) -> bool:
-        """Whether the posterior of these data has a closed form."""
+        """Whether the posterior of these data is known exactly."""
         try:
-            return isinstance(self.model, ClosedForm) and self.model.posterior(self.stats) is not None
+            return is_exact(type(self.model)) and self.posterior is not None
         except NumericalError:
             return False
 
@@ -169,10 +179,10 @@ class Case:
         """Number of rows."""
         return int(self.model.inputs.size(self.data))
 
-    @property
+    @cached_property
     def log_evidence(self) -> float:
         """The model's own log evidence."""
-        return float(self.model.log_evidence(self.stats))
+        return exact_evidence(self.model, self.data)
 
 
 def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case:

@@ -16,7 +16,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import capabilities as can
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Enumerable, simulates
+from bayeszoo.model.capabilities import CAPABILITIES, Enumerable, is_exact, simulates
 
 if TYPE_CHECKING:
     from bayeszoo.contract.case import Case
@@ -37,7 +37,9 @@ class Identity(NamedTuple):
 
 
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
+EXACT = ("Exact",)
 LATENT, MIXTURE = ("EM",), ("EM", "Variational", "Enumerable")
+_HAS = {**CAPABILITIES, "Exact": is_exact}
 SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
 PLAIN = ("ClosedForm", "EM")  # without either, a model is held to its declaration and its simulator alone
 
@@ -55,12 +57,12 @@ IDENTITIES = (
     Identity("candidate_identity"),
     Identity("compressed_density", closed=False),
     Identity("chain_rule", ("Predictive",)),
-    Identity("normalization", when=_countable, data_free=True),
+    Identity("normalization", EXACT, when=_countable, data_free=True),
     Identity("gradient", closed=False),
     Identity("jacobian", closed=False),
-    Identity("row_order"),
+    Identity("row_order", EXACT),
     Identity("label_order", when=lambda inputs: bool(inputs.coords)),
-    Identity("units", when=lambda inputs: isinstance(inputs, Measured)),
+    Identity("units", EXACT, when=lambda inputs: isinstance(inputs, Measured)),
     Identity("feature_units", when=lambda inputs: isinstance(inputs, Regression)),
     Identity("weak_defaults", (), closed=False),
     Identity("weak_units", (), when=lambda inputs: isinstance(inputs, Measured), closed=False),
@@ -75,6 +77,9 @@ IDENTITIES = (
     Identity("map_is_the_maximum", ESTIMATES, closed=False),
     Identity("mle_is_the_maximum", ESTIMATES, closed=False),
     Identity("free_parameters", ESTIMATES, closed=False),
+    Identity("conditional_candidate", ("Conditional",), closed=False),
+    Identity("marginalized_density", ("Conditional",), closed=False),
+    Identity("quadrature", ("Conditional", "Exact"), closed=False),
     Identity("em_objective", LATENT, closed=False),
     Identity("em_map_is_stationary", LATENT, closed=False),
     Identity("em_mle_is_stationary", LATENT, closed=False),
@@ -147,7 +152,7 @@ def check(
     for identity in applicable(type(first), closed):
         say(f"{first.name}: {identity.function}")
         checks += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
-    if sampler and isinstance(first, ClosedForm):
+    if sampler and is_exact(type(first)):
         say(f"{first.name}: NUTS against the exact answer")
         checks += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
     if sampler and isinstance(first, Enumerable):
@@ -167,8 +172,8 @@ def _worst(identity: Identity, cases: list[Case]) -> Check:
 def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
     """Yield the identities that a model has the capabilities for, and where there is no closed form the others."""
     for identity in IDENTITIES:
-        capable = all(CAPABILITIES[name](model) for name in identity.needs)
-        replaced = any(CAPABILITIES[name](model) for name in identity.lacks)
+        capable = all(_HAS[name](model) for name in identity.needs)
+        replaced = any(_HAS[name](model) for name in identity.lacks)
         simulated = identity.function not in SIMULATED or simulates(model)
         if capable and not replaced and simulated and (closed or not identity.closed) and identity.when(model.inputs):
             yield identity
@@ -199,7 +204,7 @@ def lacking(model: type[Model]) -> list[Lacking]:
         steps = [] if base is None else sorted(base.__abstractmethods__ - Model.__abstractmethods__)
         what = f"step {name}" if base is None else f"base {name} ({', '.join(steps)})"
         if not (can.has_step(name)(model) if base is None else issubclass(model, base)):
-            by_enumeration = base is can.ClosedForm and issubclass(model, Enumerable)
+            by_enumeration = base is can.ClosedForm and (issubclass(model, Enumerable) or is_exact(model))
             found.append(Lacking(what, gives, "" if by_enumeration else checks))
     return found
 
@@ -214,9 +219,9 @@ def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:
 
 def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
-    from bayeszoo.contract import declared, identities, latent
+    from bayeszoo.contract import conditional, declared, identities, latent
 
-    known = vars(identities) | vars(latent) | vars(declared)
+    known = vars(identities) | vars(latent) | vars(declared) | vars(conditional)
     return cast(Check, known[identity.function](case))
 
 

@@ -48,11 +48,11 @@ def declared_likelihood(case: Case) -> Check:
 
 def likelihood_sums_to_one(case: Case) -> Check:
     """L1d: the densities of all possible data sets of a few observations sum to one, given the parameters."""
-    model, sums = case.model, []
+    model, sums, sets = case.model, [], case.model.inputs.possible
     # those of the least mean outcome: counts are summed up to 5000
     for point in sorted(case.points, key=lambda p: float(np.max(model.likelihood(p, case.data).mean())))[:5]:
-        sets = model.inputs.possible(case.data)
-        sums.append(math.fsum(math.exp(log_likelihood(model, point, data) or 0.0) for data in sets))
+        heights = ((log_likelihood(model, point, d) or 0.0) + model.log_coefficient(d) for d in sets(case.data))
+        sums.append(math.fsum(map(math.exp, heights)))
     return at_most("likelihood sums to one", relative(sums, 1.0), 1e-8)
 
 

@@ -28,7 +28,7 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
         case = case_of(model, None, seed)
     if not case.is_closed:
         return []
-    posterior = case.model.posterior(case.stats)
+    posterior = case.posterior
     tree = fit(case.model, case.data, "nuts", seed=seed, groups=())
     draws = Fit(tree).draws()
     exact = posterior.rvs((4, 1000), case.rng)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -53,13 +54,31 @@ class Rule:
         weights = 2 * (self.weights / _gregory(len(self.t)))[::2] * _gregory(len(self.t[::2]))
         return replace(self, t=self.t[::2], points=self.points[::2], weights=weights)
 
+    def at(self, t: np.ndarray) -> np.ndarray:
+        """Return the places of any t."""
+        return np.asarray(self.centre + self.scale * np.sinh(t))
+
+    def inverse(self, heights: np.ndarray, levels: np.ndarray, finer: int) -> np.ndarray:
+        """Return t where distributions of t, one a level or one for all, reach levels (N,).
+
+        ``heights``, of shape (N, P) or (1, P), are log densities of t at the points.
+        """
+        t = np.linspace(self.t[0], self.t[-1], finer * (len(self.t) - 1) + 1)
+        density = np.exp(scipy.interpolate.CubicSpline(self.t, heights, axis=1)(t))
+        below = np.cumsum((density[:, 1:] + density[:, :-1]) / 2, axis=1)
+        rows = np.arange(len(levels)) if len(below) > 1 else np.zeros(len(levels), dtype=np.int64)
+        target = levels * below[rows, -1]
+        cell = (below[rows] < target[:, None]).sum(axis=1)
+        before = np.where(cell > 0, below[rows, cell - 1], 0.0)
+        return np.asarray(t[cell] + (target - before) / (below[rows, cell] - before) * (t[1] - t[0]))
+
     def distribution(self, log_density: np.ndarray) -> Distribution:
         """Return the distribution whose log density in the coordinate is given at the points, but for a constant."""
         heights = log_density + np.log(np.cosh(self.t))
         spline = scipy.interpolate.CubicSpline(self.t, np.maximum(heights - np.max(heights), -DEEPEST))
         t = np.linspace(self.t[0], self.t[-1], FINER * (len(self.t) - 1) + 1)
         below = scipy.integrate.cumulative_simpson(np.exp(spline(t)), x=t, initial=0.0)
-        return Distribution(self.centre + self.scale * np.sinh(t), below / below[-1])
+        return Distribution(self.at(t), below / below[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +88,13 @@ class Distribution:
     points: np.ndarray
     below: np.ndarray
 
-    def cdf(self, point: float) -> float:
+    def cdf(self, point: Any) -> Any:
         """Return the probability below a point."""
-        return float(np.interp(point, self.points, self.below))
+        return np.interp(point, self.points, self.below)
 
-    def quantile(self, probability: float) -> float:
+    def quantile(self, probability: Any) -> Any:
         """Return the point below which so much probability lies."""
-        return float(np.interp(probability, self.below, self.points))
+        return np.interp(probability, self.below, self.points)
 
 
 def _gregory(size: int) -> np.ndarray:

@@ -15,8 +15,9 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Sufficient
+from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Conditional, Sufficient
 from bayeszoo.model.find import blaming_its_file
+from bayeszoo.model.integration import Integrated, integrate
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -65,8 +66,16 @@ class Problem:
         return self.stats if isinstance(self.model, Sufficient) else self.data
 
     @cached_property
+    def integrated(self) -> Integrated:
+        """The posterior and evidence of a `Conditional` model, by quadrature."""
+        with self.clock.phase("run"):
+            return integrate(self.model_as(Conditional), self.data)
+
+    @cached_property
     def posterior(self) -> Posterior:
-        """The closed-form posterior; `NumericalError` where it has none of these data."""
+        """The exact posterior; `NumericalError` where it has none of these data."""
+        if isinstance(self.model, Conditional):
+            return self.integrated.posterior
         return self.model_as(ClosedForm).posterior(self.stats)
 
     @cached_property
@@ -75,6 +84,8 @@ class Problem:
         with self.clock.phase("build"), blaming_its_file(type(self.model)):
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
+            if isinstance(self.model, Conditional):
+                return self.model.marginalized(self.data)
             return self.model.compiled(self.data)
 
     @cached_property
@@ -95,6 +106,8 @@ class Problem:
         """What the sampled density is computed from."""
         if isinstance(self.model, Sufficient):
             return "sufficient statistics"
+        if isinstance(self.model, Conditional):
+            return "rows, inner parameters integrated out"
         return "rows, compiled" if CAPABILITIES["Compiled"](type(self.model)) else "rows"
 
     def model_as[C: Model](self, capability: type[C]) -> C:

@@ -7,11 +7,9 @@ from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
     Collapsed,
-    CollapsedChain,
+    Conditional,
     Conjugate,
-    Coordinates,
     Enumerable,
-    Expectation,
     FoldIn,
     Latent,
     Observable,
@@ -23,8 +21,9 @@ from bayeszoo.model.capabilities import (
     Variational,
 )
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
+from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
 
 __all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
-__all__ += ["EM", "ClosedForm", "Collapsed", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
+__all__ += ["EM", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
 __all__ += ["PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

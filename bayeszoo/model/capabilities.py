@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from bayeszoo.model.base import Model, Stats, Values
+from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -112,31 +112,6 @@ class PointEstimates[S: Stats](ClosedForm[S]):
     def certificate(self, stats: S, params: Values) -> list[Check]:
         """Check that a point is the mode, where the density has corners and small steps do not tell it."""
         return []
-
-
-@dataclass(frozen=True, eq=False)
-class Expectation:
-    """What an E-step gives.
-
-    Attributes
-    ----------
-    stats : Any
-        Expected sufficient statistics of the data with their latent variables: the argument of the M-step.
-    value : float
-        Of EM the log likelihood at the parameters, latent variables summed out, of the ordered rows; of variational
-        Bayes the sum over rows of the log normalizers of q(z_n), which is E[log p(y, z | theta) - log q(z)]. Every
-        constant is kept.
-    """
-
-    stats: Any
-    value: float
-
-
-class Coordinates(NamedTuple):
-    """Free coordinates of the parameters, or of q(theta), in which climbs are accelerated."""
-
-    to_vector: Callable[[Any], np.ndarray]
-    from_vector: Callable[[np.ndarray], Any]
 
 
 class EM(Model):
@@ -311,23 +286,6 @@ class Enumerable(Latent):
         return self.replaced(K=1)
 
 
-class CollapsedChain(Protocol):
-    """A Markov chain over latent variables, parameters integrated out."""
-
-    def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw every latent variable given all others, so many times over, from probabilities to a power of at most 1.
-
-        Powers below 1 flatten the posterior, for warmup.
-        """
-
-    def draw(self) -> dict[str, np.ndarray]:
-        """Draw the parameters given the latent variables."""
-
-    @property
-    def log_joint(self) -> float:
-        """Log p(y, z) of the ordered rows and their latent variables, with every constant."""
-
-
 class Collapsed(Latent):
     """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
@@ -342,6 +300,40 @@ class FoldIn(Latent):
     @abstractmethod
     def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Draw the proportions of other documents once for each draw of the parameters, shape (..., documents, K)."""
+
+
+class Conditional(Model):
+    """Given a few outer parameters all others, the inner ones, have a closed form: they are integrated out.
+
+    Every method works on the outer parameters alone, and the inner ones are then drawn. Up to three outer parameters
+    are integrated over by quadrature, which gives exact answers.
+    """
+
+    outer: ClassVar[Mapping[str, tuple[float, float]]]
+    """The outer parameters, each one number, and between which numbers each lies."""
+
+    @abstractmethod
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
+
+    @abstractmethod
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log prior density of the outer parameters; leading axes are points."""
+
+    @abstractmethod
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the ordered data given the outer parameters alone; leading axes are points."""
+
+    @abstractmethod
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return the distribution of the inner parameters given the outer ones.
+
+        Points of shape (...) give marginals of shape (..., *own shape).
+        """
+
+    @abstractmethod
+    def marginalized(self, data: Values) -> pm.Model:
+        """Declare the density of the ordered data with the inner parameters integrated out."""
 
 
 class Symmetric(Model):
@@ -375,9 +367,18 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
-    **_named(EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Symmetric),
+    **_named(EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Conditional, Symmetric),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
+
+
+MOST_OUTER = 3
+"""Outer parameters up to which a `Conditional` model is integrated over them."""
+
+
+def is_exact(model: type[Model]) -> bool:
+    """Say whether a class has an exact posterior and evidence: in closed form, or by quadrature."""
+    return issubclass(model, ClosedForm) or (issubclass(model, Conditional) and len(model.outer) <= MOST_OUTER)
 
 
 simulates = has_step("simulate")

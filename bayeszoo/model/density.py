@@ -12,7 +12,14 @@ from bayeszoo.data.inputs.labels import joined
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import EM, ClosedForm, Observable, Sufficient, rows_have_parameters
+from bayeszoo.model.capabilities import (
+    EM,
+    ClosedForm,
+    Conditional,
+    Observable,
+    Sufficient,
+    rows_have_parameters,
+)
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
@@ -32,6 +39,9 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
     if not isinstance(model, Observable):
         return None
+    if isinstance(model, Conditional):  # whose rows have parameters of their own, and are not taken apart
+        terms = log_density(model.likelihood(params, data), model.inputs.outcome(data))
+        return math.fsum(np.ravel(terms)) - model.log_coefficient(data)
     rows, weights = model.inputs.observations(data)
     seen = weights > 0  # 0 * -inf would be NaN
     terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))

@@ -21,7 +21,7 @@ from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import ClosedForm, Symmetric
+from bayeszoo.model.capabilities import ClosedForm, Conditional, Symmetric, is_exact
 from bayeszoo.model.find import own_file
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.stored import Fit, dumps
@@ -56,7 +56,12 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     if isinstance(model, ClosedForm):
         with suppress(NumericalError):  # of some data there is no posterior, or a posterior and no evidence
             marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
-            groups["exact"] = _exact(model, marginals, problem.stats, dims, coords)
+            groups["exact"] = _exact(marginals, dims, coords).assign_attrs(_evidence(model, problem.stats))
+    if isinstance(model, Conditional) and is_exact(type(model)):
+        with suppress(NumericalError):
+            marginals = dict(problem.posterior)
+            evidence = {"log_evidence": problem.integrated.log_evidence}
+            groups["exact"] = _exact(marginals, dims, coords).assign_attrs(evidence)
     try:
         groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
     except NumericalError as error:  # it need not exist at every point
@@ -133,23 +138,21 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
     return {"observed_data": outcomes, "constant_data": constant}
 
 
-def _exact(
-    model: ClosedForm[Any],
-    marginals: Mapping[str, Any],
-    stats: Any,
-    dims: Mapping[str, tuple[str, ...]],
-    coords: Mapping[str, Any],
-) -> xr.Dataset:
-    """Return closed-form mean, sd and quantiles along ``statistic``, and the log evidence as attributes."""
+def _exact(marginals: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
+    """Return exact mean, sd and quantiles along ``statistic``."""
     arrays = {}
     for name, marginal in marginals.items():
         values = [marginal.mean(), marginal.std(), *(_quantile(marginal, q) for q in QUANTILES.values())]
         arrays[name] = np.array(values, dtype=np.float64)
-    dataset = _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
-    dataset.attrs["log_evidence"] = float(model.log_evidence(stats))
+    return _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
+
+
+def _evidence(model: ClosedForm[Any], stats: Any) -> dict[str, float]:
+    """Return the log evidence of the ordered data, and where they are a table of counts that of these."""
+    evidence = {"log_evidence": float(model.log_evidence(stats))}
     if stats.log_coefficient:  # single observations have one order only
-        dataset.attrs["log_evidence_counts"] = float(model.log_evidence_counts(stats))
-    return dataset
+        evidence["log_evidence_counts"] = float(model.log_evidence_counts(stats))
+    return evidence
 
 
 def _quantile(marginal: Any, q: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
-from bayeszoo.model.capabilities import ClosedForm, Collapsed, Variational
+from bayeszoo.model.capabilities import Collapsed, Variational, is_exact
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
 def _other_methods(fit: Fit) -> list[str]:
     """Return other methods that the model has: after an approximation first those that draw."""
     model = fit.model
-    exact, gibbs, vb = isinstance(model, ClosedForm), isinstance(model, Collapsed), isinstance(model, Variational)
+    exact, gibbs, vb = is_exact(type(model)), isinstance(model, Collapsed), isinstance(model, Variational)
     samplers = ["gibbs"] * gibbs + ["nuts"]
     others = ["vb"] * vb + samplers + ["smc"] if fit.kind == "sampled" else samplers + ["vb"] * vb
     return [method for method in ["exact"] * exact + others if method != fit.method]

@@ -31,8 +31,9 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Expectation, Observable, Variational
+from bayeszoo.model.capabilities import ClosedForm, Observable, Variational
 from bayeszoo.model.fields import hyperparameters
+from bayeszoo.model.steps import Expectation
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
 MOST_STEPS = 2000

@@ -22,8 +22,8 @@ from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import log_permanent, spread_out
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Expectation
 from bayeszoo.model.fields import plain
+from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.topics", suppress_warning=True)
 gibbs_loops = lazy_loader.load("bayeszoo.likelihoods.loops.gibbs", suppress_warning=True)

@@ -27,7 +27,8 @@ from bayeszoo.families.factors.steps import LOG_2_PI, Coefficients, Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Expectation, Symmetric, Variational
+from bayeszoo.model.capabilities import Symmetric, Variational
+from bayeszoo.model.steps import Expectation
 
 MOST_COPIES = 4
 """Factors up to which q(theta) is averaged over their 2^q q! orders and signs."""

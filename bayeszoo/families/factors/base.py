@@ -19,7 +19,8 @@ from bayeszoo.distributions.discrete import ByMarginals
 from bayeszoo.families.factors import steps, trapezoid
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.capabilities import EM, Expectation, Observable, Sufficient
+from bayeszoo.model.capabilities import EM, Observable, Sufficient
+from bayeszoo.model.steps import Expectation
 
 pm, likelihoods = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.ops.factors", suppress_warning=True)
 

@@ -20,7 +20,7 @@ from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Coordinates
+from bayeszoo.model.steps import Coordinates
 
 VANISHED = 1e-12
 """Share of the mean variance of the columns below which the variance of the noise is on its way to 0."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Expectation
+from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.factors", suppress_warning=True)
 

@@ -23,8 +23,9 @@ from bayeszoo.families.hmm.known import KnownEmissions, known_numbers
 from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, HiddenChain, Pair, Part, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
+from bayeszoo.model.capabilities import EM, Enumerable, Symmetric, Variational
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
+from bayeszoo.model.steps import Expectation
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
 

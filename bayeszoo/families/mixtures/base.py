@@ -17,7 +17,8 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Enumerable, Expectation, Symmetric, Variational
+from bayeszoo.model.capabilities import EM, Enumerable, Symmetric, Variational
+from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
 

@@ -16,7 +16,8 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, log_count_probability, symmetrized
 from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.capabilities import Coordinates, Expectation, Observable
+from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.steps import Coordinates, Expectation
 
 AXES: dict[str, tuple[str, ...]] = {
     "full": ("component", "column", "column_2"),

@@ -18,7 +18,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Coordinates, Expectation
+from bayeszoo.model.steps import Coordinates, Expectation
 
 MAX_FALL = 1e-9  # share of the objective's size by which rounding may make it fall
 GAIN_LEFT = 1e-9  # a climb has converged when the gain that it has left is less than this share of the objective's size

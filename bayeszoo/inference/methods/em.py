@@ -16,8 +16,9 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Expectation
+from bayeszoo.model.capabilities import EM
 from bayeszoo.model.density import log_rows
+from bayeszoo.model.steps import Expectation
 
 SPACE = "constrained (no Jacobian)"
 ESTIMATES = ("map", "mle")

@@ -1,30 +1,30 @@
-"""The exact posterior of a conjugate model: closed form, and independent draws from it. PyMC is not imported."""
+"""The exact posterior, in closed form or by quadrature, and independent draws from it. PyMC is not imported."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.gate import at_most
+from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.capabilities import ClosedForm, Conditional
 
 MOST_NUMBERS = 2**28  # of 8 bytes each in all draws
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
-    """Draw independently from the closed-form posterior and compute the evidence."""
-    model = problem.model_as(ClosedForm)
+    """Draw independently from the exact posterior and compute the evidence."""
     size = sum(np.size(marginal.mean()) for marginal in problem.posterior.values())
     if (numbers := size * draws * chains) > MOST_NUMBERS:
         line = f"{draws * chains:,} draws of {size:,} quantities take {8 * numbers / 1e9:.1f} GB"
         raise InputError(line, hint=f"ask for fewer draws of each of the {chains} chains, or choose columns")
     with problem.clock.phase("run"):
         sample = problem.posterior.rvs((chains, draws), problem.rng)
-        log_evidence = model.log_evidence(problem.stats)
+        log_evidence, facts, quadrature = _evidence(problem)
         # moments are not checked: they may be infinite or undefined, and are printed as such
         each = [np.max(_error(marginal, q)) for marginal in problem.posterior.values() for q in QUANTILES.values()]
     broken = sum(int(np.sum(~np.isfinite(values))) for values in (np.asarray(log_evidence), *sample.values()))
@@ -32,7 +32,17 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         at_most("numbers not finite", broken, 0),
         at_most("largest error of a quantile in probability", float(np.max(each)), 1e-6),
     ]
-    return Outcome(sample, "closed form", checks, {**model.figures(problem.stats), "log_evidence": log_evidence})
+    sampler = "quadrature" if quadrature else "closed form"
+    return Outcome(sample, sampler, [*checks, *quadrature], {**facts, "log_evidence": log_evidence})
+
+
+def _evidence(problem: Problem) -> tuple[float, Mapping[str, float], list[Check]]:
+    """Return the log evidence, the figures that the model shows beside it, and the checks of a quadrature."""
+    model = problem.model
+    if isinstance(model, Conditional):
+        return problem.integrated.log_evidence, {}, problem.integrated.checks
+    known = problem.model_as(ClosedForm)
+    return known.log_evidence(problem.stats), known.figures(problem.stats), []
 
 
 def _error(marginal: Any, q: float) -> np.ndarray:

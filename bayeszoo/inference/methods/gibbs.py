@@ -24,7 +24,8 @@ from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Collapsed, CollapsedChain
+from bayeszoo.model.capabilities import Collapsed
+from bayeszoo.model.steps import CollapsedChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
 LEAST_POWER = 0.3  # at which warmup begins

@@ -17,8 +17,9 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Expectation, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import EM, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
+from bayeszoo.model.steps import Expectation
 
 MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
 WEIGHTS = 4000  # draws by which q(theta) is compared with the posterior

@@ -1,0 +1,244 @@
+"""A density of one to three numbers on a grid: its integral, its marginal distributions, and draws from it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.foundation.quadrature import DEEPEST, Distribution, Rule, peak
+
+Columns = Sequence[np.ndarray] | np.ndarray
+"""Coordinates along each axis, of which every combination is meant."""
+Figures = dict[str, dict[str, float]]
+"""Mean, standard deviation and quantiles by name."""
+
+INTERVALS = {1: (64, 2048), 2: (32, 512), 3: (16, 128)}
+"""Of each axis, of so many: how many to begin and to end with."""
+SCAN = {1: 65, 2: 17, 3: 9}
+"""Points of each axis at which the highest density is looked for first."""
+FINER = 16
+"""How many times finer than the grid the distribution is from which an axis is drawn, given those before it."""
+CHUNK = 500
+"""Draws that are made at a time, which bounds the memory."""
+
+
+class Integrand(ABC):
+    """A density in D coordinates, between ``low`` and ``high``, each of shape (D,)."""
+
+    names: tuple[str, ...]
+    low: np.ndarray
+    high: np.ndarray
+
+    @abstractmethod
+    def log_density(self, points: np.ndarray) -> np.ndarray:
+        """Return the log density in the coordinates at points (P, D), -inf where there is none; shape (P,)."""
+
+    @abstractmethod
+    def values(self, i: int, places: Any) -> np.ndarray:
+        """Return the i-th quantity, which grows with its coordinate, at its coordinates."""
+
+    @abstractmethod
+    def log_joint(self, quantities: Mapping[str, Any]) -> Any:
+        """Return the log density in the quantities themselves, not the coordinates; leading axes are points."""
+
+    def heights(self, places: Columns) -> np.ndarray:
+        """Return the log density at every combination of coordinates, shape (len(places[0]), ...)."""
+        return self.log_density(combinations(places)).reshape([len(column) for column in places])
+
+    def highest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the density is highest and how wide its peak is."""
+        scan = np.linspace(self.low, self.high, SCAN[len(self.low)]).T
+        start = combinations(scan)[int(np.argmax(self.heights(scan)))]
+        return peak(self.at, self.low, self.high, start)
+
+    def at(self, place: np.ndarray) -> float:
+        """Return the log density at one place, of shape (D,)."""
+        return float(self.log_density(place[None])[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A log density at every combination of the points of the rules of D axes."""
+
+    rules: Sequence[Rule]
+    log_density: np.ndarray
+
+    @cached_property
+    def halved(self) -> Grid:
+        """The grid of every other point of each axis."""
+        return Grid([rule.halved() for rule in self.rules], self.log_density[self.kept])
+
+    @property
+    def kept(self) -> tuple[slice, ...]:
+        """Where the points of the halved grid are."""
+        return (slice(None, None, 2),) * len(self.rules)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What the density is multiplied by at every point."""
+        return np.asarray(np.prod(np.meshgrid(*(rule.weights for rule in self.rules), indexing="ij"), axis=0))
+
+    @cached_property
+    def log_integral(self) -> float:
+        """The log of the integral."""
+        return float(scipy.special.logsumexp(self.log_density, b=self.weights))
+
+    @property
+    def error(self) -> float:
+        """What leaving out every other point changes it by."""
+        return abs(self.log_integral - self.halved.log_integral)
+
+    @property
+    def depth(self) -> float:
+        """By how many nats the density at the bounds is below the highest."""
+        return float(np.max(self.log_density) - np.max(self.log_density[self.faces]))
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """The probability that every point stands for."""
+        return np.asarray(scipy.special.softmax(self.log_density + np.log(self.weights)))
+
+    @property
+    def faces(self) -> np.ndarray:
+        """Where a point is at a bound of any axis."""
+        inside = np.zeros(self.log_density.shape, dtype=bool)
+        inside[(slice(1, -1),) * inside.ndim] = True
+        return ~inside
+
+    def share(self, i: int) -> np.ndarray:
+        """Return the probability that each point of the i-th axis stands for."""
+        return np.asarray(self.mass.sum(axis=tuple(j for j in range(len(self.rules)) if j != i)))
+
+    def distribution(self, i: int) -> Distribution:
+        """Return the distribution of the i-th coordinate."""
+        with np.errstate(divide="ignore"):
+            return self.rules[i].distribution(np.log(self.share(i) / self.rules[i].weights))
+
+    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw coordinates independently, one axis after the other given those before it; shape (count, D)."""
+        levels = rng.random((count, len(self.rules)))
+        return np.concatenate([self._placed(levels[i : i + CHUNK]) for i in range(0, count, CHUNK)])
+
+    def _placed(self, levels: np.ndarray) -> np.ndarray:
+        """Return the points whose conditional distribution functions have these levels."""
+        t = np.empty_like(levels)
+        for i, rule in enumerate(self.rules):
+            heights = self._marginal(i) if i == 0 else _interpolated(self._marginal(i), self.rules[:i], t[:, :i])
+            t[:, i] = rule.inverse(np.atleast_2d(heights), levels[:, i], FINER)
+        return np.stack([rule.at(t[:, i]) for i, rule in enumerate(self.rules)], axis=1)
+
+    def _marginal(self, i: int) -> np.ndarray:
+        """Return the log density of t of the first axes, up to the i-th, with the others integrated out."""
+        others = tuple(range(i + 1, len(self.rules)))
+        heights = (
+            scipy.special.logsumexp(self.log_density, axis=others, b=self._weights_of(others))
+            if others
+            else (self.log_density)
+        )
+        for axis, rule in enumerate(self.rules[: i + 1]):
+            heights = heights + np.log(np.cosh(rule.t)).reshape([-1 if j == axis else 1 for j in range(i + 1)])
+        return np.maximum(heights - np.max(heights), -DEEPEST)
+
+    def _weights_of(self, axes: Sequence[int]) -> np.ndarray:
+        columns = [rule.weights if i in axes else np.ones(1) for i, rule in enumerate(self.rules)]
+        return np.asarray(np.prod(np.meshgrid(*columns, indexing="ij"), axis=0))
+
+
+def _interpolated(heights: np.ndarray, rules: Sequence[Rule], t: np.ndarray) -> np.ndarray:
+    """Return a table's last axis at places t (N, d) along its first ones, by cubic splines; shape (N, P)."""
+    places = [(column - rule.t[0]) / (rule.t[1] - rule.t[0]) for rule, column in zip(rules, t.T, strict=True)]
+    last = np.arange(heights.shape[-1], dtype=np.float64)
+    coordinates = [np.broadcast_to(place[:, None], (len(t), len(last))) for place in places]
+    all_coordinates = np.stack([*coordinates, np.broadcast_to(last, (len(t), len(last)))])
+    return np.asarray(scipy.ndimage.map_coordinates(heights, all_coordinates, order=3, mode="nearest"))
+
+
+def combinations(columns: Columns) -> np.ndarray:
+    """Return every combination of entries, one a row, the last column changing fastest."""
+    return np.stack([np.ravel(grid) for grid in np.meshgrid(*columns, indexing="ij")], axis=1)
+
+
+def refined(integrand: Integrand, max_error: float, max_moved: float, times: int = 1) -> Grid:
+    """Return a grid that is fine enough, or the finest.
+
+    Halving a grid that is fine enough changes the log integral by at most ``max_error`` and no figure of the
+    quantities by more than ``max_moved`` standard deviations. The first grid has `INTERVALS`, so many ``times``; of a
+    density that is 0 everywhere it is returned.
+    """
+    centre, scale = integrand.highest()
+    intervals, most = times * INTERVALS[len(integrand.low)][0], INTERVALS[len(integrand.low)][1]
+    while True:
+        ends = zip(integrand.low, integrand.high, centre, scale, strict=True)
+        rules = [Rule.between(*axis, intervals) for axis in ends]
+        grid = Grid(rules, integrand.heights([rule.points for rule in rules]))
+        if intervals >= most or not np.max(grid.log_density) > -math.inf:
+            return grid
+        moved = differences(figures(integrand, grid), figures(integrand, grid.halved))
+        if grid.error <= max_error and moved <= max_moved:
+            return grid
+        intervals *= 2
+
+
+def figures(integrand: Integrand, grid: Grid) -> Figures:
+    """Return mean, standard deviation and quantiles of each quantity."""
+    table = {}
+    for i, (name, rule) in enumerate(zip(integrand.names, grid.rules, strict=True)):
+        values, share, distribution = integrand.values(i, rule.points), grid.share(i), grid.distribution(i)
+        mean = float(share @ values)
+        levels = {"q025": 0.025, "median": 0.5, "q975": 0.975}
+        quantiles = integrand.values(i, distribution.quantile(np.array([*levels.values()]))).tolist()
+        sd = math.sqrt(float(share @ np.square(values - mean)))
+        table[name] = {"mean": mean, "sd": sd, **dict(zip(levels, quantiles, strict=True))}
+    return table
+
+
+def differences(fine: Mapping[str, Mapping[str, Any]], coarse: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the largest difference of any two figures in standard deviations; what is not finite is left out."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = [
+            np.ravel(np.abs(np.subtract(figure, coarse[name][key])) / figures["sd"])
+            for name, figures in fine.items()
+            for key, figure in figures.items()
+        ]
+    each = np.concatenate(moved)
+    return float(np.max(each[np.isfinite(each)], initial=0.0))
+
+
+def enclosing(
+    log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, spread: np.ndarray, depth: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds, each of shape (D,), outside of which a log density is ``depth`` nats below its highest.
+
+    ``start`` and ``spread`` say about where it is and how wide; the bounds are widened until they are wide enough.
+    """
+    reach = 64 * spread
+    centre, scale = peak(lambda x: float(log_density(x[None])[0]), start - reach, start + reach, start)
+    for _ in range(8):
+        rules = [Rule.between(*axis, 32) for axis in zip(centre - reach, centre + reach, centre, scale, strict=True)]
+        heights = log_density(combinations([rule.points for rule in rules])).reshape([len(rule.t) for rule in rules])
+        ends = np.array([_ends_of(heights, axis, depth) for axis in range(len(rules))])
+        if not ((ends[:, 0] == 0) | (ends[:, 1] == 32)).any():
+            return _outside(rules, ends)
+        reach = np.where((ends[:, 0] == 0) | (ends[:, 1] == 32), 8 * reach, reach)
+    return _outside(rules, ends)
+
+
+def _ends_of(heights: np.ndarray, axis: int, depth: float) -> tuple[int, int]:
+    """Return the first and the last point of an axis at which the density is not ``depth`` nats below its highest."""
+    profile = heights.max(axis=tuple(j for j in range(heights.ndim) if j != axis))
+    inside = np.flatnonzero(profile > np.max(profile) - depth)
+    return int(inside[0]), int(inside[-1])
+
+
+def _outside(rules: Sequence[Rule], ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points next to the ends, on their far sides."""
+    low = [rule.points[max(first - 1, 0)] for rule, (first, _) in zip(rules, ends, strict=True)]
+    high = [rule.points[min(last + 1, len(rule.t) - 1)] for rule, (_, last) in zip(rules, ends, strict=True)]
+    return np.array(low), np.array(high)

@@ -1,0 +1,123 @@
+"""MAP and MLE of the outer parameters of a `Conditional` model, inner ones integrated out.
+
+The joint mode with the inner parameters is no answer: where their spread goes to 0 its density is infinite. Modes are
+taken in the constrained space, and may lie on its edge, as where the spread of the groups is 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.methods.em import SPACE
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.capabilities import Conditional
+
+FAR = 1e4
+"""How many times the guess, or widths from it, an estimate may be at the most: beyond it has run away."""
+STEP = 1e-3
+"""The steps by which a mode is tried, to its own size."""
+INSIDE = 1e-12
+"""How far a share stays from 0 and 1."""
+STARTS = (1.0, 0.1, 10.0, 1e-3)
+"""Times the guess, where the climbs of positive parameters begin."""
+LOWEST = -1e250
+"""Stands for a log density of minus infinity, which an optimizer cannot reckon with."""
+
+Height = Callable[[np.ndarray], float]
+Bounds = tuple[float, float]
+POSITIVE: Bounds = (0.0, math.inf)
+
+
+def run(problem: Problem, flat: bool) -> Outcome:
+    """Maximize the density of the outer parameters given the data, or with ``flat`` the likelihood.
+
+    Raises
+    ------
+    NumericalError
+        When there is no maximum: the climb runs away.
+    """
+    model = problem.model_as(Conditional)
+    with problem.clock.phase("run"):
+        scale = _Scale(model, problem)
+        height = scale.height(flat)
+        place = max((_climbed(height, start, scale.bounds) for start in scale.starts()), key=height)
+        _refuse_runaway(scale, place)
+        gain = max(height(near) for near in _near(place, scale.bounds)) - height(place)
+    joint, likelihood = scale.height(False)(place), scale.height(True)(place)
+    rounding = 16 * np.finfo(np.float64).eps * max(1.0, abs(likelihood))
+    facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
+    draws = {name: np.full((1, 1), value) for name, value in scale.values(place).items()}
+    return Outcome(draws, "L-BFGS-B", [at_most("gain of a small step", max(gain - rounding, 0.0), 0.0)], facts)
+
+
+class _Scale:
+    """Outer parameters as places of about 1: real ones in widths about the guess, positive ones times the guess."""
+
+    def __init__(self, model: Conditional, problem: Problem) -> None:
+        self._model, self._data = model, problem.data
+        columns = [_axis(*ends, *model.outer_guess(problem.data)[name]) for name, ends in model.outer.items()]
+        self._origin, self._unit, self._begin, self.bounds = zip(*columns, strict=True)
+
+    def values(self, place: np.ndarray) -> dict[str, float]:
+        """Return the outer parameters at a place."""
+        numbers = np.array(self._origin) + np.array(self._unit) * place
+        return dict(zip(self._model.outer, numbers.tolist(), strict=True))
+
+    def height(self, flat: bool) -> Height:
+        """Return the log likelihood, and unless ``flat`` with the log prior, as a function of the place."""
+
+        def height(place: np.ndarray) -> float:
+            outer = self.values(place)
+            with np.errstate(all="ignore"):  # the density is 0 where numbers overflow
+                value = float(self._model.log_marginal(outer, self._data))
+                value += 0.0 if flat else float(self._model.log_outer_prior(outer))
+            return value if math.isfinite(value) else -math.inf
+
+        return height
+
+    def starts(self) -> Iterator[np.ndarray]:
+        """Yield places to climb from: the guess, and positive parameters far from it."""
+        is_positive = np.array([bounds == POSITIVE for bounds in self.bounds])
+        yield from (np.where(is_positive, factor, self._begin) for factor in STARTS)
+
+
+def _axis(low: float, high: float, value: float, width: float) -> tuple[float, float, float, Bounds]:
+    """Return origin, unit, beginning and bounds of the places of a number between two ends."""
+    if math.isinf(low):
+        return value, width, 0.0, (-math.inf, math.inf)
+    if math.isinf(high):
+        return low, value - low, 1.0, POSITIVE
+    return low, high - low, (value - low) / (high - low), (INSIDE, 1 - INSIDE)
+
+
+def _climbed(height: Height, start: np.ndarray, bounds: Sequence[Bounds]) -> np.ndarray:
+    """Climb from a start, and again from where that ends: the steps of the differences are finer there."""
+    place, precise = start, {"ftol": 1e-15, "gtol": 1e-9}
+    for _ in range(2):
+        climb = scipy.optimize.minimize(_depth, place, (height,), jac="3-point", bounds=bounds, options=precise)
+        place = climb.x
+    return np.asarray(place)
+
+
+def _depth(place: np.ndarray, height: Height) -> float:
+    return -max(height(place), LOWEST)
+
+
+def _refuse_runaway(scale: _Scale, place: np.ndarray) -> None:
+    for name, x in zip(scale.values(place), place, strict=True):
+        if abs(x) > FAR:
+            raise NumericalError(f"no mode: the density grows as {name} runs off to {math.copysign(math.inf, x):g}")
+
+
+def _near(place: np.ndarray, bounds: Sequence[Bounds]) -> Iterator[np.ndarray]:
+    """Yield the places a small step away along each axis and along their diagonals, inside the bounds."""
+    low, high = np.transpose(bounds)
+    for direction in itertools.product((-1.0, 0.0, 1.0), repeat=len(place)):
+        yield np.clip(place + STEP * np.maximum(np.abs(place), STEP) * np.array(direction), low, high)

@@ -1,0 +1,124 @@
+r"""Beta-binomial: chances of success of groups that are alike, from successes and trials of each.
+
+    mean    ~ Beta(a, b)
+    size    ~ Pareto(shape, 1)
+    theta_j ~ Beta(mean * size, (1 - mean) * size)        j = 1..J groups
+    y_j     ~ Binomial(n_j, theta_j)
+
+Of n trials of a new group, as many as n / (n + size) of its own share count. With shape 1/2 the prior of the size is
+that of Gelman et al., BDA3, section 5.3, (alpha + beta)^(-5/2), made proper. Tarone 1982; W4400, hierarchical models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+from scipy import special, stats
+
+from bayeszoo.data.inputs import GroupTrials
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.special import log_rising
+from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True)
+class BetaBinomial(Conditional, Observable):
+    """Chances of groups, drawn from one Beta distribution whose mean and size are unknown.
+
+    Parameters
+    ----------
+    a, b : float
+        Parameters of the Beta prior of the mean, > 0: like a successes and b failures seen before.
+    shape : float
+        Of the Pareto prior of the size, which is at least 1, > 0: P(size > x) = x^-shape.
+    """
+
+    a: float = positive(1.0, "prior successes")
+    b: float = positive(1.0, "prior failures")
+    shape: float = positive(0.5, "prior shape of the size")
+
+    inputs = GroupTrials("successes")
+    dims = {"theta": ("group",)}  # noqa: RUF012
+    outer = {"mean": (0.0, 1.0), "size": (1.0, math.inf)}  # noqa: RUF012
+    examples = (
+        Example(
+            file="rat_tumours.csv",
+            about="rats with a tumour among those of 71 control groups; theta is the chance of a tumour",
+            source="Tarone 1982",
+            options={"successes": "tumours", "trials": "rats"},
+        ),
+    )
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw mean, size and chances from the prior, and successes of 5 to 49 trials of each group."""
+        mean, own_size = rng.beta(self.a, self.b), 1 + rng.pareto(self.shape)
+        theta, trials = rng.beta(mean * own_size, (1 - mean) * own_size, size), rng.integers(5, 50, size)
+        data = {"successes": rng.binomial(trials, theta), "trials": trials, "group": np.arange(1, size + 1).astype(str)}
+        return {"mean": mean, "size": own_size, "theta": theta}, data
+
+    def declare(self, data: Values) -> Any:
+        """Declare a chance and a binomial count for each group."""
+        with pm.Model(coords={"group": data["group"]}) as model:
+            alpha, beta, trials = self._population(data)
+            theta = pm.Beta("theta", alpha=alpha, beta=beta, dims="group")
+            pm.Binomial("successes", n=trials, p=theta, observed=pm.Data("successes_data", data["successes"]))
+        return model
+
+    def marginalized(self, data: Values) -> Any:
+        """Declare the counts without the chances: beta-binomial."""
+        with pm.Model() as model:
+            alpha, beta, trials = self._population(data)
+            observed = pm.Data("successes_data", data["successes"])
+            pm.BetaBinomial("successes", n=trials, alpha=alpha, beta=beta, observed=observed)
+        return model
+
+    def _population(self, data: Values) -> tuple[Any, Any, Any]:
+        mean = pm.Beta("mean", alpha=self.a, beta=self.b)
+        size = pm.Pareto("size", alpha=self.shape, m=np.float64(1))
+        return mean * size, (1 - mean) * size, pm.Data("trials", data["trials"])
+
+    def log_coefficient(self, data: Values) -> float:
+        """Return the log of how many orders the successes of each group may have among its trials."""
+        y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
+        return float(np.sum(-np.log1p(n) - special.betaln(n - y + 1, y + 1)))
+
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Guess the mean by the share of all trials, and a size of 10."""
+        share = (np.sum(data["successes"]) + self.a) / (np.sum(data["trials"]) + self.a + self.b)
+        return {"mean": (float(share), 0.5), "size": (11.0, 1.0)}
+
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log density of Beta(a, b) and Pareto(shape, 1)."""
+        return frozen.beta(self.a, self.b).logpdf(outer["mean"]) + stats.pareto.logpdf(outer["size"], self.shape)
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log probability of the ordered trials of all groups."""
+        alpha, beta = _counts(outer)
+        y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
+        return np.sum(log_rising(alpha, y) + log_rising(beta, n - y) - log_rising(alpha + beta, n), axis=-1)
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return theta_j ~ Beta(mean size + y_j, (1 - mean) size + n_j - y_j)."""
+        alpha, beta = _counts(outer)
+        y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
+        return Posterior({"theta": frozen.beta(alpha + y, beta + n - y)})
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each group's binomial distribution."""
+        return frozen.binom(np.asarray(data["trials"]), params["theta"])
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return alpha and beta of the Beta distribution that the chances are drawn from."""
+        alpha, beta = _counts(params)
+        return {"alpha": alpha[..., 0], "beta": beta[..., 0]}
+
+
+def _counts(outer: Values) -> tuple[np.ndarray, np.ndarray]:
+    mean, size = (np.asarray(outer[name])[..., None] for name in ("mean", "size"))
+    return mean * size, (1 - mean) * size

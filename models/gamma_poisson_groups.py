@@ -1,0 +1,114 @@
+r"""Gamma-Poisson groups: rates of groups that are alike, from counts and exposures of each.
+
+    shape ~ Exponential(mean a0)
+    rate  ~ Gamma(b1, rate b2)
+    lam_j ~ Gamma(shape, rate)                 j = 1..J groups
+    y_j   ~ Poisson(exposure_j * lam_j)
+
+Gaver and O'Muircheartaigh 1987; the BUGS example "Pump" has these priors; Gelman et al., BDA3, section 2.7; W4400,
+hierarchical models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+from scipy import special, stats
+
+from bayeszoo.data.inputs import GroupEvents
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.special import log_rising
+from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True)
+class GammaPoissonGroups(Conditional, Observable):
+    """Rates of groups, drawn from one Gamma distribution whose shape and rate are unknown.
+
+    Parameters
+    ----------
+    a0 : float
+        Mean of the exponential prior of the shape, > 0.
+    b1, b2 : float
+        Shape and rate of the Gamma prior of the rate, > 0.
+    """
+
+    a0: float = positive(1.0, "prior mean of the shape")
+    b1: float = positive(0.1, "prior shape of the rate")
+    b2: float = positive(1.0, "prior rate of the rate")
+
+    inputs = GroupEvents("y")
+    dims = {"lam": ("group",)}  # noqa: RUF012
+    outer = {"shape": (0.0, math.inf), "rate": (0.0, math.inf)}  # noqa: RUF012
+    examples = (
+        Example(
+            file="pumps.csv",
+            about="failures of ten pumps of a nuclear plant; lam is failures in a thousand hours",
+            source="Gaver and O'Muircheartaigh 1987",
+            options={"column": "failures", "exposure": "thousand_hours"},
+        ),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> GammaPoissonGroups:
+        """Take an exponential prior of the rate with the mean exposure of an event (half an event where none is)."""
+        return cls(b1=1.0, b2=float(max(np.sum(data["y"]), 0.5) / np.sum(data["exposure"])))
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw shape, rate and rates of the groups from the prior, and counts of exposures around the prior's mean."""
+        shape, rate = rng.exponential(self.a0), rng.gamma(self.b1, 1 / self.b2)
+        lam, exposure = rng.gamma(shape, 1 / rate, size), rng.uniform(0.5, 2.0, size) * self.b1 / self.b2
+        data = {"y": rng.poisson(exposure * lam), "exposure": exposure, "group": np.arange(1, size + 1).astype(str)}
+        return {"shape": shape, "rate": rate, "lam": lam}, data
+
+    def declare(self, data: Values) -> Any:
+        """Declare a rate and a Poisson count for each group."""
+        with pm.Model(coords={"group": data["group"]}) as model:
+            shape, rate, exposure = self._population(data)
+            lam = pm.Gamma("lam", alpha=shape, beta=rate, dims="group")
+            pm.Poisson("y", mu=exposure * lam, observed=pm.Data("y_data", data["y"]))
+        return model
+
+    def marginalized(self, data: Values) -> Any:
+        """Declare the counts without the rates: negative binomial."""
+        with pm.Model() as model:
+            shape, rate, exposure = self._population(data)
+            observed = pm.Data("y_data", data["y"])
+            pm.NegativeBinomial("y", mu=exposure * shape / rate, alpha=shape, observed=observed)
+        return model
+
+    def _population(self, data: Values) -> tuple[Any, Any, Any]:
+        shape, rate = pm.Exponential("shape", scale=self.a0), pm.Gamma("rate", alpha=self.b1, beta=self.b2)
+        return shape, rate, pm.Data("exposure", data["exposure"])
+
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Guess a shape of 1, and the rate that gives the pooled rate of events."""
+        events, exposure = np.sum(data["y"]) + 0.5, np.sum(data["exposure"])
+        return {"shape": (1.0, 1.0), "rate": (float(exposure / events) if exposure else self.b1 / self.b2, 1.0)}
+
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log density of Exponential(mean a0) and Gamma(b1, rate b2)."""
+        of_rate = frozen.gamma(self.b1, scale=1 / self.b2).logpdf(outer["rate"])
+        return stats.expon.logpdf(outer["shape"], scale=self.a0) + of_rate
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log probability of the counts: negative binomial."""
+        shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
+        y, exposure = np.asarray(data["y"]), np.asarray(data["exposure"])
+        failed = -shape * np.log1p(exposure / rate) - special.xlog1py(y, rate / exposure)
+        return np.sum(log_rising(shape, y) - special.gammaln(y + 1) + failed, axis=-1)
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return lam_j ~ Gamma(shape + y_j, rate + exposure_j)."""
+        shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
+        return Posterior({"lam": frozen.gamma(shape + data["y"], scale=1 / (rate + data["exposure"]))})
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each group's Poisson distribution."""
+        return frozen.poisson(params["lam"] * np.asarray(data["exposure"]))

@@ -1,0 +1,133 @@
+r"""Normal means: effects of groups that are alike, each measured with a known standard error.
+
+    tau     ~ HalfCauchy(t0)
+    mu      ~ N(m0, s0^2)
+    theta_j ~ N(mu, tau^2)          j = 1..J groups
+    y_j     ~ N(theta_j, se_j^2)    the standard errors se_j are known
+
+Given mu and tau the effects are independent and Gaussian, so all is exact by quadrature over these two. Rubin 1981;
+Gelman et al., BDA3, section 5.4-5.5; Efron and Morris 1975; W4400, hierarchical models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+from scipy import stats
+
+from bayeszoo.data.inputs import GroupMeans
+from bayeszoo.distributions import frozen
+from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
+
+pm = lazy_loader.load("pymc")
+
+
+@dataclass(frozen=True)
+class NormalMeans(Conditional, Observable):
+    """Effects of groups, drawn from one normal distribution whose mean and standard deviation are unknown.
+
+    Parameters
+    ----------
+    m0, s0 : float
+        Mean and standard deviation of the normal prior of mu.
+    t0 : float
+        Scale, and median, of the half-Cauchy prior of tau, the standard deviation of the effects, > 0.
+    centred : bool
+        Whether `declare` has the effects themselves as variables, or their deviations from mu in units of tau, of which
+        NUTS samples the funnel better. Fits integrate the effects out, and do not depend on it.
+    """
+
+    m0: float = real(0.0, "prior mean", units=1, location=True)
+    s0: float = positive(1.0, "prior sd", units=1)
+    t0: float = positive(1.0, "prior scale of tau", units=1)
+    centred: bool = True
+
+    inputs = GroupMeans("y")
+    dims = {"theta": ("group",)}  # noqa: RUF012
+    outer = {"mu": (-math.inf, math.inf), "tau": (0.0, math.inf)}  # noqa: RUF012
+    examples = (
+        Example(
+            file="eight_schools.csv",
+            about="effects of coaching on test scores in eight schools; theta is in points of the test",
+            source="Rubin 1981",
+            options={"column": "effect"},
+        ),
+        Example(
+            file="baseball.csv",
+            about="batting averages of 18 players after 45 at bats, on the arcsine scale",
+            source="Efron and Morris 1975",
+        ),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> NormalMeans:
+        """Take a wide prior about the mean of the estimates, and their spread as the scale of tau."""
+        y, se = np.asarray(data["y"]), np.asarray(data["se"])
+        spread = float(np.hypot(y.std(), se.mean()))
+        return cls(m0=float(y.mean()), s0=10 * spread, t0=spread)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw mu, tau and effects from the prior, and estimates whose standard errors are near t0."""
+        mu, tau = rng.normal(self.m0, self.s0), self.t0 * abs(rng.standard_cauchy())
+        theta, se = rng.normal(mu, tau, size), self.t0 * rng.uniform(0.5, 2.0, size)
+        data = {"y": rng.normal(theta, se), "se": se, "group": np.arange(1, size + 1).astype(str)}
+        return {"mu": mu, "tau": tau, "theta": theta}, data
+
+    def declare(self, data: Values) -> Any:
+        """Declare the effects, and a normal estimate of each."""
+        with pm.Model(coords={"group": data["group"]}) as model:
+            mu, tau = self._outer()
+            if self.centred:
+                theta = pm.Normal("theta", mu=mu, sigma=tau, dims="group")
+            else:
+                deviation = pm.Normal("deviation", mu=np.float64(0), sigma=np.float64(1), dims="group")
+                theta = pm.Deterministic("theta", mu + tau * deviation, dims="group")
+            pm.Normal("y", mu=theta, sigma=pm.Data("se", data["se"]), observed=pm.Data("y_data", data["y"]))
+        return model
+
+    def marginalized(self, data: Values) -> Any:
+        """Declare the estimates about mu, their variances tau^2 + se^2."""
+        with pm.Model() as model:
+            mu, tau = self._outer()
+            sigma = pm.math.sqrt(tau**2 + pm.Data("se", data["se"]) ** 2)
+            pm.Normal("y", mu=mu, sigma=sigma, observed=pm.Data("y_data", data["y"]))
+        return model
+
+    def _outer(self) -> tuple[Any, Any]:
+        return pm.Normal("mu", mu=self.m0, sigma=self.s0), pm.HalfCauchy("tau", beta=self.t0)
+
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Guess mu by the mean of the estimates and tau by their spread; without any by the prior."""
+        y, se = np.asarray(data["y"]), np.asarray(data["se"])
+        if not len(y):
+            return {"mu": (self.m0, self.s0), "tau": (self.t0, 1.0)}
+        spread = float(np.hypot(y.std(), se.mean()))
+        return {"mu": (float(y.mean()), spread), "tau": (spread, 1.0)}
+
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log density of N(m0, s0^2) and HalfCauchy(t0)."""
+        of_tau = stats.halfcauchy.logpdf(outer["tau"], scale=self.t0)
+        return frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) + of_tau
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2)."""
+        return np.sum(self._marginal(outer, data).logpdf(data["y"]), axis=-1)
+
+    def _marginal(self, outer: Values, data: Values) -> Any:
+        mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
+        return frozen.norm(mu, np.hypot(tau, data["se"]))
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2) the shrinkage."""
+        mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
+        y, se = np.asarray(data["y"]), np.asarray(data["se"])
+        shrinkage = 1 / (1 + np.square(tau / se))
+        return Posterior({"theta": frozen.norm(y + shrinkage * (mu - y), tau * np.sqrt(shrinkage))})
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each estimate's normal distribution about its group's effect."""
+        return frozen.norm(params["theta"], np.asarray(data["se"]))
