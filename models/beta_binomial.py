@@ -59,6 +59,7 @@ class BetaBinomial(Conditional, Observable):
         """Draw mean, size and chances from the prior, and successes of 5 to 49 trials of each group."""
         mean, own_size = rng.beta(self.a, self.b), 1 + rng.pareto(self.shape)
         theta, trials = rng.beta(mean * own_size, (1 - mean) * own_size, size), rng.integers(5, 50, size)
+        theta = np.clip(theta, np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg)  # never 0 or 1 by rounding
         data = {"successes": rng.binomial(trials, theta), "trials": trials, "group": np.arange(1, size + 1).astype(str)}
         return {"mean": mean, "size": own_size, "theta": theta}, data
 
@@ -107,7 +108,7 @@ class BetaBinomial(Conditional, Observable):
         """Return theta_j ~ Beta(mean size + y_j, (1 - mean) size + n_j - y_j)."""
         alpha, beta = _counts(outer)
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
-        return Posterior({"theta": frozen.beta(alpha + y, beta + n - y)})
+        return Posterior.of_rows("theta", frozen.beta(alpha + y, beta + n - y))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's binomial distribution."""

@@ -63,7 +63,8 @@ class GammaPoissonGroups(Conditional, Observable):
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw shape, rate and rates of the groups from the prior, and counts of exposures around the prior's mean."""
         shape, rate = rng.exponential(self.a0), rng.gamma(self.b1, 1 / self.b2)
-        lam, exposure = rng.gamma(shape, 1 / rate, size), rng.uniform(0.5, 2.0, size) * self.b1 / self.b2
+        lam = np.maximum(rng.gamma(shape, 1 / rate, size), np.finfo(np.float64).tiny)  # never 0 by rounding
+        exposure = rng.uniform(0.5, 2.0, size) * self.b1 / self.b2
         data = {"y": rng.poisson(exposure * lam), "exposure": exposure, "group": np.arange(1, size + 1).astype(str)}
         return {"shape": shape, "rate": rate, "lam": lam}, data
 
@@ -107,7 +108,7 @@ class GammaPoissonGroups(Conditional, Observable):
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return lam_j ~ Gamma(shape + y_j, rate + exposure_j)."""
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
-        return Posterior({"lam": frozen.gamma(shape + data["y"], scale=1 / (rate + data["exposure"]))})
+        return Posterior.of_rows("lam", frozen.gamma(shape + data["y"], scale=1 / (rate + data["exposure"])))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's Poisson distribution."""

@@ -5,7 +5,7 @@ r"""Normal means: effects of groups that are alike, each measured with a known s
     theta_j ~ N(mu, tau^2)          j = 1..J groups
     y_j     ~ N(theta_j, se_j^2)    the standard errors se_j are known
 
-Given mu and tau the effects are independent and Gaussian, so all is exact by quadrature over these two. Rubin 1981;
+Given tau all else is Gaussian, so all is exact by quadrature over tau alone. Rubin 1981;
 Gelman et al., BDA3, section 5.4-5.5; Efron and Morris 1975; W4400, hierarchical models.
 """
 
@@ -49,17 +49,13 @@ class NormalMeans(Conditional, Observable):
     inputs = GroupMeans("y")
     dims = {"theta": ("group",)}  # noqa: RUF012
     outer = {"mu": (-math.inf, math.inf), "tau": (0.0, math.inf)}  # noqa: RUF012
+    quadrature = ("tau",)
     examples = (
         Example(
             file="eight_schools.csv",
             about="effects of coaching on test scores in eight schools; theta is in points of the test",
             source="Rubin 1981",
             options={"column": "effect"},
-        ),
-        Example(
-            file="baseball.csv",
-            about="batting averages of 18 players after 45 at bats, on the arcsine scale",
-            source="Efron and Morris 1975",
         ),
     )
 
@@ -98,7 +94,10 @@ class NormalMeans(Conditional, Observable):
         return model
 
     def _outer(self) -> tuple[Any, Any]:
-        return pm.Normal("mu", mu=self.m0, sigma=self.s0), pm.HalfCauchy("tau", beta=self.t0)
+        # not pm.HalfCauchy, in whose density PyMC takes log 2 in single precision
+        cauchy, zero = pm.Cauchy.dist(alpha=np.float64(0), beta=self.t0), np.float64(0)
+        tau = pm.Truncated("tau", cauchy, lower=zero, initval=self.t0)
+        return pm.Normal("mu", mu=self.m0, sigma=self.s0), tau
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess mu by the mean of the estimates and tau by their spread; without any by the prior."""
@@ -109,24 +108,51 @@ class NormalMeans(Conditional, Observable):
         return {"mu": (float(y.mean()), spread), "tau": (spread, 1.0)}
 
     def log_outer_prior(self, outer: Values) -> Any:
-        """Return the log density of N(m0, s0^2) and HalfCauchy(t0)."""
+        """Return the log density of HalfCauchy(t0), and where mu is among the outer parameters of N(m0, s0^2)."""
         of_tau = stats.halfcauchy.logpdf(outer["tau"], scale=self.t0)
-        return frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) + of_tau
+        return of_tau + (frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) if "mu" in outer else 0.0)
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
-        """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2)."""
-        return np.sum(self._marginal(outer, data).logpdf(data["y"]), axis=-1)
+        """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
+        sd = np.hypot(np.asarray(outer["tau"])[..., None], data["se"])
+        mu = np.asarray(outer["mu"]) if "mu" in outer else self._mu(outer, data)[0]
+        given_both = np.sum(frozen.norm(mu[..., None], sd).logpdf(data["y"]), axis=-1)
+        if "mu" in outer:
+            return given_both
+        mean, sd_mu = self._mu(outer, data)
+        return given_both + frozen.norm(self.m0, self.s0).logpdf(mean) - frozen.norm(mean, sd_mu).logpdf(mean)
 
-    def _marginal(self, outer: Values, data: Values) -> Any:
-        mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
-        return frozen.norm(mu, np.hypot(tau, data["se"]))
+    def _mu(self, outer: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and sd of mu given tau."""
+        weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
+        precision = weight.sum(axis=-1) + self.s0**-2
+        return (np.sum(weight * data["y"], axis=-1) + self.m0 * self.s0**-2) / precision, precision**-0.5
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
-        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2) the shrinkage."""
-        mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
-        y, se = np.asarray(data["y"]), np.asarray(data["se"])
-        shrinkage = 1 / (1 + np.square(tau / se))
-        return Posterior({"theta": frozen.norm(y + shrinkage * (mu - y), tau * np.sqrt(shrinkage))})
+        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2) the shrinkage.
+
+        Given tau alone, mu is Gaussian, and adds B_j times its own to the sd of theta_j.
+        """
+        tau, y = np.asarray(outer["tau"])[..., None], np.asarray(data["y"])
+        shrinkage = 1 / (1 + np.square(tau / data["se"]))
+
+        def effects(mu: Any, sd: Any = 0.0) -> Any:
+            return frozen.norm(y + shrinkage * (mu[..., None] - y), np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd))
+
+        if "mu" in outer:
+            return Posterior.of_rows("theta", effects(np.asarray(outer["mu"])))
+        mean, sd = self._mu(outer, data)
+
+        def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+            mu = rng.normal(mean, sd, (*size, *mean.shape))
+            theta = effects(mu)
+            return {"mu": mu, "theta": rng.normal(theta.mean(), theta.std())}
+
+        def log_density(params: Values) -> Any:
+            of_theta = effects(np.asarray(params["mu"])).logpdf(params["theta"])
+            return frozen.norm(mean, sd).logpdf(params["mu"]) + of_theta.sum(axis=-1)
+
+        return Posterior({"mu": frozen.norm(mean, sd), "theta": effects(mean, sd[..., None])}, draw, log_density)
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about its group's effect."""

@@ -28,7 +28,7 @@ from bayeszoo.model.capabilities import (
     is_exact,
 )
 from bayeszoo.model.density import log_likelihood
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.integration import exact_evidence
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 
@@ -234,7 +234,7 @@ def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
     model, method, tree = candidate.model, candidate.method, candidate.tree
     if isinstance(model, Conditional) and is_exact(type(model)) and method == "exact":
-        return integrate(model, candidate.data).log_evidence, 0.0, method
+        return exact_evidence(model, candidate.data), 0.0, method
     if isinstance(model, ClosedForm):
         if method == "exact":
             return float(model.log_evidence(candidate.stats)), 0.0, method

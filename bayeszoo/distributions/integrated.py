@@ -6,13 +6,16 @@ laws of total expectation and variance, their quantiles by Newton steps within b
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.grid import Grid, Integrand, combinations
 from bayeszoo.foundation.quadrature import Distribution
 
@@ -24,7 +27,8 @@ MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 CLOSE = 1e-11
 """Probability within which a quantile is found."""
-NEWTON = 60
+NEWTON = 100
+TINY = np.finfo(np.float64).tiny
 
 Values = Mapping[str, Any]
 Inner = Callable[[Values], Posterior]
@@ -94,27 +98,43 @@ class InnerMarginal(_Mixed):
         return self._quantiles[q]
 
     def _solved(self, q: float) -> np.ndarray:
-        """Take Newton steps to a quantile, and where they leave its bounds halve these.
+        """Take Newton steps, in normal scores, to a quantile, and where they leave its bounds halve these.
 
         It lies within sd sqrt((1 - q) / q) below the mean and sd sqrt(q / (1 - q)) above it (Cantelli).
         """
         mean, sd = self._moments[:2]
-        low, high = mean - sd * np.sqrt((1 - q) / q), mean + sd * np.sqrt(q / (1 - q))
-        x = np.clip(mean + sd * np.clip((q - 0.5) * 4.2, -2, 2), low, high)
+        if not np.size(mean):
+            return mean
+        least = np.min(self._components.support()[0])
+        low, high = np.maximum(mean - sd * np.sqrt((1 - q) / q), least), mean + sd * np.sqrt(q / (1 - q))
+        score = scipy.special.ndtri(q)
+        x = np.clip(mean + sd * score, low, high)
         for _ in range(NEWTON):
-            excess = self.cdf(x) - q
-            if np.all(np.abs(excess) <= CLOSE):
+            below = self.cdf(x)
+            if np.all(np.abs(below - q) <= CLOSE):
                 break
-            low, high = np.where(excess < 0, x, low), np.where(excess > 0, x, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = x - excess / self.pdf(x)
-            x = np.where((step > low) & (step < high), step, (low + high) / 2)
+            low, high = np.where(below < q, x, low), np.where(below > q, x, high)
+            own = scipy.special.ndtri(below)
+            with np.errstate(divide="ignore", invalid="ignore"):  # far out there is no density
+                step = x + (score - own) * np.exp(-own * own / 2) / (np.sqrt(2 * np.pi) * self.pdf(x))
+            x = np.where((step > low) & (step < high), step, _middle(low, high))
         return x
 
 
-def integrated(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> Posterior:
-    """Return the joint posterior of the outer parameters, which the integrand names, and the inner ones of ``rows``."""
-    at = lambda places: {name: integrand.values(i, places[:, i]) for i, name in enumerate(integrand.names)}  # noqa: E731
+def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return a point between, of positive numbers that differ much their geometric mean: quantiles may be 1e-100."""
+    apart = (low >= 0) & (high > 1e3 * low)
+    return np.where(apart, np.sqrt(np.maximum(low, TINY) * np.maximum(high, TINY)), (low + high) / 2)
+
+
+def integrated(
+    integrand: Integrand, grid: Grid, inner: Inner, log_joint: Callable[[Values], Any], rows: int
+) -> Posterior:
+    """Return the joint posterior of the outer parameters, which the integrand names, and the inner ones of ``rows``.
+
+    ``log_joint`` returns the log density in the outer parameters themselves, not their coordinates.
+    """
+    at = partial(_at, integrand)
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         outer = at(grid.draw(math.prod(size), rng))
@@ -123,30 +143,54 @@ def integrated(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> Pos
 
     def log_density(params: Values) -> Any:
         outer = {name: np.asarray(params[name]) for name in integrand.names}
-        return integrand.log_joint(outer) - grid.log_integral + inner(outer).logpdf(params)
+        return log_joint(outer) - grid.log_integral + inner(outer).logpdf(params)
 
-    moments = _moments(grid, at, inner, max(1, MOST_NUMBERS // max(1, rows)))
-    places, mass = combinations([rule.points for rule in grid.rules]), np.ravel(grid.mass)
-    kept = mass > NOTHING
-    weights = mass[kept] / mass[kept].sum()
+    moments = _moments(integrand, grid, inner, max(1, MOST_NUMBERS // max(1, rows)))
     marginals: dict[str, Any] = {}
     for i, name in enumerate(integrand.names):
         tabulated = grid.distribution(i)
         distribution = Distribution(integrand.values(i, tabulated.points), tabulated.below)
         marginals[name] = OuterMarginal(moments[name], distribution)
-    components = inner(at(places[kept]))
-    marginals |= {name: InnerMarginal(moments[name], components[name], weights) for name in components}
-    return Posterior(marginals, draw, log_density)
+    # the halved grid is as good, or a check fails, and quantiles take a quarter of the time
+    return Posterior(marginals | _inner_marginals(integrand, grid.halved, inner, moments), draw, log_density)
 
 
-def _moments(grid: Grid, at: Callable[[np.ndarray], Values], inner: Inner, step: int) -> dict[str, Moments]:
+def inner_moved(integrand: Integrand, grid: Grid, inner: Inner) -> float:
+    """Return by how much probability quantiles of the inner parameters move when the grid is halved.
+
+    It sees components that are narrower than the grid, which then add up to steps and not to a smooth distribution.
+    """
+    moments = _moments(integrand, grid, inner, MOST_NUMBERS)
+    fine, coarse = (_inner_marginals(integrand, each, inner, moments) for each in (grid, grid.halved))
+    moved = [0.0]
+    for name, q in itertools.product(fine, QUANTILES.values()):
+        quantile = coarse[name].ppf(q)
+        is_number = np.abs(quantile) > 1e3 * TINY  # below, it is shown as 0
+        moved.append(float(np.max(np.abs(fine[name].cdf(quantile) - q), where=is_number, initial=0.0)))
+    return max(moved)
+
+
+def _at(integrand: Integrand, places: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: integrand.values(i, places[:, i]) for i, name in enumerate(integrand.names)}
+
+
+def _inner_marginals(
+    integrand: Integrand, grid: Grid, inner: Inner, moments: Mapping[str, Moments]
+) -> dict[str, InnerMarginal]:
+    places, mass = combinations([rule.points for rule in grid.rules]), np.ravel(grid.mass)
+    kept = mass > NOTHING
+    weights, components = mass[kept] / mass[kept].sum(), inner(_at(integrand, places[kept]))
+    return {name: InnerMarginal(moments[name], components[name], weights) for name in components}
+
+
+def _moments(integrand: Integrand, grid: Grid, inner: Inner, step: int) -> dict[str, Moments]:
     """Return the moments of every parameter; of the points ``step`` at a time."""
     places = combinations([rule.points for rule in grid.rules])
     mass, height = np.ravel(grid.mass), np.ravel(np.exp(grid.log_density - np.max(grid.log_density)))
     sums: dict[str, _Sums] = {}
     for begin in range(0, len(mass), step):
         few = slice(begin, begin + step)
-        outer = at(places[few])
+        outer = _at(integrand, places[few])
         parts = {name: (values, np.zeros_like(values)) for name, values in outer.items()}
         parts |= {name: (np.asarray(c.mean()), np.asarray(c.std())) for name, c in inner(outer).items()}
         for name, pair in parts.items():

@@ -59,6 +59,11 @@ class Posterior(Mapping[str, Any]):
         within = {name: matrix for each in known for name, matrix in each.items()} if len(known) == len(parts) else None
         return cls(marginals, draw, lambda params: sum(part.logpdf(params) for part in parts), within)
 
+    @classmethod
+    def of_rows(cls, name: str, marginal: Any) -> Posterior:
+        """Return the distribution of a parameter with an entry for each row, independent; leading axes are points."""
+        return cls({name: marginal}, None, lambda params: np.sum(marginal.logpdf(params[name]), axis=-1), within={})
+
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
 

@@ -23,8 +23,9 @@ INTERVALS = {1: (64, 2048), 2: (32, 512), 3: (16, 128)}
 """Of each axis, of so many: how many to begin and to end with."""
 SCAN = {1: 65, 2: 17, 3: 9}
 """Points of each axis at which the highest density is looked for first."""
-FINER = 16
+FINER = 8
 """How many times finer than the grid the distribution is from which an axis is drawn, given those before it."""
+LEVELS = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
 CHUNK = 500
 """Draws that are made at a time, which bounds the memory."""
 
@@ -43,10 +44,6 @@ class Integrand(ABC):
     @abstractmethod
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th quantity, which grows with its coordinate, at its coordinates."""
-
-    @abstractmethod
-    def log_joint(self, quantities: Mapping[str, Any]) -> Any:
-        """Return the log density in the quantities themselves, not the coordinates; leading axes are points."""
 
     def heights(self, places: Columns) -> np.ndarray:
         """Return the log density at every combination of coordinates, shape (len(places[0]), ...)."""
@@ -121,6 +118,12 @@ class Grid:
         with np.errstate(divide="ignore"):
             return self.rules[i].distribution(np.log(self.share(i) / self.rules[i].weights))
 
+    @property
+    def moved(self) -> float:
+        """By how much probability quantiles of the coordinates move when the grid is halved."""
+        pairs = [(self.distribution(i), self.halved.distribution(i)) for i in range(len(self.rules))]
+        return float(max(np.max(np.abs(fine.cdf(coarse.quantile(LEVELS)) - LEVELS)) for fine, coarse in pairs))
+
     def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Draw coordinates independently, one axis after the other given those before it; shape (count, D)."""
         levels = rng.random((count, len(self.rules)))
@@ -165,12 +168,10 @@ def combinations(columns: Columns) -> np.ndarray:
     return np.stack([np.ravel(grid) for grid in np.meshgrid(*columns, indexing="ij")], axis=1)
 
 
-def refined(integrand: Integrand, max_error: float, max_moved: float, times: int = 1) -> Grid:
+def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 1) -> Grid:
     """Return a grid that is fine enough, or the finest.
 
-    Halving a grid that is fine enough changes the log integral by at most ``max_error`` and no figure of the
-    quantities by more than ``max_moved`` standard deviations. The first grid has `INTERVALS`, so many ``times``; of a
-    density that is 0 everywhere it is returned.
+    The first grid has `INTERVALS`, so many ``times``; of a density that is 0 everywhere it is returned.
     """
     centre, scale = integrand.highest()
     intervals, most = times * INTERVALS[len(integrand.low)][0], INTERVALS[len(integrand.low)][1]
@@ -178,10 +179,7 @@ def refined(integrand: Integrand, max_error: float, max_moved: float, times: int
         ends = zip(integrand.low, integrand.high, centre, scale, strict=True)
         rules = [Rule.between(*axis, intervals) for axis in ends]
         grid = Grid(rules, integrand.heights([rule.points for rule in rules]))
-        if intervals >= most or not np.max(grid.log_density) > -math.inf:
-            return grid
-        moved = differences(figures(integrand, grid), figures(integrand, grid.halved))
-        if grid.error <= max_error and moved <= max_moved:
+        if intervals >= most or not np.max(grid.log_density) > -math.inf or is_fine(grid):
             return grid
         intervals *= 2
 

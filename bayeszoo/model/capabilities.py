@@ -312,6 +312,10 @@ class Conditional(Model):
     outer: ClassVar[Mapping[str, tuple[float, float]]]
     """The outer parameters, each one number, and between which numbers each lies."""
 
+    quadrature: ClassVar[tuple[str, ...]] = ()
+    """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
+    the steps are then also called without the others, as inner ones. By default all."""
+
     @abstractmethod
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
@@ -376,9 +380,14 @@ MOST_OUTER = 3
 """Outer parameters up to which a `Conditional` model is integrated over them."""
 
 
+def over(model: type[Conditional]) -> tuple[str, ...]:
+    """Name the outer parameters that are integrated over by quadrature."""
+    return model.quadrature or tuple(model.outer)
+
+
 def is_exact(model: type[Model]) -> bool:
     """Say whether a class has an exact posterior and evidence: in closed form, or by quadrature."""
-    return issubclass(model, ClosedForm) or (issubclass(model, Conditional) and len(model.outer) <= MOST_OUTER)
+    return issubclass(model, ClosedForm) or (issubclass(model, Conditional) and len(over(model)) <= MOST_OUTER)
 
 
 simulates = has_step("simulate")

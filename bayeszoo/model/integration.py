@@ -5,25 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.integrated import integrated
+from bayeszoo.distributions.integrated import inner_moved, integrated
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.foundation.grid import Integrand, enclosing, refined
+from bayeszoo.foundation.grid import Grid, Integrand, enclosing, refined
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import ClosedForm, Conditional
+from bayeszoo.model.capabilities import ClosedForm, Conditional, over
 
-MAX_ERROR, MAX_MOVED = 1e-9, 1e-4
-"""Nats, and standard deviations, by which halving the grid may change the log evidence, and figures.
+MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
+"""Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer
+and of the inner parameters.
 
 It is the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
 """
+PROBED = 8
+"""Rows whose quantiles are looked at."""
 DEPTH, LEAST_DEPTH = 50.0, 30.0
 """Nats below its highest at which a density is cut off, and at which it must be cut off."""
 MOST_NUMBERS = 2_000_000
@@ -75,8 +79,8 @@ class OuterIntegrand(Integrand):
 
     def __init__(self, model: Conditional, data: Values) -> None:
         self._model, self._data = model, data
-        self.names = tuple(model.outer)
-        self._supports = [Support(*ends) for ends in model.outer.values()]
+        self.names = over(type(model))
+        self._supports = [Support(*model.outer[name]) for name in self.names]
         guesses = model.outer_guess(data)
         start = [support.place(guesses[name][0]) for name, support in zip(self.names, self._supports, strict=True)]
         spread = [guesses[name][1] for name in self.names]
@@ -106,7 +110,8 @@ class OuterIntegrand(Integrand):
 def exact_evidence(model: Model, data: Values) -> float:
     """Return the log evidence of the ordered data, in closed form or by quadrature."""
     if isinstance(model, Conditional):
-        return integrate(model, data).log_evidence
+        with one_thread():
+            return refined(OuterIntegrand(model, data), _is_fine).log_integral
     assert isinstance(model, ClosedForm)
     return float(model.log_evidence(model.statistics(data)))
 
@@ -118,14 +123,28 @@ def integrate(model: Conditional, data: Values) -> Integrated:
     """
     with one_thread():
         integrand = OuterIntegrand(model, data)
-        grid = refined(integrand, MAX_ERROR, MAX_MOVED)
+        few = _few_rows(model, data)
+        moved = cache(lambda grid: inner_moved(integrand, grid, partial(model.posterior_given, data=few)))
+        grid = refined(integrand, lambda grid: _is_fine(grid) and moved(grid) <= MAX_INNER_MOVED)
         if not np.max(grid.log_density) > -math.inf:
             raise NumericalError(f"{model.name}: the density is 0 wherever it was looked for")
-        posterior = integrated(
-            integrand, grid, lambda outer: model.posterior_given(outer, data), model.inputs.size(data)
-        )
-    checks = [
-        at_most("log evidence changed by halving the grid", grid.error, MAX_ERROR),
-        at_least("nats by which the density falls off towards the bounds", grid.depth, LEAST_DEPTH),
-    ]
+        rows = model.inputs.size(data)
+        posterior = integrated(integrand, grid, partial(model.posterior_given, data=data), integrand.log_joint, rows)
+        checks = [
+            at_most("log evidence changed by halving the grid", grid.error, MAX_ERROR),
+            at_most("probability by which halving the grid moves outer quantiles", grid.moved, MAX_MOVED),
+            at_most("probability by which halving the grid moves inner quantiles", moved(grid), MAX_INNER_MOVED),
+            at_least("nats by which the density falls off towards the bounds", grid.depth, LEAST_DEPTH),
+        ]
     return Integrated(posterior, grid.log_integral, checks)
+
+
+def _is_fine(grid: Grid) -> bool:
+    return grid.error <= MAX_ERROR and grid.moved <= MAX_MOVED
+
+
+def _few_rows(model: Conditional, data: Values) -> Values:
+    """Return some of the rows, first and last among them: those whose quantiles are looked at."""
+    size = model.inputs.size(data)
+    rows = np.unique(np.linspace(0, max(size - 1, 0), PROBED).astype(int)) if size else np.zeros(0, dtype=int)
+    return model.inputs.reordered(data, rows)

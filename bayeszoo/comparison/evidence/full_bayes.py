@@ -18,20 +18,16 @@ from bayeszoo.comparison.evidence.grid import (
     MAX_ERROR,
     MAX_MOMENT_ERROR,
     Bounds,
-    Grid,
     Integral,
     LogPrior,
     checked,
-    combinations,
-    differences,
-    of_fields,
-    refined,
     require_fields,
 )
 from bayeszoo.comparison.evidence.surface import EmpiricalBayes, FieldCoordinates, Surface, require_same_statistics
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
+from bayeszoo.foundation.grid import Grid, combinations, differences, figures
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
@@ -200,8 +196,7 @@ def full_bayes(
     with one_thread():
         low, high = surface.coordinates.places(np.transpose([*pairs.values()]))
         integral = Integral(surface, low, high, log_prior)
-        grid = refined(integral)
-        return _result(integral, best, grid, pairs, laid)
+        return _result(integral, best, integral.grid(), pairs, laid)
 
 
 def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
@@ -220,7 +215,7 @@ def _result(
     integral: Integral, best: EmpiricalBayes, grid: Grid, bounds: dict[str, tuple[float, float]], laid: Sequence[str]
 ) -> FullBayes:
     coordinates = integral.surface.coordinates
-    fields, coarse_fields = (of_fields(integral, each) for each in (grid, grid.halved))
+    fields, coarse_fields = (figures(integral, each) for each in (grid, grid.halved))
     points, mass, half = _points(grid)
     conditional = _conditional(integral.surface, points)
     parameters, coarse = ({name: total(m, *pair) for name, pair in conditional.items()} for m in (mass, half))
@@ -230,7 +225,8 @@ def _result(
     certain = {name: (v, 0 * v) for name, v in zip(coordinates.names, coordinates.values(points).T, strict=True)}
     near = {name: _share_near(mass, outer, *pair) for name, pair in {**certain, **conditional}.items()}
     edges = {name: _edges(integral, grid, i) for i, name in enumerate(coordinates.names)}
-    prior_mass = float(np.sum(np.exp(grid.prior) * grid.weights))
+    prior = integral.prior(combinations([rule.points for rule in grid.rules])).reshape(grid.log_density.shape)
+    prior_mass = float(np.sum(np.exp(prior) * grid.weights))
     plugged = _plugged_in(best, integral.surface.stats)
     return FullBayes(
         model=coordinates.model,
@@ -245,9 +241,9 @@ def _result(
         moment_error=moment_error,
         edges=edges,
         variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in near.items()},
-        points=grid.evidence.shape,
+        points=grid.log_density.shape,
         plug_in=best,
-        checks=_checks(grid, moment_error, edges, prior_mass),
+        checks=_checks(grid, prior, moment_error, edges, prior_mass),
     )
 
 
@@ -276,9 +272,9 @@ def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray)
 
 
 def _checks(
-    grid: Grid, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float
+    grid: Grid, prior: np.ndarray, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float
 ) -> list[Check]:
-    missing = int(np.sum(np.isneginf(grid.evidence) & (grid.prior > -math.inf)))
+    missing = int(np.sum(np.isneginf(grid.log_density) & (prior > -math.inf)))
     of_edges = [
         at_most(f"posterior probability near the {side} bound of {name}", share, MAX_EDGE)
         for name, pair in edges.items()
@@ -301,7 +297,7 @@ def _edges(integral: Integral, grid: Grid, i: int) -> tuple[float, float]:
 
 def _points(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the points where there is posterior probability, (P, D), and it by the whole grid and by half of it."""
-    mass, half, corners = grid.mass, *np.zeros((2, *grid.evidence.shape))
+    mass, half, corners = grid.mass, *np.zeros((2, *grid.log_density.shape))
     half[grid.kept] = grid.halved.mass
     corners[np.ix_(*[[0, -1]] * corners.ndim)] = 1.0  # infinite moments need not be where the probability is
     kept = np.ravel(np.maximum.reduce([mass, half, corners])) > NOTHING
