@@ -62,9 +62,8 @@ class NormalMeans(Conditional, Observable):
     @classmethod
     def weak(cls, data: Values) -> NormalMeans:
         """Take a wide prior about the mean of the estimates, and their spread as the scale of tau."""
-        y, se = np.asarray(data["y"]), np.asarray(data["se"])
-        spread = float(np.hypot(y.std(), se.mean()))
-        return cls(m0=float(y.mean()), s0=10 * spread, t0=spread)
+        mean, spread = _mean_and_spread(data)
+        return cls(m0=mean, s0=10 * spread, t0=spread)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw mu, tau and effects from the prior, and estimates whose standard errors are near t0."""
@@ -101,26 +100,21 @@ class NormalMeans(Conditional, Observable):
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess mu by the mean of the estimates and tau by their spread; without any by the prior."""
-        y, se = np.asarray(data["y"]), np.asarray(data["se"])
-        if not len(y):
-            return {"mu": (self.m0, self.s0), "tau": (self.t0, 1.0)}
-        spread = float(np.hypot(y.std(), se.mean()))
-        return {"mu": (float(y.mean()), spread), "tau": (spread, 1.0)}
+        mean, spread = _mean_and_spread(data) if len(data["y"]) else (self.m0, self.s0)
+        return {"mu": (mean, spread), "tau": (spread, 1.0)}
 
     def log_outer_prior(self, outer: Values) -> Any:
         """Return the log density of HalfCauchy(t0), and where mu is among the outer parameters of N(m0, s0^2)."""
-        of_tau = stats.halfcauchy.logpdf(outer["tau"], scale=self.t0)
-        return of_tau + (frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) if "mu" in outer else 0.0)
+        of_mu = frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) if "mu" in outer else 0.0
+        return of_mu + stats.halfcauchy.logpdf(outer["tau"], scale=self.t0)
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
-        sd = np.hypot(np.asarray(outer["tau"])[..., None], data["se"])
-        mu = np.asarray(outer["mu"]) if "mu" in outer else self._mu(outer, data)[0]
-        given_both = np.sum(frozen.norm(mu[..., None], sd).logpdf(data["y"]), axis=-1)
-        if "mu" in outer:
-            return given_both
-        mean, sd_mu = self._mu(outer, data)
-        return given_both + frozen.norm(self.m0, self.s0).logpdf(mean) - frozen.norm(mean, sd_mu).logpdf(mean)
+        mean, sd = self._mu(outer, data)
+        mu = np.asarray(outer.get("mu", mean))[..., None]
+        given_mu = frozen.norm(mu, np.hypot(np.asarray(outer["tau"])[..., None], data["se"])).logpdf(data["y"])
+        at_mean = frozen.norm(self.m0, self.s0).logpdf(mean) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
+        return given_mu.sum(axis=-1) + (0.0 if "mu" in outer else at_mean)
 
     def _mu(self, outer: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of mu given tau."""
@@ -157,3 +151,7 @@ class NormalMeans(Conditional, Observable):
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about its group's effect."""
         return frozen.norm(params["theta"], np.asarray(data["se"]))
+
+
+def _mean_and_spread(data: Values) -> tuple[float, float]:
+    return float(np.mean(data["y"])), float(np.hypot(np.std(data["y"]), np.mean(data["se"])))

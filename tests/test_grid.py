@@ -15,6 +15,7 @@ from bayeszoo.models.normal_inverse_wishart import NormalInverseWishart
 from bayeszoo.models.ridge import Ridge
 
 import bayeszoo as bz
+from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures
 from bayeszoo.foundation.quadrature import Rule
 
@@ -221,7 +222,7 @@ def test_a_tail_that_the_bounds_cut_is_not_passed_over():
 
 
 def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
-    monkeypatch.setattr(grid, "INTERVALS", {1: (12, 12), 2: (12, 12)})
+    monkeypatch.setattr(rules, "INTERVALS", {1: (6, 12), 2: (6, 12)})
     found = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma")
     assert found.status == "not converged"
     assert found.log_evidence_error > 1e-4

@@ -361,7 +361,7 @@ def test_the_data_of_groups_are_those_published():
     assert [rats[name].sum() for name in ("successes", "trials")] == [267, 1739]
     assert [rats[name][-1] for name in ("successes", "trials", "group")] == [4, 14, "71"]
     pumps = read(Events, DATA / "pumps.csv", column="failures", exposure="thousand_hours", group="pump")
-    assert (pumps["y"].sum(), round(float(pumps["exposure"].sum()), 2)) == (75, 350.24)
+    assert (pumps["y"].sum(), round(float(pumps["exposure"].sum()), 2)) == (75, 350.03)
 
 
 def test_the_baseball_players_shrink_as_published():

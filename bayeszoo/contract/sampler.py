@@ -31,8 +31,8 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
         return []
     posterior = case.posterior
     # two or three outer parameters take no time, and their tails are long
-    draws = 2000 if isinstance(case.model, Conditional) else 1000
-    tree = fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=draws)
+    length = 2000 if isinstance(case.model, Conditional) else 1000
+    tree = fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length)
     draws = Fit(tree).draws()
     exact = posterior.rvs((4, 1000), case.rng)
     failed = Fit(tree).failed
