@@ -45,7 +45,6 @@ def inverted(values, at):
         ([0.0, 0.0, 1.0, 1.0, 1.0], stats.beta(3, 2)),
         ([0.0, 0.5, 1.0], stats.triang(0.5)),
     ],
-    ids=str,
 )
 def test_the_mean_of_known_values_has_scipys_law(values, law):
     ours = WeightedMean(np.array(values))
@@ -248,7 +247,6 @@ def test_the_examples_of_the_docstrings_print_what_they_show():
         ({"a": [1]}, {"functional": "correlation"}, "takes two columns, the table has 1"),
         (TIED, {"functional": lambda values, weights: weights}, r"returned an array of shape \(6,\)"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_used_is_refused(data, options, message):
     with pytest.raises(bz.InputError, match=message):
