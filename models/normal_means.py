@@ -5,8 +5,8 @@ r"""Normal means: effects of groups that are alike, each measured with a known s
     theta_j ~ N(mu, tau^2)          j = 1..J groups
     y_j     ~ N(theta_j, se_j^2)    the standard errors se_j are known
 
-Given tau all else is Gaussian, so all is exact by quadrature over tau alone. Rubin 1981;
-Gelman et al., BDA3, section 5.4-5.5; Efron and Morris 1975; W4400, hierarchical models.
+Given tau all else is Gaussian, so all is exact by quadrature over tau alone. Rubin 1981; Gelman et al., BDA3, sections
+5.4 and 5.5; Efron and Morris 1975; W4400, hierarchical models.
 """
 
 from __future__ import annotations
@@ -136,17 +136,9 @@ class NormalMeans(Conditional, Observable):
         if "mu" in outer:
             return Posterior.of_rows("theta", effects(np.asarray(outer["mu"])))
         mean, sd = self._mu(outer, data)
-
-        def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-            mu = rng.normal(mean, sd, (*size, *mean.shape))
-            theta = effects(mu)
-            return {"mu": mu, "theta": rng.normal(theta.mean(), theta.std())}
-
-        def log_density(params: Values) -> Any:
-            of_theta = effects(np.asarray(params["mu"])).logpdf(params["theta"])
-            return frozen.norm(mean, sd).logpdf(params["mu"]) + of_theta.sum(axis=-1)
-
-        return Posterior({"mu": frozen.norm(mean, sd), "theta": effects(mean, sd[..., None])}, draw, log_density)
+        marginals = {"theta": effects(mean, sd[..., None])}
+        given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
+        return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, marginals)
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about its group's effect."""

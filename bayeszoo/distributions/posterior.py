@@ -64,6 +64,24 @@ class Posterior(Mapping[str, Any]):
         """Return the distribution of a parameter with an entry for each row, independent; leading axes are points."""
         return cls({name: marginal}, None, lambda params: np.sum(marginal.logpdf(params[name]), axis=-1), within={})
 
+    @classmethod
+    def chained(
+        cls, name: str, first: Any, second: Callable[[Any], Posterior], marginals: Mapping[str, Any]
+    ) -> Posterior:
+        """Return the joint distribution of a number ``name``, and of what has a distribution given it.
+
+        Leading axes of ``first``, its distribution, are points; ``marginals`` are those of the second parameters.
+        """
+
+        def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+            value = first.rvs(size=(*size, *np.shape(first.mean())), random_state=rng)
+            return {name: value, **second(value).rvs((), rng)}
+
+        def log_density(params: Mapping[str, Any]) -> Any:
+            return first.logpdf(params[name]) + second(params[name]).logpdf(params)
+
+        return cls({name: first, **marginals}, draw, log_density)
+
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
 

@@ -27,6 +27,8 @@ INSIDE = 1e-12
 """How far a share stays from 0 and 1."""
 STARTS = (1.0, 0.1, 10.0, 1e-3)
 """Times the guess, where the climbs of positive parameters begin."""
+AT_EDGE = 1e-6
+"""How near 0 a positive parameter is tried at 0 itself: a mode on the edge is a mode."""
 LOWEST = -1e250
 """Stands for a log density of minus infinity, which an optimizer cannot reckon with."""
 
@@ -51,10 +53,11 @@ def run(problem: Problem, flat: bool) -> Outcome:
         _refuse_runaway(scale, place)
         gain = max(height(near) for near in _near(place, scale.bounds)) - height(place)
     joint, likelihood = scale.height(False)(place), scale.height(True)(place)
-    rounding = 16 * np.finfo(np.float64).eps * max(1.0, abs(likelihood))
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
     draws = {name: np.full((1, 1), value) for name, value in scale.values(place).items()}
-    return Outcome(draws, "L-BFGS-B", [at_most("gain of a small step", max(gain - rounding, 0.0), 0.0)], facts)
+    return Outcome(
+        draws, "L-BFGS-B", [at_most("gain of a small step", max(gain - _rounding(likelihood), 0.0), 0.0)], facts
+    )
 
 
 class _Scale:
@@ -103,7 +106,14 @@ def _climbed(height: Height, start: np.ndarray, bounds: Sequence[Bounds]) -> np.
     for _ in range(2):
         climb = scipy.optimize.minimize(_depth, place, (height,), jac="3-point", bounds=bounds, options=precise)
         place = climb.x
-    return np.asarray(place)
+    is_positive = np.array([own == POSITIVE for own in bounds])
+    edge = np.where(is_positive & (place <= AT_EDGE), 0.0, place)
+    highest = height(place)
+    return edge if height(edge) >= highest - _rounding(highest) else np.asarray(place)
+
+
+def _rounding(height: float) -> float:
+    return 16 * float(np.finfo(np.float64).eps) * max(1.0, abs(height))
 
 
 def _depth(place: np.ndarray, height: Height) -> float:
