@@ -131,7 +131,8 @@ class NormalMeans(Conditional, Observable):
         shrinkage = 1 / (1 + np.square(tau / data["se"]))
 
         def effects(mu: Any, sd: Any = 0.0) -> Any:
-            return frozen.norm(y + shrinkage * (mu[..., None] - y), np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd))
+            own = np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd)
+            return frozen.norm(y + shrinkage * (mu[..., None] - y), np.maximum(own, np.finfo(np.float64).tiny))
 
         if "mu" in outer:
             return Posterior.of_rows("theta", effects(np.asarray(outer["mu"])))
