@@ -34,6 +34,33 @@ def test_ranks_of_draws_that_are_too_wide_fail(change, passes):
     assert bool(p >= certify.LEVEL) is passes
 
 
+def test_cells_of_former_engines_are_run_again_and_compared(tmp_path, monkeypatch):
+    path, ranks = tmp_path / "lines.jsonl", {"status": "ok", "missed": []}
+    lines = [{"cell": f"bad/funnel/{i}", "source": "before", **ranks} for i in range(2)]
+    path.write_text(
+        "".join(json.dumps({**each, "status": "failed"} if i else each) + "\n" for i, each in enumerate(lines))
+    )
+    monkeypatch.setattr(certify, "ProcessPoolExecutor", InThisProcess)
+    monkeypatch.setattr(certify, "run", lambda cell: ranks)
+    certify.recheck(2, 1, [], path)
+    found = certify.read_lines(path)
+    assert [found[f"bad/funnel/{i}"]["same"] for i in range(2)] == [True, False]
+    assert "Of 2 older cells drawn at random and run again, 1 gave the same numbers." in certify.page(found)
+
+
+class InThisProcess:
+    """A pool without processes."""
+
+    def __init__(self, *args, **options):
+        self.map = map
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
 def test_page_counts_what_the_lines_say():
     lines = [line(f"sbc/gaussian_mean/nuts/{i}", status="ok", ranks={"mu": [i % 100]}) for i in range(100)]
     lines += [line("sbc/lda/gibbs/0", status="failed"), line("sbc/lda/gibbs/1", raised="ValueError: no")]
