@@ -105,20 +105,31 @@ class InnerMarginal(_Mixed):
         mean, sd = self._moments[:2]
         if not np.size(mean):
             return mean
-        least = np.min(self._components.support()[0])
+        least = float(np.min(self._components.support()[0]))
         low, high = np.maximum(mean - sd * np.sqrt((1 - q) / q), least), mean + sd * np.sqrt(q / (1 - q))
         score = scipy.special.ndtri(q)
-        x = np.clip(mean + sd * score, low, high)
+        x = _guess(mean, sd, score, least >= 0)
         for _ in range(NEWTON):
             below = self.cdf(x)
-            if np.all(np.abs(below - q) <= CLOSE):
+            is_far = np.abs(below - q) > CLOSE
+            if not is_far.any():
                 break
             low, high = np.where(below < q, x, low), np.where(below > q, x, high)
             own = scipy.special.ndtri(below)
-            with np.errstate(divide="ignore", invalid="ignore"):  # far out there is no density
-                step = x + (score - own) * np.exp(-own * own / 2) / (np.sqrt(2 * np.pi) * self.pdf(x))
-            x = np.where((step > low) & (step < high), step, _middle(low, high))
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far out there is no density
+                step = (score - own) * np.exp(-own * own / 2) / (np.sqrt(2 * np.pi) * self.pdf(x))
+                there = x * np.exp(step / x) if least >= 0 else x + step
+            there = np.where((there >= low) & (there <= high), there, _middle(low, high))
+            x = np.where(is_far, there, x)
         return x
+
+
+def _guess(mean: np.ndarray, sd: np.ndarray, score: float, is_positive: bool) -> np.ndarray:
+    """Return the quantile of a normal distribution, of positive numbers of a log-normal one, with these moments."""
+    if not is_positive:
+        return mean + sd * score
+    width = np.sqrt(np.log1p(np.square(sd / mean)))
+    return mean * np.exp(width * (score - width / 2))
 
 
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
