@@ -110,6 +110,10 @@ class BetaBinomial(Conditional, Observable):
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
         return Posterior.of_rows("theta", frozen.beta(alpha + y, beta + n - y))
 
+    def row_marginal(self, outer: Values, data: Values) -> Any:
+        """Return each group's beta-binomial distribution."""
+        return frozen.betabinom(np.asarray(data["trials"]), *_counts(outer))
+
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's binomial distribution."""
         return frozen.binom(np.asarray(data["trials"]), params["theta"])

@@ -110,6 +110,11 @@ class GammaPoissonGroups(Conditional, Observable):
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         return Posterior.of_rows("lam", frozen.gamma(shape + data["y"], scale=1 / (rate + data["exposure"])))
 
+    def row_marginal(self, outer: Values, data: Values) -> Any:
+        """Return each group's negative binomial distribution."""
+        shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
+        return frozen.nbinom(shape, rate / (rate + data["exposure"]))
+
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's Poisson distribution."""
         return frozen.poisson(params["lam"] * np.asarray(data["exposure"]))

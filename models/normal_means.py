@@ -1,7 +1,6 @@
 r"""Normal means: effects of groups that are alike, each measured with a known standard error.
 
-    tau     ~ HalfCauchy(t0)
-    mu      ~ N(m0, s0^2)
+    tau     ~ HalfCauchy(t0),  mu ~ N(m0, s0^2)
     theta_j ~ N(mu, tau^2)          j = 1..J groups
     y_j     ~ N(theta_j, se_j^2)    the standard errors se_j are known
 
@@ -37,8 +36,8 @@ class NormalMeans(Conditional, Observable):
     t0 : float
         Scale, and median, of the half-Cauchy prior of tau, the standard deviation of the effects, > 0.
     centred : bool
-        Whether `declare` has the effects themselves as variables, or their deviations from mu in units of tau, of which
-        NUTS samples the funnel better. Fits integrate the effects out, and do not depend on it.
+        Whether `declare` has the effects as variables, or their deviations from mu in units of tau, which NUTS samples
+        better. Fits integrate the effects out, and do not depend on it.
     """
 
     m0: float = real(0.0, "prior mean", units=1, location=True)
@@ -94,8 +93,8 @@ class NormalMeans(Conditional, Observable):
 
     def _outer(self) -> tuple[Any, Any]:
         # not pm.HalfCauchy, in whose density PyMC takes log 2 in single precision
-        cauchy, zero = pm.Cauchy.dist(alpha=np.float64(0), beta=self.t0), np.float64(0)
-        tau = pm.Truncated("tau", cauchy, lower=zero, initval=self.t0)
+        cauchy = pm.Cauchy.dist(alpha=np.float64(0), beta=self.t0)
+        tau = pm.Truncated("tau", cauchy, lower=np.float64(0), initval=self.t0)
         return pm.Normal("mu", mu=self.m0, sigma=self.s0), tau
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
@@ -111,35 +110,35 @@ class NormalMeans(Conditional, Observable):
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
         mean, sd = self._mu(outer, data)
-        mu = np.asarray(outer.get("mu", mean))[..., None]
-        given_mu = frozen.norm(mu, np.hypot(np.asarray(outer["tau"])[..., None], data["se"])).logpdf(data["y"])
+        given_mu = self.row_marginal({"mu": mean, **outer}, data).logpdf(data["y"])
         at_mean = frozen.norm(self.m0, self.s0).logpdf(mean) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
         return given_mu.sum(axis=-1) + (0.0 if "mu" in outer else at_mean)
 
     def _mu(self, outer: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of mu given tau."""
-        weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
-        precision = weight.sum(axis=-1) + self.s0**-2
-        return (np.sum(weight * data["y"], axis=-1) + self.m0 * self.s0**-2) / precision, precision**-0.5
+        weight, own = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"])), self.s0**-2
+        precision = weight.sum(axis=-1) + own
+        return (np.sum(weight * data["y"], axis=-1) + self.m0 * own) / precision, precision**-0.5
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
-        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2) the shrinkage.
-
-        Given tau alone, mu is Gaussian, and adds B_j times its own to the sd of theta_j.
-        """
+        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2); of tau alone mu too."""
         tau, y = np.asarray(outer["tau"])[..., None], np.asarray(data["y"])
         shrinkage = 1 / (1 + np.square(tau / data["se"]))
 
         def effects(mu: Any, sd: Any = 0.0) -> Any:
-            own = np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd)
-            return frozen.norm(y + shrinkage * (mu[..., None] - y), np.maximum(own, np.finfo(np.float64).tiny))
+            own = np.maximum(np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd), np.finfo(np.float64).tiny)
+            return frozen.norm(y + shrinkage * (mu[..., None] - y), own)
 
         if "mu" in outer:
             return Posterior.of_rows("theta", effects(np.asarray(outer["mu"])))
         mean, sd = self._mu(outer, data)
-        marginals = {"theta": effects(mean, sd[..., None])}
         given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
-        return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, marginals)
+        return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": effects(mean, sd[..., None])})
+
+    def row_marginal(self, outer: Values, data: Values) -> Any:
+        """Return each estimate's normal distribution about mu."""
+        mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
+        return frozen.norm(mu, np.hypot(tau, data["se"]))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about its group's effect."""

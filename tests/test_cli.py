@@ -199,7 +199,7 @@ def test_a_shell_completes_commands_models_methods_options_and_files(run, tmp_pa
     (tmp_path / "coins.csv").touch()
     typed = {
         "fi": "fit",
-        "fit beta": "beta_bernoulli",
+        "fit beta_be": "beta_bernoulli",
         "fit ridge --method exa": "exact",
         "fit ridge --metho": "--method",
         "fit ridge coi": "coins.csv",

@@ -146,8 +146,9 @@ def test_a_full_disk_leaves_the_old_file(saved, limit):
     done = subprocess.run(command, cwd=saved.parent, env=os.environ, capture_output=True, text=True)
     assert done.returncode == 4
     assert "theta" in done.stdout, "the result is printed even if it cannot be saved"
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: [Errno 27] writing failed: File too large")
+    said = [line for line in done.stderr.splitlines() if line != "checking the fit"]  # which a slow machine says too
+    assert len(said) == 1
+    assert said[0].startswith("error: [Errno 27] writing failed: File too large")
     assert saved.read_bytes() == before
     assert listing(saved.parent) == ["fit.nc"]
 

@@ -15,7 +15,7 @@ from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
-from bayeszoo.model.density import at_rows, log_density
+from bayeszoo.model.density import log_density, row_likelihood
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
     step = max(1, MOST_CELLS // math.prod(shape))
     for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
         few = model.inputs.reordered(rows, some)
-        log_p = log_density(model.likelihood(at_rows(model, draws, rows, few), few), model.inputs.outcome(few))
+        log_p = log_density(row_likelihood(model, draws, rows, few), model.inputs.outcome(few))
         flat = log_p.reshape(-1, len(some))
         log_weights, k_hat[some] = importance(flat, efficiency)
         with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused

@@ -30,7 +30,7 @@ from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Observable, Predictive
-from bayeszoo.model.density import at_rows, log_density
+from bayeszoo.model.density import log_density, row_likelihood
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -227,7 +227,7 @@ def _averaged(
     for at in range(0, len(rows), step := max(1, MOST_CELLS // size)):
         some = rows[at : at + step]
         few = model.inputs.reordered(data, some)
-        likelihood = model.likelihood(at_rows(model, draws, data, few), few)
+        likelihood = row_likelihood(model, draws, data, few)
         log_weights, k_hat = np.full((size, len(some)), -math.log(size)), np.full(len(some), np.nan)
         if leave_out:
             log_weights, k_hat = importance(log_density(likelihood, y[some]), efficiency)

@@ -48,6 +48,16 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     return math.fsum(np.ravel(terms)[seen] * weights[seen])
 
 
+def row_likelihood(model: Observable, params: Values, fitted: Values, rows: Values) -> Any:
+    """Return the distribution of each row given the parameters that rows share; leading axes are draws.
+
+    Where a row has parameters of its own it is not to be judged by these, which its data have shaped: they are
+    integrated out where that is known.
+    """
+    law = model.row_marginal(params, rows) if isinstance(model, Conditional) else None
+    return model.likelihood(at_rows(model, params, fitted, rows), rows) if law is None else law
+
+
 def at_rows(model: Model, params: Values, fitted: Values, rows: Values) -> Values:
     """Return parameters for some rows: of those that each row of the fit has its own of, these rows' by their names.
 

@@ -18,7 +18,8 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.grid import Grid, Integrand, enclosing, refined
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import ClosedForm, Conditional, over
+from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.conditional import Conditional, over
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
 """Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer

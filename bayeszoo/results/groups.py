@@ -17,7 +17,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable
-from bayeszoo.model.density import log_density, prior
+from bayeszoo.model.density import log_density, prior, row_likelihood
 from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
     tree : xarray.DataTree
         What `fit` returned, or what was loaded.
     groups : sequence of str
-        Of ``log_likelihood``, the log density of each row at each draw, latent variables summed out, in nats; of rows
+        Of ``log_likelihood``, the log density of each row at each draw, latent variables and parameters of single rows
+        integrated out, in nats; of rows
         that stand for several observations, of all of them. ``posterior_predictive`` and ``prior_predictive``, one data
         set for each draw; ``prior``, draws from the prior, in one chain; ``log_prior``, the log prior density of each
         draw, in nats, in the constrained space. Groups that the tree has are left as they are.
@@ -158,7 +159,9 @@ def _of_rows(fit: Fit, values: np.ndarray) -> xr.Dataset:
 
 def _log_likelihood(fit: Fit) -> xr.Dataset:
     model, outcome = _observable(fit), _outcome(fit)
-    values = _by_chain(_draws(fit), lambda params: log_density(model.likelihood(params, fit.data), outcome))
+    values = _by_chain(
+        _draws(fit), lambda params: log_density(row_likelihood(model, params, fit.data, fit.data), outcome)
+    )
     return _of_rows(fit, values)
 
 

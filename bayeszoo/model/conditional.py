@@ -1,0 +1,67 @@
+"""Models in which few outer parameters make all others closed-form."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bayeszoo.model.base import Model, Values
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+    from bayeszoo.distributions.posterior import Posterior
+
+MOST_OUTER = 3
+"""Outer parameters up to which a `Conditional` model is integrated over them."""
+
+
+class Conditional(Model, family=True):
+    """Given a few outer parameters all others, the inner ones, have a closed form: they are integrated out.
+
+    Every method works on the outer parameters alone, and the inner ones are then drawn. Up to three outer parameters
+    are integrated over by quadrature, which gives exact answers.
+    """
+
+    outer: ClassVar[Mapping[str, tuple[float, float]]]
+    """The outer parameters, each one number, and between which numbers each lies."""
+
+    quadrature: ClassVar[tuple[str, ...]] = ()
+    """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
+    the steps are then also called without the others, as inner ones. By default all."""
+
+    @abstractmethod
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
+
+    @abstractmethod
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log prior density of the outer parameters; leading axes are points."""
+
+    @abstractmethod
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the ordered data given the outer parameters alone; leading axes are points."""
+
+    @abstractmethod
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return the distribution of the inner parameters given the outer ones.
+
+        Points of shape (...) give marginals of shape (..., *own shape).
+        """
+
+    @abstractmethod
+    def marginalized(self, data: Values) -> pm.Model:
+        """Declare the density of the ordered data with the inner parameters integrated out."""
+
+    def row_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the distribution of each row given the outer parameters alone; None where rows then depend.
+
+        Leading axes are points. It is what a row that is left out is held to.
+        """
+        return None
+
+
+def over(model: type[Conditional]) -> tuple[str, ...]:
+    """Name the outer parameters that are integrated over by quadrature."""
+    return model.quadrature or tuple(model.outer)
