@@ -45,7 +45,7 @@ def test_cells_of_former_engines_are_run_again_and_compared(tmp_path, monkeypatc
     certify.recheck(2, 1, [], path)
     found = certify.read_lines(path)
     assert [found[f"bad/funnel/{i}"]["same"] for i in range(2)] == [True, False]
-    assert "Of 2 older cells drawn at random and run again, 1 gave the same numbers." in certify.page(found)
+    assert "Of 2 older cells drawn at random and run again, 1 came to the same verdict." in certify.page(found)
 
 
 class InThisProcess:

@@ -20,6 +20,7 @@ from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.model.integration import integrate
+from bayeszoo.results.summary import document
 
 SCHOOLS = NormalMeans(m0=0, s0=5, t0=5)
 
@@ -142,6 +143,13 @@ def test_moments_that_do_not_exist_are_withheld():
     tau = bz.summarize(tree)["tau"]
     assert (tree.attrs["status"], math.isfinite(tau["mean"]), math.isfinite(tau["sd"])) == ("ok", True, False)
     assert math.isfinite(tau["q975"])
+
+
+def test_moments_of_derived_quantities_that_do_not_exist_are_withheld():
+    table = {"successes": [0, 18, 8, 46, 8], "trials": [47, 148, 119, 810, 211], "group": list("abcde")}
+    alpha = document(bz.fit(BetaBinomial(), table, "exact", seed=1, groups=()))["derived"]["alpha"]
+    assert (alpha["mean"], alpha["sd"]) == (None, None)
+    assert 0 < alpha["q025"] < alpha["median"] < alpha["q975"] < math.inf
 
 
 def test_equal_groups_make_narrow_components_and_a_grid_too_coarse_for_them_is_seen(monkeypatch):

@@ -142,9 +142,9 @@ def _moments_that_exist(
 
 
 def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
-    """Return the Pareto shapes of the tails of the draws of a sampler whose numbers are shown, else None."""
+    """Return the Pareto shapes of the tails of draws from the posterior whose numbers are shown, else None."""
     fit = Fit(tree)
-    if fit.kind != "sampled" or not fit.is_shown:
+    if fit.kind not in ("sampled", "exact") or not fit.is_shown:
         return None
     compute = partial(diagnostics.tail_shape, fit.draws(group)[name])
     return np.asarray(fit.once(f"tails of {group}/{name}", tree[group].variables[name], compute))
