@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import at_most
+from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Conditional
@@ -25,6 +25,12 @@ STEP = 1e-3
 """The steps by which a mode is tried, to its own size."""
 INSIDE = 1e-12
 """How far a share stays from 0 and 1."""
+FLAT = 1e-6
+"""Nats by which the density must change far from a mode in the direction of each parameter."""
+NEAR, MAX_AT_EDGE = 0.01, 0.01
+"""How near an edge a parameter must be to be moved halfway to it, and how many nats that may gain."""
+APART = 0.02
+"""How far climbs that are as high may end from each other, in the units of the starts."""
 STARTS = (1.0, 0.1, 10.0, 1e-3)
 """Times the guess, where the climbs of positive parameters begin."""
 AT_EDGE = 1e-6
@@ -49,15 +55,14 @@ def run(problem: Problem, flat: bool) -> Outcome:
     with problem.clock.phase("run"):
         scale = _Scale(model, problem)
         height = scale.height(flat)
-        place = max((_climbed(height, start, scale.bounds) for start in scale.starts()), key=height)
+        climbs = [_climbed(height, start, scale.bounds) for start in scale.starts()]
+        place = max(climbs, key=height)
         _refuse_runaway(scale, place)
-        gain = max(height(near) for near in _near(place, scale.bounds)) - height(place)
+        checks = [*_checks_of_height(scale, height, place), _check_all_matter(scale, height, climbs)]
     joint, likelihood = scale.height(False)(place), scale.height(True)(place)
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
     draws = {name: np.full((1, 1), value) for name, value in scale.values(place).items()}
-    return Outcome(
-        draws, "L-BFGS-B", [at_most("gain of a small step", max(gain - _rounding(likelihood), 0.0), 0.0)], facts
-    )
+    return Outcome(draws, "L-BFGS-B", checks, facts)
 
 
 class _Scale:
@@ -124,6 +129,49 @@ def _refuse_runaway(scale: _Scale, place: np.ndarray) -> None:
     for name, x in zip(scale.values(place), place, strict=True):
         if abs(x) > FAR:
             raise NumericalError(f"no mode: the density grows as {name} runs off to {math.copysign(math.inf, x):g}")
+
+
+def _checks_of_height(scale: _Scale, height: Height, place: np.ndarray) -> list[Check]:
+    """Check that no place near a mode is higher, nor one nearer to the edge, where the density may be without bound."""
+    here = height(place)
+    gain = max(height(near) for near in _near(place, scale.bounds)) - here - _rounding(here)
+    at_edge = height(_towards_edges(place, scale.bounds)) - here
+    return [
+        at_most("gain of a small step", max(gain, 0.0), 0.0),
+        at_most("nats gained halfway to the edge", max(at_edge, 0.0), MAX_AT_EDGE),
+    ]
+
+
+def _check_all_matter(scale: _Scale, height: Height, climbs: Sequence[np.ndarray]) -> Check:
+    """Check that every parameter matters at the mode, and that no climb has found a mode as high elsewhere.
+
+    A correlation with what does not vary may be anything, and two spreads may be told apart by nothing.
+    """
+    place = max(climbs, key=height)
+    apart = np.ptp([climb for climb in climbs if height(climb) > height(place) - FLAT], axis=0) > APART
+    flat = []
+    for i, (name, bounds) in enumerate(zip(scale.values(place), scale.bounds, strict=True)):
+        others = [np.where(np.arange(len(place)) == i, value, place) for value in _others(place[i], *bounds)]
+        if apart[i] or max(abs(height(other) - height(place)) for other in others) < FLAT:
+            flat.append(name)
+    named = f": {', '.join(flat)}" if flat else ""
+    check = at_most(f"parameters that have other values as good at the mode{named}", len(flat), 0)
+    return check.or_caveat(f"other values of {', '.join(flat)} are as good")
+
+
+def _others(value: float, low: float, high: float) -> tuple[float, ...]:
+    """Return places far from a value, inside the bounds."""
+    if math.isfinite(high):
+        return 0.25, 0.75
+    return (value + 0.5,) if math.isfinite(low) else (value - 0.5, value + 0.5)
+
+
+def _towards_edges(place: np.ndarray, bounds: Sequence[Bounds]) -> np.ndarray:
+    """Return the place with half the distance to each end that is near: there a density without bound grows by nats."""
+    low, high = np.transpose(bounds)
+    low, high = np.where(low == INSIDE, 0.0, low), np.where(high == 1 - INSIDE, 1.0, high)
+    place = np.where(place - low < NEAR, (place + low) / 2, place)
+    return np.where(high - place < NEAR, (place + high) / 2, place)
 
 
 def _near(place: np.ndarray, bounds: Sequence[Bounds]) -> Iterator[np.ndarray]:
