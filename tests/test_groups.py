@@ -123,12 +123,13 @@ def test_functions_of_arviz_take_a_fit(function):
 
 
 def refused_by_arviz(tree):
-    """Name the functions that cannot take a fit: ArviZ has PITs of single numbers, and a dim ``component``."""
+    """Name the functions that cannot take a fit: ArviZ has PITs of single numbers, and dims component and group."""
     outcome = next(iter(tree["observed_data"].data_vars.values()))
     several = {"plot_ppc_pit", "plot_loo_pit"} if outcome.ndim > 1 else set()
     flat = np.ptp(tree["log_prior"]["log_prior"].to_numpy()) < 1e-9  # a flat prior has no sensitivity
     clashes = "component" in tree["posterior"][_first(tree)[0]].dims
-    return several | ({"psense_summary"} if flat or clashes else set())
+    by_group = {"plot_prior_posterior"} if "group" in tree["posterior"].dims else set()
+    return several | by_group | ({"psense_summary"} if flat or clashes else set())
 
 
 @pytest.mark.slow

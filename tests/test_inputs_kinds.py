@@ -15,6 +15,7 @@ from bayeszoo.data.inputs import (
     Documents,
     GroupEvents,
     GroupMeans,
+    GroupRows,
     Groups,
     GroupTrials,
     Matrix,
@@ -80,6 +81,11 @@ CASES = {
     "events of groups": (
         GroupEvents("failures"),
         {"failures": TWO, "exposure": np.array([1.0, 0.5, 1e9]), "group": np.array(["10", "9", "y"])},
+    ),
+    "rows of groups": (GroupRows(), {"y": X2[0], "x": X2[1], "group_code": TWO[1:], "group": ABC[1::-1]}),
+    "other names of rows": (
+        GroupRows("grams", "week"),
+        {"grams": X2[0], "week": X2[1], "group_code": TWO[:2], "group": np.array(["10"])},
     ),
     "series of symbols": (SymbolSeries(), {"y": np.array([1, 0, 2]), "sequence": TWO, "symbol": ABC}),
     "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
@@ -214,7 +220,7 @@ def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
 
 @KINDS
 def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(inputs, arrays):
-    if isinstance(inputs, Regression | Transitions | Groups) or "exposure" in arrays:
+    if isinstance(inputs, Regression | Transitions | Groups | GroupRows) or "exposure" in arrays:
         with pytest.raises(InputError, match="give a table"):
             inputs.unseen(arrays, 3)
     else:

@@ -4,6 +4,7 @@ from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
+from bayeszoo.data.inputs.groups.lines import GroupRows
 from bayeszoo.data.inputs.groups.rows import places_of
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
 from bayeszoo.data.inputs.regression import BinaryRegression, Regression
@@ -22,6 +23,7 @@ __all__ = [
     "Documents",
     "GroupEvents",
     "GroupMeans",
+    "GroupRows",
     "GroupTrials",
     "Groups",
     "Inputs",

@@ -1,0 +1,138 @@
+"""Rows of groups: an outcome and one feature each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed
+from bayeszoo.data.inputs.groups.rows import GROUP, Request, grouped, places_of, said_to_be_named
+from bayeszoo.data.inputs.labels import checked_codes, checked_labels, joined, label_array
+from bayeszoo.data.table.read import to_column
+from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
+from bayeszoo.errors import InputError
+
+OUTCOME, FEATURE, CODE = "outcome", "feature", "group_code"
+
+
+@dataclass(frozen=True)
+class GroupRows(Measured):
+    """Rows of groups: an outcome, and one feature that explains it.
+
+    The table has columns of the outcome, of the feature and of the group of each row: called `name`, `feature` and
+    ``group``, or as the options ``outcome``, ``feature`` and ``group`` say; the only column that is left need not be
+    said. Rows to be predicted may lack the outcome; their groups must be of the fit.
+
+    The canonical arrays are `name` and `feature`, both of shape (rows,), the codes ``group_code`` and the coordinate
+    ``group``.
+    """
+
+    name: str = "y"
+    feature: str = "x"
+    options = frozenset({OUTCOME, FEATURE, GROUP})
+    holds = (
+        "a column of the outcome ({0.name}, or --outcome), one of a feature ({0.feature}, or --feature), both of real "
+        "numbers, and one that names the group of each row (group, or --group)"
+    )
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Codes of the groups, which have names."""
+        return Layout((GROUP,), coded={CODE: GROUP}, forms=({self.name, self.feature, CODE, GROUP}, self._unknown))
+
+    @property
+    def _unknown(self) -> set[str]:
+        """The arrays of rows to be predicted."""
+        return {self.feature, CODE, GROUP}
+
+    # Tables
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        parsed = self._read(Request(table, missing, options))
+        feature = parsed.arrays[self.feature]
+        if len(feature) > 1 and not np.ptp(feature):
+            column = table[parsed.columns[FEATURE]]
+            hint = "name a column of different numbers with --feature; groups without a feature go to normal_means"
+            raise column.error("is constant: no slope is known from it", hint=hint)
+        return parsed
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Parse rows of the groups of the fit, and perhaps the outcome."""
+        usual = getattr(like, "columns", {}).get(self.name)
+        known = {OUTCOME: usual} if usual in table.columns else {}
+        parsed = self._read(Request(table, missing, {**known, **options}, new=True, like=like))
+        if like is None:
+            return parsed
+        places = places_of(parsed.arrays[GROUP], like[GROUP])
+        if (places < 0).any():
+            new = joined(parsed.arrays[GROUP][places < 0].tolist())
+            raise InputError(f"the fit has no rows of group {new}", hint="leave it out, or fit again with it")
+        return replace(parsed, arrays={**parsed.arrays, CODE: places[parsed.arrays[CODE]], GROUP: like[GROUP]})
+
+    def _read(self, request: Request) -> Parsed:
+        naming = said_to_be_named(request, f"say with --{GROUP} which holds the group of each row")
+        held = dict(naming.taken)
+        columns: dict[str, Column] = {}
+        feature_is_said = FEATURE in request.options or self.feature in request.table.columns
+        if not request.new or OUTCOME in request.options or self.name in request.table.columns:
+            later = {request.options.get(FEATURE, self.feature): "the feature"} if feature_is_said else {}
+            columns[self.name] = _chosen(request, OUTCOME, self.name, held | later)
+            held[columns[self.name].name] = "the outcome"
+        columns[FEATURE] = _chosen(request, FEATURE, self.feature, held)
+        rows = grouped(request, naming, list(columns.values()), list(map(to_reals, columns.values())))
+        names = (self.name, self.feature) if self.name in columns else (self.feature,)
+        arrays = {**dict(zip(names, rows.values, strict=True)), CODE: rows.codes, GROUP: label_array(rows.groups)}
+        roles = {role: column.name for role, column in {**columns, **_named(naming.column)}.items()}
+        return Parsed(arrays, roles, (*[rows.counted] * (not request.new), *rows.notes))
+
+    # Canonical arrays
+
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+        groups = checked_labels(GROUP, arrays[GROUP], least=1)
+        coded, codes = checked_codes(CODE, arrays[CODE], groups)
+        columns = [to_column(name, arrays[name]) for name in (self.name, self.feature) if name in arrays]
+        for column in columns:
+            if len(column) != len(coded):
+                raise InputError(f"{CODE} has {len(coded)} rows, {column.name} has {len(column)}")
+        (*values, codes), notes = complete([*columns, coded], [*map(to_reals, columns), codes], missing)
+        known = {column.name: each for column, each in zip(columns, values, strict=True)}
+        return Parsed({**known, CODE: codes.astype(np.int64), GROUP: groups}, {}, notes)
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns, with the name of each row's group."""
+        numbers = {name: arrays[name] for name in (self.name, self.feature) if name in arrays}
+        return {**numbers, GROUP: arrays[GROUP][arrays[CODE]]}
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the rows have their outcome."""
+        return self.name in arrays
+
+    def size(self, arrays: Arrays) -> int:
+        """Return the number of rows."""
+        return len(arrays[self.feature])
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse: without feature and group nothing is said about an outcome."""
+        hint = "give a table with a column of each"
+        raise InputError("feature and group of further rows are not known", hint=hint)
+
+
+def _named(column: Column | None) -> dict[str, Column]:
+    return {} if column is None else {GROUP: column}
+
+
+def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> Column:
+    """Find the column of a role: the one asked for, else the one called `name`, else the only one that is left."""
+    table, asked = request.table, request.options.get(role)
+    if asked is not None and asked in held:
+        raise InputError(f"column {shown(asked)} cannot hold both the {role} and {held[asked]}", column=asked)
+    if asked is not None or (name in table.columns and name not in held):
+        return table[asked or name]
+    left = [label for label in table.columns if label not in held]
+    if len(left) == 1:
+        return table[left[0]]
+    problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
+    raise InputError(problem, hint=f"say with --{role} which holds the {role}")

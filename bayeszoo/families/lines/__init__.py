@@ -1,0 +1,1 @@
+"""Lines of groups, whose intercepts and slopes are drawn from one Gaussian."""

@@ -1,0 +1,149 @@
+r"""Varying lines: rows of groups, each of which has an intercept and a slope of its own.
+
+    mean_intercept ~ N(m_intercept, s_intercept^2),   mean_slope ~ N(m_slope, s_slope^2)
+    sd_intercept   ~ HalfNormal(t_intercept),         sd_slope   ~ HalfNormal(t_slope)
+    rho            ~ Uniform(-1, 1),                  sigma      ~ HalfNormal(t_sigma)
+    (intercept_j, slope_j) ~ N((mean_intercept, mean_slope), S)     j = 1..J groups
+    y_n ~ N(intercept_j + slope_j (x_n - center), sigma^2)          n = 1..N rows, j the group of row n
+
+S has the standard deviations sd_intercept and sd_slope, and the correlation rho: what ``y ~ x + (x | group)`` stands
+for. Given these six numbers all lines are Gaussian, and are integrated out. Laird and Ware 1982; Bates et al. 2015;
+Gelman and Hill 2007, section 13.1; W4400, hierarchical models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import GroupRows
+from bayeszoo.distributions import frozen
+from bayeszoo.families.lines.statistics import Lines, drawn_lines, guess, lines_given, log_marginal, said_of_lines
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
+
+pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.lines.declaration", suppress_warning=True)
+
+SIMULATED = 6  # groups of simulated data, however many rows
+REAL, POSITIVE = (-math.inf, math.inf), (0.0, math.inf)
+MINUS_ONE, ONE = np.float64(-1), np.float64(1)
+
+
+@dataclass(frozen=True)
+class VaryingLines(Conditional, Observable):
+    """Gaussian outcomes about the line of each group; intercepts and slopes are correlated Gaussians.
+
+    Parameters
+    ----------
+    m_intercept, s_intercept, m_slope, s_slope : float
+        Means and standard deviations of the normal priors of mean intercept and mean slope.
+    t_intercept, t_slope, t_sigma : float
+        Scales of the half-normal priors of the standard deviations of intercepts, slopes and rows, > 0.
+    center : float
+        Where the feature is counted from: intercepts are what the lines are there.
+    """
+
+    m_intercept: float = real(0.0, "prior mean of the mean intercept", units=1, location=True)
+    s_intercept: float = positive(1.0, "prior sd of the mean intercept", units=1)
+    m_slope: float = real(0.0, "prior mean of the mean slope", units=1)
+    s_slope: float = positive(1.0, "prior sd of the mean slope", units=1)
+    t_intercept: float = positive(1.0, "prior scale of the sd of intercepts", units=1)
+    t_slope: float = positive(1.0, "prior scale of the sd of slopes", units=1)
+    t_sigma: float = positive(1.0, "prior scale of sigma", units=1)
+    center: float = real(0.0, "center of the feature")
+
+    inputs = GroupRows("y")
+    dims = {"intercept": ("group",), "slope": ("group",)}  # noqa: RUF012
+    outer = {"mean_intercept": REAL, "mean_slope": REAL, "sd_intercept": POSITIVE, "sd_slope": POSITIVE}  # noqa: RUF012
+    outer |= {"rho": (-1.0, 1.0), "sigma": POSITIVE}
+    examples = (
+        Example(
+            "sleepstudy.csv",
+            "reaction times, in milliseconds, of 18 people after days of too little sleep",
+            "Belenky et al. 2003",
+            {"outcome": "reaction", "feature": "days", "group": "subject"},
+        ),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> VaryingLines:
+        """Scale to the spread of outcome and feature; count from 0 where the feature reaches it, else from its mean."""
+        x, y = Moments.of(data["x"]), Moments.of(data["y"])
+        center = 0.0 if np.min(data["x"]) <= 0 <= np.max(data["x"]) else float(x.mean)
+        sd, per_x = y.sd, y.sd / x.sd
+        return cls(float(y.mean), 10 * sd, 0.0, 10 * per_x, 2 * sd, 2 * per_x, 2 * sd, center)
+
+    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+        """Say what intercepts are where the feature is not counted from 0, and where rows are few."""
+        return said_of_lines(data, self.center)
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw the parameters from the prior, lines of six groups, and rows of each in turn."""
+        params: dict[str, Any] = {"mean_intercept": rng.normal(self.m_intercept, self.s_intercept)}
+        params |= {"mean_slope": rng.normal(self.m_slope, self.s_slope), "rho": rng.uniform(-1.0, 1.0)}
+        params |= {name: abs(rng.normal(0.0, scale)) for name, scale in self._scales().items()}
+        params |= drawn_lines(params, SIMULATED, rng)
+        code, names = np.arange(size) % SIMULATED, np.arange(1, SIMULATED + 1).astype(str)
+        data = {"x": self.center + rng.normal(size=size), "group_code": code, "group": names}
+        return params, {"y": rng.normal(self._at_rows(params, data), params["sigma"]), **data}
+
+    def _scales(self) -> dict[str, Any]:
+        return {"sd_intercept": self.t_intercept, "sd_slope": self.t_slope, "sigma": self.t_sigma}
+
+    def _at_rows(self, params: Values, data: Values) -> Any:
+        """Return what its group's line is at each row."""
+        intercept, slope = (np.asarray(params[name])[..., data["group_code"]] for name in ("intercept", "slope"))
+        return intercept + slope * (data["x"] - self.center)
+
+    def declare(self, data: Values) -> Any:
+        """Declare a line of each group, the slope given the intercept, and a normal outcome of each row."""
+        with pm.Model(coords={"group": data["group"]}) as model:
+            m_a, m_b, a, b, rho, sigma = self._outer()
+            intercept = pm.Normal("intercept", mu=m_a, sigma=a, dims="group")
+            by_intercept = m_b + rho * b * (intercept - m_a) / a
+            slope = pm.Normal("slope", mu=by_intercept, sigma=b * pm.math.sqrt((1 - rho) * (1 + rho)), dims="group")
+            code, u = pm.Data("group_code", data["group_code"]), pm.Data("u", data["x"] - self.center)
+            observed = pm.Data("y_data", data["y"], dims="row")
+            pm.Normal("y", mu=intercept[code] + slope[code] * u, sigma=sigma, observed=observed, dims="row")
+        return model
+
+    def _outer(self) -> tuple[Any, ...]:
+        m_a = pm.Normal("mean_intercept", mu=self.m_intercept, sigma=self.s_intercept)
+        m_b = pm.Normal("mean_slope", mu=self.m_slope, sigma=self.s_slope)
+        a, b, sigma = (pm.HalfNormal(name, sigma=scale) for name, scale in self._scales().items())
+        return m_a, m_b, a, b, pm.Uniform("rho", lower=MINUS_ONE, upper=ONE), sigma
+
+    def marginalized(self, data: Values) -> Any:
+        """Declare the density of the rows with the lines integrated out, from the statistics of each group."""
+        with pm.Model() as model:
+            pm.Potential("y", ours.marginal(self._lines(data), *self._outer()))
+        return model
+
+    def _lines(self, data: Values) -> Lines:
+        return Lines.of(data["x"] - self.center, data["y"], data["group_code"], len(data["group"]))
+
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Guess the mean line by least squares of all rows, and the spreads by those of outcome and feature."""
+        return guess(data["x"] - self.center, data["y"])
+
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log density of the normal, half-normal and uniform priors."""
+        means = frozen.norm(self.m_intercept, self.s_intercept).logpdf(outer["mean_intercept"])
+        means = means + frozen.norm(self.m_slope, self.s_slope).logpdf(outer["mean_slope"])
+        return sum((frozen.halfnorm(scale=s).logpdf(outer[k]) for k, s in self._scales().items()), means - math.log(2))
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the rows, from the statistics of each group."""
+        return log_marginal(outer, self._lines(data))
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return the lines of the groups: Gaussian, independent of each other."""
+        return lines_given(outer, self._lines(data))
+
+    def likelihood(self, params: Values, data: Values) -> Any:
+        """Return each row's normal distribution about the line of its group."""
+        return frozen.norm(self._at_rows(params, data), np.asarray(params["sigma"])[..., None])
