@@ -1,14 +1,14 @@
 """A published prior, and exposures in other units.
 
-What breaks: The prior of `rate` that is published for the pumps is of thousands of hours: a tenth on average, and hardly
-above ten. With exposures in hours it says the same of hours, where the data ask for about a thousand. `rate` is the
-exposure that the other groups count for, so that prior forbids the groups to learn from each other.
+What breaks: The prior of `rate` that is published for the pumps is of thousands of hours: a tenth on average, and
+hardly above ten. With exposures in hours it says the same of hours, where the data ask for about a thousand. `rate`
+is the exposure that the other groups count for, so that prior forbids the groups to learn from each other.
 
 How it looks: The fit passes its gate, as the posterior is that of the model. But hours give another answer than
 thousands of hours. It is near what each pump says by itself, and pumps that failed once are moved the most.
 
-What to do: Change the fields with the units, here `b2` by the factor 1000, or leave them out: the prior is then scaled to
-the exposures, and other units give the same answer in other units.
+What to do: Change the fields with the units, here `b2` by the factor 1000, or leave them out: the prior is then
+scaled to the exposures, and other units give the same answer in other units.
 """
 
 import numpy as np
