@@ -12,10 +12,10 @@ from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import CAPABILITIES
+from bayeszoo.model.capabilities import is_exact
 
 MODELS = zoo.names()
-EXACT = [name for name in MODELS if CAPABILITIES["ClosedForm"](zoo.find(name))]
+EXACT = [name for name in MODELS if is_exact(zoo.find(name))]
 QUICK = {
     "simulator": ("beta_bernoulli", "normal_gamma"),
     "simulated_rows": ("student_t", "robust_regression"),

@@ -11,7 +11,7 @@ from bayeszoo.contract.check import applicable
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import CAPABILITIES
+from bayeszoo.model.capabilities import CAPABILITIES, is_exact
 
 MODELS = zoo.builtin_names()
 GATE = "NUTS: failed gate checks"
@@ -33,8 +33,8 @@ def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
     made = dict(zip(card.checks, card.made_by, strict=True))
     identities = [identity.function for identity in applicable(model)]
     assert [by for by in card.made_by if by not in ("source", "sampler")] == identities
-    reference = {"ClosedForm": SAMPLER, "Enumerable": BY_ENUMERATION}
-    expected = [names for kind, names in reference.items() if CAPABILITIES[kind](model)]
+    reference = {is_exact: SAMPLER, CAPABILITIES["Enumerable"]: BY_ENUMERATION}
+    expected = [names for applies, names in reference.items() if applies(model)]
     assert {check.name for check, by in made.items() if by == "sampler"} == set().union(*expected)
     assert sum(by == "source" for by in card.made_by) == 3
 
