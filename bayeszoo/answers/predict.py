@@ -11,18 +11,21 @@ import numpy as np
 from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.topics import proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
+from bayeszoo.data.inputs import Groups, places_of
+from bayeszoo.data.inputs.groups.rows import GROUP
+from bayeszoo.data.inputs.labels import joined
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.foundation.gate import MAX_K_HAT, k_hat_limit, pareto_k
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import FoldIn, Latent, Observable, Predictive
+from bayeszoo.model.capabilities import Conditional, FoldIn, Latent, Observable, Predictive
 from bayeszoo.model.density import at_rows, log_density
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
-from bayeszoo.results.summary import components_withheld
+from bayeszoo.results.summary import SD_TAIL, components_withheld
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +74,11 @@ def predict(
     An exact fit gives the closed-form predictive where the model has one; a point estimate is plugged into the
     likelihood; any other fit averages the likelihood over its draws.
 
+    Of a model with a parameter for each group, rows of a group of the fit have that of their group, by its name. That
+    of a new group is drawn from the population of groups, given each draw of what is known of it; ``attrs`` of the
+    table then names the ``new_groups``. Where little is known of the population this has so heavy tails that a mean or
+    an sd cannot be told from draws: they are NaN.
+
     Raises
     ------
     Untrustworthy
@@ -98,7 +106,10 @@ def predict(
     of_rows = scores if observed is None else scores | _components(model, tree, data)
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
-    return by_row(columns, data, axis, None if axis is None else data[axis])
+    frame = by_row(columns, data, axis, None if axis is None else data[axis])
+    if new := _new_groups(fit, data):
+        frame.attrs["new_groups"] = new
+    return frame
 
 
 def _by_group(
@@ -182,20 +193,40 @@ def _averaged(
     if not isinstance(model := fit.model, Observable):
         line = f"{model.name} does not say how its observations are distributed"
         raise InputError(line, hint=model.instead_of_predict)
-    likelihood = model.likelihood(at_rows(model, fit.draws(), fit.like, data), data)
+    likelihood = model.likelihood(_params(fit, data, seed), data)
     conditional, spread = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
-    both = (0, 1)
-    mean, sd = conditional.mean(both), np.sqrt(spread.mean(both) + conditional.var(both))
+    mean, sd = conditional.mean((0, 1)), np.sqrt(spread.mean((0, 1)) + conditional.var((0, 1)))
     if fit.kind == "point estimate":
         mcse = np.full(mean.shape, np.nan)
         quantiles = np.array([np.asarray(likelihood.ppf(q))[0, 0] for q in QUANTILES.values()])
     else:
         rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
         drawn = likelihood.rvs(size=conditional.shape, random_state=rng)
-        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=both), diagnostics.mcse(conditional)
+        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=(0, 1)), diagnostics.mcse(conditional)
+        tails = diagnostics.tail_shape(conditional) if _new_groups(fit, data) else np.zeros(mean.shape)
+        mean, sd = np.where(tails < MAX_K_HAT, mean, np.nan), np.where(tails < SD_TAIL, sd, np.nan)
+        mcse = np.where(tails < SD_TAIL, mcse, np.nan)
     unknown = np.full(len(mean), np.nan)
     scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
     return _columns(mean, sd, quantiles, mcse, *scores)
+
+
+def _params(fit: Fit, data: Data, seed: int | np.random.Generator) -> Mapping[str, Any]:
+    """Return the draws of the parameters of each row, of new groups by the law of the population."""
+    new = _new_groups(fit, data)
+    if new and fit.kind == "point estimate" and isinstance(fit.model, Conditional):
+        known = f"the fit has no group {joined(new)}, and a point estimate does not say how groups differ"
+        raise InputError(known, hint="leave it out, or fit by exact or nuts")
+    rng = stream_of_fit(fit.tree.attrs, seed, "parameters of new groups", data.digest) if new else None
+    return at_rows(fit.model, fit.draws(), fit.like, data, rng)
+
+
+def _new_groups(fit: Fit, data: Data) -> list[str]:
+    """Name the groups of rows to be predicted that the fit does not have."""
+    if not isinstance(fit.model.inputs, Groups):
+        return []
+    is_new = places_of(data[GROUP], fit.like[GROUP]) < 0
+    return list(map(str, data[GROUP][is_new].tolist()))
 
 
 def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs import places_of
+from bayeszoo.data.inputs import Groups, places_of
 from bayeszoo.data.inputs.labels import joined
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
@@ -58,22 +58,45 @@ def row_likelihood(model: Observable, params: Values, fitted: Values, rows: Valu
     return model.likelihood(at_rows(model, params, fitted, rows), rows) if law is None else law
 
 
-def at_rows(model: Model, params: Values, fitted: Values, rows: Values) -> Values:
+def at_rows(
+    model: Model, params: Values, fitted: Values, rows: Values, rng: np.random.Generator | None = None
+) -> Values:
     """Return parameters for some rows: of those that each row of the fit has its own of, these rows' by their names.
 
-    Rows that the fit does not have are an `InputError`.
+    Those of groups that the fit does not have are drawn by ``rng`` given the outer parameters of each draw; without it,
+    or of a model that does not say how, such rows are an `InputError`.
     """
     axis = model.inputs.row_names
     if axis is None or not rows_have_parameters(model):
         return params
-    places = places_of(rows[axis], fitted[axis])
+    labels, places = fitted[axis], places_of(rows[axis], fitted[axis])
     if (places < 0).any():
-        new = joined(rows[axis][places < 0].tolist())
-        raise InputError(f"the fit has no {axis} {new}, and {model.name} has parameters of each", hint="leave it out")
-    axes = {name: model.dims.get(name, ()) for name in params}
+        new = rows[axis][places < 0]
+        params, labels = _with_new(model, params, new, rng), np.concatenate([labels, new])
+        places = places_of(rows[axis], labels)
     return {
-        name: np.take(values, places, axis=np.ndim(values) - len(axes[name]) + axes[name].index(axis))
-        if axis in axes[name]
+        name: np.take(values, places, axis=along) if (along := _along(model, name, axis)) is not None else values
+        for name, values in params.items()
+    }
+
+
+def _along(model: Model, name: str, axis: str) -> int | None:
+    """Return the place of an axis among those of a parameter, counted from the last; None where it has it not."""
+    axes = model.dims.get(name, ())
+    return axes.index(axis) - len(axes) if axis in axes else None
+
+
+def _with_new(model: Model, params: Values, new: np.ndarray, rng: np.random.Generator | None) -> Values:
+    """Add to the parameters of each group of a fit those of new groups, of which nothing was observed."""
+    inputs, axis = model.inputs, str(model.inputs.row_names)
+    if not (isinstance(model, Conditional) and isinstance(inputs, Groups)) or rng is None:
+        known = f"the fit has no {axis} {joined(new.tolist())}, and {model.name} has parameters of each"
+        raise InputError(known, hint="leave it out")
+    outer = {name: params[name] for name in model.outer}
+    drawn = model.posterior_given(outer, inputs.uninformed(new)).rvs((), rng)
+    return {
+        name: np.concatenate([values, drawn[name]], axis=along)
+        if (along := _along(model, name, axis)) is not None
         else values
         for name, values in params.items()
     }

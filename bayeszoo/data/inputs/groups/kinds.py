@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Groups(Inputs):
     layout = Layout((GROUP,))
     beside: str
     """The array beside the outcome, which tells how well it is known."""
+    unknown: float = 0
+    """What that is of a group of which nothing was observed."""
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         return self._read(Request(table, missing, options))
@@ -73,6 +76,15 @@ class Groups(Inputs):
         """Refuse: how well the outcomes of further groups will be known is not known."""
         hint = f"give a table with a column {self.beside}"
         raise InputError(f"the {self.beside} of further groups is not known", hint=hint)
+
+    def uninformed(self, groups: np.ndarray) -> dict[str, np.ndarray]:
+        """Return groups of which nothing was observed, by their names: their parameters have the population's law."""
+        beside = np.full(len(groups), self.unknown)
+        return {self.name: np.zeros(len(groups), dtype=beside.dtype), self.beside: beside, GROUP: groups}
+
+    @abstractmethod
+    def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimate of each group by itself, NaN of one without any, and its weight in that of all."""
 
     def _outcome(self, request: Request, taken: Mapping[str, str]) -> dict[str, Column]:
         """Return the column of the outcome, or none where rows to be predicted have no other column of numbers."""
@@ -106,6 +118,7 @@ class GroupMeans(Groups, Measured):
 
     name: str = "y"
     beside = SE
+    unknown = math.inf
     options = frozenset({"column", SE, GROUP})
     holds = (
         "a row a group, with an estimate ({0.name}, or --column) and its standard error (se, or --se); or several "
@@ -150,6 +163,10 @@ class GroupMeans(Groups, Measured):
         hint = "leave them out, or say with --se which column holds standard errors"
         problem = f"{rows.naming.column}: groups of one row, of which a standard error needs two: {names}"
         raise InputError(problem, rows=(rows.places[np.isin(rows.codes, few)] + 1).tolist(), hint=hint)
+
+    def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimates, and their weights 1/se^2."""
+        return arrays[self.name], np.square(1 / arrays[SE])
 
     def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
         """Return the data with every estimate y as ``factor * y + shift``."""
@@ -219,6 +236,10 @@ class GroupTrials(Groups):
         note = f"each row is a trial, counted by group: {rows.counted}"
         return _finished(rows, {"column": column}, arrays, *said, note, outcomes=labels)
 
+    def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return the shares of successes, and the trials as their weights."""
+        return _per(arrays[self.name], arrays[TRIALS]), arrays[TRIALS]
+
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
         """Go through every outcome of two trials in each of the first two groups, and none in the others."""
         groups = label_array(["1", "2"]) if arrays is None else arrays[GROUP]
@@ -226,6 +247,10 @@ class GroupTrials(Groups):
         for few in itertools.product(range(3), repeat=min(2, len(groups))):
             successes = np.append(few, np.zeros(len(groups) - len(few), dtype=np.int64))
             yield {self.name: successes, TRIALS: trials, GROUP: groups}
+
+
+def _per(counts: np.ndarray, beside: np.ndarray) -> np.ndarray:
+    return np.divide(counts, beside, out=np.full(len(counts), np.nan), where=beside > 0)
 
 
 def _refuse_more(successes: Column, some: np.ndarray, trials: Column, every: np.ndarray) -> None:
@@ -271,3 +296,7 @@ class GroupEvents(Groups):
             arrays = {self.name: rows.total(values[self.name]).astype(np.int64), **arrays}
         ones = ["no exposure is given: each row of the table counts as 1 (--exposure)"] * (not beside)
         return _finished(rows, columns, arrays, *added, *ones)
+
+    def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return the events per exposure, and the exposures as their weights."""
+        return _per(arrays[self.name], arrays[EXPOSURE]), arrays[EXPOSURE]
