@@ -14,6 +14,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.bootstrap import bootstrap
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
+from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
@@ -67,8 +68,8 @@ __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "su
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
 __all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
-__all__ += ["assign", "decode", "document_scores", "forecast", "predict", "predictive_check", "project", "proportions"]
-__all__ += ["reconstruct", "residuals", "topics"]
+__all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates", "predict", "predictive_check"]
+__all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["contrasts", "fit_by", "select"]

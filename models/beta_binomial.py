@@ -114,6 +114,10 @@ class BetaBinomial(Conditional, Observable):
         """Return each group's beta-binomial distribution."""
         return frozen.betabinom(np.asarray(data["trials"]), *_counts(outer))
 
+    def shrinkage(self, outer: Values, data: Values) -> Any:
+        """Return size / (size + n) of each group."""
+        return 1 / (1 + np.asarray(data["trials"]) / np.asarray(outer["size"])[..., None])
+
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's binomial distribution."""
         return frozen.binom(np.asarray(data["trials"]), params["theta"])

@@ -115,6 +115,10 @@ class GammaPoissonGroups(Conditional, Observable):
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         return frozen.nbinom(shape, rate / (rate + data["exposure"]))
 
+    def shrinkage(self, outer: Values, data: Values) -> Any:
+        """Return rate / (rate + exposure) of each group."""
+        return 1 / (1 + np.asarray(data["exposure"]) / np.asarray(outer["rate"])[..., None])
+
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's Poisson distribution."""
         return frozen.poisson(params["lam"] * np.asarray(data["exposure"]))

@@ -123,7 +123,7 @@ class NormalMeans(Conditional, Observable):
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2); of tau alone mu too."""
         tau, y = np.asarray(outer["tau"])[..., None], np.asarray(data["y"])
-        shrinkage = 1 / (1 + np.square(tau / data["se"]))
+        shrinkage = self.shrinkage(outer, data)
 
         def effects(mu: Any, sd: Any = 0.0) -> Any:
             own = np.maximum(np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd), np.finfo(np.float64).tiny)
@@ -139,6 +139,10 @@ class NormalMeans(Conditional, Observable):
         """Return each estimate's normal distribution about mu."""
         mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
         return frozen.norm(mu, np.hypot(tau, data["se"]))
+
+    def shrinkage(self, outer: Values, data: Values) -> Any:
+        """Return se^2 / (se^2 + tau^2) of each group."""
+        return 1 / (1 + np.square(np.asarray(outer["tau"])[..., None] / data["se"]))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about its group's effect."""

@@ -61,6 +61,14 @@ class Conditional(Model, family=True):
         """
         return None
 
+    def shrinkage(self, outer: Values, data: Values) -> Any:
+        """Return the weight of the population's mean in the mean of each group's parameter given the outer ones.
+
+        The rest is that of the estimate by the group's own row. Points of shape (...) give (..., groups); None where
+        the mean is no such average.
+        """
+        return None
+
 
 def over(model: type[Conditional]) -> tuple[str, ...]:
     """Name the outer parameters that are integrated over by quadrature."""

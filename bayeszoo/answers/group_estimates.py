@@ -1,0 +1,151 @@
+"""What a fit of a hierarchy says of each group: its estimate beside those of no pooling and of full, and its rank."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import lazy_loader
+import numpy as np
+from scipy import stats
+
+from bayeszoo.data.inputs import Groups
+from bayeszoo.data.inputs.groups.rows import GROUP
+from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Conditional
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+else:
+    pd = lazy_loader.load("pandas")
+
+Columns = dict[str, np.ndarray]
+_ESTIMATES = ("mean", "sd", "q025", "median", "q975", "mcse_mean")
+_RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_highest", "p_lowest", "mcse_p_lowest")
+_INTERVAL = (0.025, 0.975)
+
+
+def has_group_estimates(model: Model) -> bool:
+    """Say whether a model has one parameter for each group, and integrates it out."""
+    return isinstance(model, Conditional) and isinstance(model.inputs, Groups) and len(_of_groups(model)) == 1
+
+
+def _of_groups(model: Model) -> list[str]:
+    return [name for name, axes in model.dims.items() if axes == (GROUP,)]
+
+
+def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
+    """Estimate each group of a hierarchy: by its own row, by all groups, and partially pooled; and rank the groups.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned for a model with a parameter for each group, such as ``normal_means``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a group, in the order of the data: how well its row is known (``se``, ``trials`` or ``exposure``);
+        ``raw``, the estimate by its own row, NaN without any trial; ``pooled``, that by all rows as if the groups did
+        not differ, the mean of the raw ones weighted by 1/se^2, trials or exposure; ``mean``, ``sd``, ``q025``,
+        ``median`` and ``q975`` of its parameter, and ``mcse_mean``.
+        ``shrinkage`` is the posterior mean of the weight of the population's mean in the mean of the group's parameter:
+        0 leaves the raw estimate as it is, 1 says nothing but the population. ``rank`` is the mean rank, 1 the highest,
+        with ``rank_q025`` and ``rank_q975``, and ``p_highest`` and ``p_lowest`` the probabilities of the first and the
+        last. Errors by Monte Carlo stand beside them as ``mcse_rank`` and so on. The name of the parameter is in
+        ``attrs["quantity"]``.
+
+    Raises
+    ------
+    InputError
+        When the model has not one parameter for each group.
+    Untrustworthy
+        When the fit failed its gate.
+
+    Notes
+    -----
+    Of an exact fit moments and quantiles are those of its quadrature; shrinkage, ranks and probabilities are of its
+    joint draws, as the groups depend on each other. A point estimate has neither spread nor ranks. The weight is that
+    of the population's mean, which is not the fully pooled estimate, so that 1 - (mean - pooled) / (raw - pooled),
+    undefined where ``raw`` is ``pooled``, is another number.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M = bz.find("normal_means")
+    >>> frame = bz.group_estimates(bz.fit(M(s0=10, t0=5), bz.example(M), "exact", seed=1))
+    >>> frame[["raw", "mean", "pooled"]].round(2).head(1).values.tolist()
+    [[28.0, 8.69, 7.69]]
+    """
+    fit = require_shown(tree, "estimates of groups")
+    if not has_group_estimates(fit.model):
+        has = "no model of groups with one parameter each"
+        raise InputError(f"{fit.model.name} is {has}", hint="fit one such as normal_means or beta_binomial")
+    inputs, (name,) = fit.model.inputs, _of_groups(fit.model)
+    assert isinstance(inputs, Groups)
+    summary, theta = summarize(tree, [name])[name], fit.draws()[name]
+    nothing = np.full(theta.shape[2], np.nan)
+    columns = {inputs.beside: fit.data[inputs.beside], **_unpooled(fit)}
+    columns |= {key: nothing if summary[key] is None else summary[key] for key in _ESTIMATES}
+    columns |= _shrunk(fit) | (_ranks(theta, fit) if fit.kind != "point estimate" else dict.fromkeys(_RANKS, nothing))
+    frame = pd.DataFrame(columns, index=pd.Index(fit.data[GROUP].tolist(), name=GROUP))
+    frame.attrs["quantity"] = name
+    return frame
+
+
+def _unpooled(fit: Fit) -> Columns:
+    """Return raw and fully pooled estimates."""
+    model = fit.model
+    assert isinstance(model, Conditional)
+    assert isinstance(model.inputs, Groups)
+    raw, weight = model.inputs.raw(fit.data)
+    if model.shrinkage({key: values[0, 0] for key, values in fit.draws().items()}, fit.data) is None:
+        return dict.fromkeys(("raw", "pooled"), np.full(len(raw), np.nan))  # the parameter is another quantity
+    seen = weight > 0
+    pooled = np.average(raw[seen], weights=weight[seen]) if seen.any() else math.nan
+    return {"raw": raw, "pooled": np.full(len(raw), pooled)}
+
+
+def _shrunk(fit: Fit) -> Columns:
+    """Return the mean of the weight of the population's mean over the draws of the outer parameters."""
+    model = fit.model
+    assert isinstance(model, Conditional)
+    outer = {name: fit.draws()[name] for name in model.outer}
+    weight = model.shrinkage(outer, fit.data)
+    if weight is None:
+        return dict.fromkeys(("shrinkage", "mcse_shrinkage"), np.full(len(fit.data[GROUP]), np.nan))
+    error = np.full(weight.shape[2], np.nan) if fit.kind == "point estimate" else _mcse(weight, fit)
+    return {"shrinkage": weight.mean((0, 1)), "mcse_shrinkage": error}
+
+
+def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
+    """Rank the groups in each joint draw, shape (chain, draw, group), from the highest; equal ones share ranks."""
+    ranks = stats.rankdata(-theta, axis=-1)
+    columns = {"rank": ranks.mean((0, 1)), "mcse_rank": _mcse(ranks, fit)}
+    bounds = np.quantile(ranks, _INTERVAL, axis=(0, 1), method="inverted_cdf")
+    columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))
+    for name, end in (("p_highest", theta.max(-1)), ("p_lowest", theta.min(-1))):
+        is_it = theta == end[..., None]
+        share = is_it / is_it.sum(-1, keepdims=True)
+        columns |= {name: share.mean((0, 1)), f"mcse_{name}": _mcse(share, fit, theta)}
+    return columns
+
+
+def _mcse(values: np.ndarray, fit: Fit, whole: np.ndarray | None = None) -> np.ndarray:
+    """Return the Monte Carlo error of the mean; of events that all draws agree on, one over their effective number."""
+    draws = values.shape[0] * values.shape[1]
+    is_sampled = fit.kind == "sampled"
+    error = diagnostics.mcse(values) if is_sampled else values.std((0, 1), ddof=1) / math.sqrt(draws)
+    if whole is None:
+        return error
+    agreed = np.ptp(values, (0, 1)) == 0
+    sizes = np.full(error.shape, float(draws))
+    if is_sampled and agreed.any():
+        sizes[agreed] = diagnostics.ess(whole[..., agreed])
+    return np.where(agreed, 1 / sizes, error)
