@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -15,13 +14,14 @@ import numpy as np
 from scipy import stats
 
 from bayeszoo.comparison.compare import unique
+from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.within import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.data.by import named_in_errors, read_by
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import Caution, InputError, Interrupted
 from bayeszoo.fit import fit
-from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
 else:
     pd, xr = lazy_loader.load("pandas"), lazy_loader.load("xarray")
 
-MOST_PAIRS = 10
-"""Pairs of groups up to which all are compared; beyond, each with the first group."""
-COLUMNS = (
-    *("p_greater", "p_greater_mcse", "difference", "difference_mcse", "difference_q025", "difference_q975"),
-    *("ratio", "ratio_q025", "ratio_q975"),
-)
 MOST_ENTRIES = 100
 """Entries of a quantity up to which exact fits are compared in closed form; beyond, by their draws."""
 _SCORES = np.linspace(-8, 8, 401)
@@ -142,6 +136,8 @@ def fit_parts(
 
 def estimates(tree: xr.DataTree) -> pd.DataFrame:
     """Return a row for each quantity that is shown and each group: what `summarize` has of it."""
+    if is_of_groups(tree):
+        return estimates_within(tree)
     rows = dict[str, list[dict[str, Any]]]()
     for label, tree_ in fits_of(tree).items():
         for name, summary in summarize(tree_, listed(tree_)).items():
@@ -158,10 +154,10 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit_by` returned.
+        What `fit_by` returned, or `fit` for a model with parameters of each group, such as ``normal_means``.
     against : str, optional
         The group that the others are compared with. By default all pairs are compared; of more than five groups, each
-        with the first.
+        with the first, and of one fit with the group of which most is known, as ``attrs["notes"]`` says.
 
     Returns
     -------
@@ -170,22 +166,21 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
         ``against``; ``difference`` the mean of how much, with ``difference_q025`` and ``difference_q975``; ``ratio``
         the median of how many times, where it is positive in both, with ``ratio_q025`` and ``ratio_q975``.
         ``p_greater_mcse`` and ``difference_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in
-        closed form. Of point estimates only difference and ratio are known. What a fit withholds has no rows, and
-        ``attrs["withheld"]`` says why.
+        closed form. Groups of one fit depend on each other, and are compared by its joint draws; only the mean of the
+        difference is exact where the fit is. Of point estimates only difference and ratio are known. What a fit
+        withholds has no rows, and ``attrs["withheld"]`` says why.
 
     Raises
     ------
     InputError
-        When there is no such group.
+        When there is no such group, or no group at all.
+    Untrustworthy
+        When one fit of all groups failed its gate.
     """
+    if is_of_groups(tree):
+        return contrasts_within(tree, against)
     fits = fits_of(tree)
-    if against is not None and against not in fits:
-        raise InputError(f"there is no group {against!r}", hint=f"the groups are {', '.join(fits)}")
-    labels = list(fits)
-    pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
-    if against is not None or len(pairs) > MOST_PAIRS:
-        reference = labels[0] if against is None else against
-        pairs = [(label, reference) for label in labels if label != reference]
+    pairs = pairs_of(list(fits), against, next(iter(fits)))
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not Fit(fit).is_shown]
     hidden = [
         f"{name}: components of different groups are not the same ones"
@@ -211,9 +206,9 @@ def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> It
     draws = [fit.draws() for fit in (first, second)]
     for name in (name for name in draws[0] if name in draws[1] and name not in hidden):
         if first.kind == "point estimate":
-            known = _of_points(draws[0][name][0, 0], draws[1][name][0, 0])
+            known = of_points(draws[0][name][0, 0], draws[1][name][0, 0])
         else:
-            known = _in_closed_form(first, second, name) or _by_draws(draws[0][name], draws[1][name])
+            known = _in_closed_form(first, second, name) or by_draws(draws[0][name], draws[1][name])
         with np.errstate(invalid="ignore"):  # of two infinite means
             known["difference"] = means[1][name] - means[0][name]
         known["difference_mcse"] = np.where(np.isnan(known["difference"]), np.nan, known["difference_mcse"])
@@ -250,17 +245,10 @@ def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray]
         ratios = quantiles(lambda at: points * at, bounds[1][0] / bounds[0][1], bounds[1][1] / bounds[0][0])
     return (
         known
-        | _named("difference", differences)
-        | _named("ratio", ratios)
+        | quantiles_named("difference", differences)
+        | quantiles_named("ratio", ratios)
         | {"difference_mcse": np.full(shape, np.nan)}
     )
-
-
-def _of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare point estimates: without their uncertainty there are no probabilities and no intervals."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
-    return dict.fromkeys(COLUMNS, np.full(np.shape(first), np.nan)) | {"ratio": ratio}
 
 
 def _solved(
@@ -272,26 +260,3 @@ def _solved(
         below = function(middle) < level
         least, most = np.where(below, middle, least), np.where(below, most, middle)
     return (least + most) / 2
-
-
-def _by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare independent draws (chain, draw, ...), one of each group at a time."""
-    chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
-    first, second = first[:chains, :length], second[:chains, :length]
-    difference, greater = second - first, (second > first).astype(np.float64)
-    agree = greater.min((0, 1)) == greater.max((0, 1))
-    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(greater))
-    both = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(both, second / first, np.nan)
-    levels = list(QUANTILES.values())
-    known = {"p_greater": greater.mean((0, 1)), "p_greater_mcse": mcse, "difference_mcse": diagnostics.mcse(difference)}
-    return (
-        known
-        | _named("difference", np.quantile(difference, levels, (0, 1)))
-        | _named("ratio", np.quantile(ratio, levels, (0, 1)))
-    )
-
-
-def _named(name: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
-    return {name if level == "median" else f"{name}_{level}": v for level, v in zip(QUANTILES, values, strict=True)}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.comparison.by import contrasts, estimates
+from bayeszoo.comparison.within import is_of_groups, labels_of
 from bayeszoo.errors import InputError
 from bayeszoo.plots.style import COLOURS, panels, short
-from bayeszoo.results.stored import Fit, fits_of
+from bayeszoo.results.stored import fits_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST = 6
 """Quantities that are drawn, where none are named."""
+MOST_GROUPS = 200
+"""Groups up to which each has a line."""
 
 
 def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, against: str | None = None) -> Figure:
@@ -28,7 +31,7 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit_by` returned.
+        What `fit_by` returned, or `fit` for a model with parameters of each group.
     quantities : sequence of str, optional
         Labels of scalars that have contrasts; by default the first `MOST`.
     against : str, optional
@@ -45,7 +48,10 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
     InputError
         When nothing can be compared, or there is no such quantity or group.
     """
-    fits, known, compared = fits_of(tree), estimates(tree), contrasts(tree, against)
+    compared, known = contrasts(tree, against), estimates(tree)
+    labels = labels_of(tree) if is_of_groups(tree) else list(fits_of(tree))
+    if len(labels) > MOST_GROUPS:
+        raise InputError(f"{len(labels)} groups are too many to draw each in a line", hint="take bz.plot_pooling(tree)")
     every = list(dict.fromkeys(compared["quantity"])) if len(compared) else []
     chosen = every[:MOST] if quantities is None else list(quantities)
     if others := [name for name in chosen if name not in every]:
@@ -53,16 +59,15 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
     if not chosen:
         raise InputError("; ".join(["no quantity of the groups can be compared", *compared.attrs["withheld"]]))
     pairs = len(compared) // len(every)
-    figure, axes = panels(2 * len(chosen), 4.2, 0.8 + 0.2 * max(len(fits), pairs), across=2)
+    figure, axes = panels(2 * len(chosen), 4.2, 0.8 + 0.2 * max(len(labels), pairs), across=2)
     for name, left, right in zip(chosen, axes[::2], axes[1::2], strict=True):
-        own = known[known["quantity"] == name].set_index("group").reindex(list(fits))
-        _forest(left, own, ("mean", "q025", "q975"), list(fits), name)
+        own = known[known["quantity"] == name].set_index("group").reindex(labels)
+        _forest(left, own, ("mean", "q025", "q975"), labels, name)
         differ = compared[compared["quantity"] == name]
         _forest(right, differ, ("difference", "difference_q025", "difference_q975"), _names(differ), "difference")
         right.axvline(0, color="0.6", lw=0.8, zorder=0)
-    first = next(iter(fits.values()))
     about = "" if tree.attrs["kind"] == "point estimate" else ": means and 95% intervals"
-    title = f"{Fit(first).model.name}, {tree.attrs['method']}, by {tree.attrs['by']}{about}"
+    title = f"{tree.attrs['model']}, {tree.attrs['method']}, by {tree.attrs.get('by', 'group')}{about}"
     figure.suptitle(title, fontsize="medium", parse_math=False)
     return figure
 

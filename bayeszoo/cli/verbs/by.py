@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.by import contrasts, fit_parts
+from bayeszoo.comparison.within import is_of_groups
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
@@ -79,12 +80,12 @@ def contrasts_command(
     as_json: opt.Json = False,
     digits: opt.Digits = None,
 ) -> int:
-    """Compare the groups of a fit that was saved with --by.
+    """Compare the groups of a fit that was saved with --by, or of a hierarchical model.
 
     Parameters
     ----------
     against
-        The group that the others are compared with; by default all pairs, of more than five groups each with the first.
+        The group that the others are compared with; by default all pairs, of more than five groups each with one.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
@@ -94,17 +95,30 @@ def contrasts_command(
     written = saved.write(frame, output)
     written |= saved.draw(lambda: plot_groups(tree, against=against), plot, overwrite)
     _answer(tree, frame, as_json, digits, written)
-    return terminal.verdict(list(fits_of(tree).values()))
+    return terminal.verdict([tree] if is_of_groups(tree) else list(fits_of(tree).values()))
 
 
 def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, written: dict[str, Any]) -> None:
     """Print the estimates of all groups and their contrasts, as tables or as one JSON document."""
-    fits, by = fits_of(tree), str(tree.attrs["by"])
+    if is_of_groups(tree):
+        return _answer_within(tree, frame, as_json, written)
     if not as_json:
         return _show(tree, frame, digits)
+    fits, by = fits_of(tree), str(tree.attrs["by"])
     documents = {label: document(fit) for label, fit in fits.items()}
     about = {"by": by, "groups": documents, "withheld": frame.attrs["withheld"]}
     terminal.print_json({**about, "contrasts": frame.to_dict("records"), **written})
+
+
+def _answer_within(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, written: dict[str, Any]) -> None:
+    """Print the contrasts of a hierarchical fit, which are of its joint draws."""
+    if as_json:
+        about = {**saved.about(tree), **{str(name): value for name, value in frame.attrs.items()}}
+        return terminal.print_json({**about, "contrasts": frame.to_dict("records"), **written})
+    for line in frame.attrs["notes"]:
+        terminal.note(f"note: {line}; --against takes another")
+    terminal.out().print(escaped(saved.title(saved.about(tree))))
+    _show_contrasts(frame)
 
 
 def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
@@ -116,6 +130,11 @@ def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
     saved.note_more(len(rows), "estimates")
     for line in frame.attrs["withheld"]:
         terminal.note(f"withheld: {line}")
+    _show_contrasts(frame)
+
+
+def _show_contrasts(frame: pd.DataFrame) -> None:
+    """Print a row for each contrast."""
     if len(frame):
         alone = frame["quantity"].nunique() == 1
         title = f"contrasts of {escaped(frame['quantity'].iloc[0])}" if alone else "contrasts"

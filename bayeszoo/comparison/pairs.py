@@ -1,0 +1,61 @@
+"""Contrasts of pairs of groups: their columns, which pairs are compared, and by draws."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
+
+MOST_PAIRS = 10
+"""Pairs of groups up to which all are compared; beyond, each with one of them."""
+COLUMNS = (
+    *("p_greater", "p_greater_mcse", "difference", "difference_mcse", "difference_q025", "difference_q975"),
+    *("ratio", "ratio_q025", "ratio_q975"),
+)
+
+
+def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tuple[str, str]]:
+    """Return each group with the one that it is compared with: of many groups, where none is said, the usual one."""
+    if against is not None and against not in labels:
+        raise InputError(f"there is no group {against!r}", hint=f"the groups are {', '.join(labels)}")
+    pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
+    if against is not None or len(pairs) > MOST_PAIRS:
+        reference = usual if against is None else against
+        pairs = [(label, reference) for label in labels if label != reference]
+    return pairs
+
+
+def by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare draws (chain, draw, ...), one of each group at a time."""
+    chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
+    first, second = first[:chains, :length], second[:chains, :length]
+    difference, greater = second - first, (second > first).astype(np.float64)
+    agree = greater.min((0, 1)) == greater.max((0, 1))
+    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(greater))
+    both = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(both, second / first, np.nan)
+    levels = list(QUANTILES.values())
+    known = {"p_greater": greater.mean((0, 1)), "p_greater_mcse": mcse, "difference_mcse": diagnostics.mcse(difference)}
+    return (
+        known
+        | quantiles_named("difference", np.quantile(difference, levels, (0, 1)))
+        | quantiles_named("ratio", np.quantile(ratio, levels, (0, 1)))
+    )
+
+
+def of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare point estimates: without their uncertainty there are no probabilities and no intervals."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
+    return dict.fromkeys(COLUMNS, np.full(np.shape(first), np.nan)) | {"ratio": ratio}
+
+
+def quantiles_named(name: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
+    """Name the median by itself, and the other quantiles by their levels too."""
+    return {name if level == "median" else f"{name}_{level}": v for level, v in zip(QUANTILES, values, strict=True)}

@@ -1,0 +1,81 @@
+"""Groups of one hierarchical fit, which depend on each other: estimates of each, and contrasts by their joint draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of
+from bayeszoo.data.inputs import Groups
+from bayeszoo.data.inputs.groups.rows import GROUP
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit, is_by_group
+from bayeszoo.results.summary import summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+else:
+    pd = lazy_loader.load("pandas")
+
+
+def is_of_groups(tree: Any) -> bool:
+    """Say whether a tree is one fit whose model has parameters of each group."""
+    return "bayeszoo_format" in getattr(tree, "attrs", {}) and not is_by_group(tree) and bool(_of_groups(Fit(tree)))
+
+
+def _of_groups(fit: Fit) -> list[str]:
+    if not isinstance(fit.model.inputs, Groups):
+        return []
+    return [name for name, axes in fit.model.dims.items() if axes == (GROUP,) and name in fit.draws()]
+
+
+def labels_of(tree: xr.DataTree) -> list[str]:
+    """Name the groups of a hierarchical fit."""
+    return [str(label) for label in Fit(tree).like[GROUP].tolist()]
+
+
+def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
+    """Return a row for each quantity of groups and each group: mean, sd and quantiles."""
+    rows, fit = [], require_shown(tree, "estimates of groups")
+    for name, summary in summarize(tree, _of_groups(fit)).items():
+        known = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
+        for i, label in enumerate(labels_of(tree)):
+            rows.append({"quantity": name, "group": label, **{key: float(values[i]) for key, values in known.items()}})
+    return pd.DataFrame(rows)
+
+
+def contrasts_within(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
+    """Compare the groups of a hierarchical fit, quantity by quantity."""
+    fit, labels = require_shown(tree, "contrasts"), labels_of(tree)
+    inputs, notes = fit.model.inputs, list[str]()
+    assert isinstance(inputs, Groups)
+    best = int(np.argmax(inputs.raw(fit.data)[1]))
+    pairs = pairs_of(labels, against, labels[best])
+    if against is None and len(pairs) < len(labels) * (len(labels) - 1) / 2:
+        known = f"{labels[best]}, of which most is known ({inputs.beside} {fit.data[inputs.beside][best]:g})"
+        notes.append(f"each of the {len(labels)} groups is compared with {known}")
+    places = {label: i for i, label in enumerate(labels)}
+    first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))
+    named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
+    frames = [
+        pd.DataFrame({"quantity": name, **named, **_contrasted(fit, name, first, second)}) for name in _of_groups(fit)
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    frame.attrs |= {"withheld": [], "notes": notes}
+    return frame
+
+
+def _contrasted(fit: Fit, name: str, first: list[int], second: list[int]) -> dict[str, np.ndarray]:
+    """Compare the groups at some places with those at others, by the joint draws."""
+    draws, mean = fit.draws()[name], np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
+    if fit.kind == "point estimate":
+        known = of_points(draws[0, 0, first], draws[0, 0, second])
+    else:
+        known = by_draws(draws[..., first], draws[..., second])
+    known["difference"] = mean[second] - mean[first]
+    without = np.isnan(known["difference"]) | (fit.kind == "exact")
+    known["difference_mcse"] = np.where(without, np.nan, known["difference_mcse"])
+    return {key: known[key] for key in COLUMNS}
