@@ -51,6 +51,7 @@ from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.parts import plot_due_to
+from bayeszoo.plots.pooling import plot_pooling
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.notebook import show_in_notebooks, view
@@ -77,7 +78,7 @@ __all__ += ["contrasts", "fit_by", "select"]
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa"]
 # Pictures and the page.
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
-__all__ += ["plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes", "plot_states"]
-__all__ += ["plot_topics", "plots", "report"]
+__all__ += ["plot_pooling", "plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes"]
+__all__ += ["plot_states", "plot_topics", "plots", "report"]
 
 show_in_notebooks()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.answers.assign import assign
+from bayeszoo.answers.group_estimates import group_estimates, has_group_estimates
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm.model import HiddenMarkovModel
@@ -21,9 +22,11 @@ from bayeszoo.plots.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_ef
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.latent import plot_states, plot_topics
+from bayeszoo.plots.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
 from bayeszoo.report.one_by_one import hero
+from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components
@@ -52,6 +55,8 @@ def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
     with skipping("the answer of the first screen", left_out):
         if isinstance(model, FoldIn):
             made.append(topics(tree))
+        elif has_group_estimates(model):
+            made.append(groups(tree))
         elif isinstance(model, HiddenMarkovModel):
             made.append(states(tree))
         elif isinstance(model, LinearModel):
@@ -129,6 +134,19 @@ def topics(tree: xr.DataTree) -> Answer:
     columns, rows = topic_rows(frame)
     rounded = [[cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row] for row in rows]
     return Answer([table(columns, rounded, words=["words"])], [drawn])
+
+
+def groups(tree: xr.DataTree) -> Answer:
+    """Draw the groups of a hierarchy by how well each is known, and list the highest."""
+    frame = highest_first(group_estimates(tree))
+    caption = "Circles: raw estimates. Points with 95% intervals: partially pooled. Line: fully pooled."
+    drawn = picture(partial(plot_pooling, tree), "estimates of groups", caption, wide=True)
+    shown = frame.head(_ROWS_SHOWN)
+    count = f"The {len(shown)} highest of {len(frame)} groups" if len(shown) < len(frame) else "Groups"
+    listed = [table(*pooling_rows(shown), count), Words(ABOUT_SHRINKAGE, "note")]
+    if tree.attrs["kind"] != "point estimate":
+        listed += [table(*rank_rows(shown), f"Ranks among {len(frame)} groups"), Words(ABOUT_RANKS, "note")]
+    return Answer(below=[drawn, *listed])
 
 
 def factors(tree: xr.DataTree) -> Answer:

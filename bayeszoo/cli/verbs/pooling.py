@@ -1,0 +1,65 @@
+"""Groups of a hierarchy: ``bayeszoo groups``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.answers.group_estimates import group_estimates
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.groups import by_group
+from bayeszoo.plots.pooling import plot_pooling
+from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
+from bayeszoo.report.tables import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@by_group
+def groups_command(
+    fit_file: opt.FitFile,
+    /,
+    *,
+    top: opt.AtLeast1 = saved.MAX_ROWS,
+    plot: Path | None = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    digits: opt.Digits = None,
+) -> None:
+    """Estimate and rank the groups of a hierarchical model: raw, partially pooled and fully pooled.
+
+    Parameters
+    ----------
+    top
+        How many groups are printed, the highest; -o and --json have all of them, in the order of the data.
+    plot
+        Draw the estimates against how well each group is known (.png, .svg or .pdf).
+    """
+    saved.probe(output, plot, overwrite)
+    tree = saved.load(fit_file)
+    frame = group_estimates(tree)
+    written = saved.write(frame, output) | saved.draw(lambda: plot_pooling(tree), plot, overwrite)
+
+    def show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+        _show(highest_first(frame).head(top), len(frame), whole, digits)
+
+    saved.answer(frame, saved.about(tree), as_json, show, written, digits)
+
+
+def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | None) -> None:
+    """Print a row a group of its estimates, and one of its ranks."""
+    console, is_point = terminal.out(), whole["kind"] == "point estimate"
+    columns, rows = pooling_rows(shown, digits)
+    terminal.show_table(
+        columns, rows, f"{saved.title(whole)}: {whole['quantity']}", spare=("sd",), whole="-o or --json"
+    )
+    if not is_point:
+        columns, rows = rank_rows(shown)
+        terminal.show_table(columns, rows, f"ranks among {total} groups", whole="-o or --json")
+    console.print(f"Fully pooled: {number(float(shown['pooled'].iloc[0]), digits or 4)}")
+    console.print(ABOUT_SHRINKAGE if is_point else f"{ABOUT_SHRINKAGE}\n{ABOUT_RANKS}")
+    if len(shown) < total:
+        console.print(f"The {len(shown)} highest of {total} groups; all of them: --json or -o.")

@@ -1,0 +1,56 @@
+"""Groups of a hierarchy as rows of text: estimates with and without pooling, and ranks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from bayeszoo.report.tables import estimate, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ABOUT_SHRINKAGE = "Shrinkage: the weight of the population's mean, 0 of no pooling and 1 of full."
+ABOUT_RANKS = "Rank 1 is the highest."
+
+
+def highest_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort groups by their partially pooled mean."""
+    return frame.sort_values("mean", ascending=False, kind="stable", na_position="last")
+
+
+def pooling_rows(frame: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and a row a group: its size, raw and partially pooled estimate, and shrinkage."""
+    size = str(frame.columns[0])
+    columns = ["group", size, "raw", "partially pooled", "sd", "95%", "shrinkage"]
+    return columns, [[str(label), *_pooling(row, size, digits)] for label, row in frame.iterrows()]
+
+
+def _pooling(row: pd.Series, size: str, digits: int | None) -> list[str]:
+    raw, sd = (number(row[name], digits or 4) for name in ("raw", "sd"))
+    mean, shrinkage = (_estimate(row[name], row[f"mcse_{name}"], digits) for name in ("mean", "shrinkage"))
+    return [number(row[size], 6), raw, mean, sd, _span(row["q025"], row["q975"]), shrinkage]
+
+
+def rank_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and a row a group: its mean rank with its interval, and the chances of both ends."""
+    columns = ["group", "mean rank", "95%", "P(highest)", "P(lowest)"]
+    return columns, [[str(label), *_ranks(row)] for label, row in frame.iterrows()]
+
+
+def _ranks(row: pd.Series) -> list[str]:
+    rank, highest, lowest = (_with_error(row[name], row[f"mcse_{name}"]) for name in ("rank", "p_highest", "p_lowest"))
+    return [rank, _span(row["rank_q025"], row["rank_q975"]), highest, lowest]
+
+
+def _with_error(value: float, error: float) -> str:
+    without = math.isnan(error)
+    return _estimate(value, error) if without else f"{estimate(value, error)} \u00b1 {number(error, 1)}"
+
+
+def _estimate(value: float, error: float, digits: int | None = None) -> str:
+    return number(value, digits or 4) if math.isnan(error) else estimate(value, error, digits)
+
+
+def _span(low: float, high: float) -> str:
+    return "-" if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}"
