@@ -260,7 +260,8 @@ def _lag_1(sets: Sets) -> np.ndarray:
     z = _standardized(sets)
     if z.shape[1] < 2:
         return np.full(len(z), math.nan)
-    return _ratio(np.sum(z[:, 1:] * z[:, :-1], axis=1), np.sum(np.square(z), axis=1))
+    with np.errstate(invalid="ignore"):  # NaN of residuals that are infinite
+        return _ratio(np.sum(z[:, 1:] * z[:, :-1], axis=1), np.sum(np.square(z), axis=1))
 
 
 def _longest_run(sets: Sets) -> np.ndarray:
