@@ -38,7 +38,8 @@ def estimates_by_group(tree: xr.DataTree, digits: int | None = None) -> tuple[li
 def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Return the columns and a row for each contrast."""
     columns = ["quantity", "groups", "P(greater)", "difference", "95%", "ratio", "95% of the ratio"]
-    return columns, [_contrast(row) for row in frame.to_dict("records")]
+    kept = len(columns) if len(frame) and frame["ratio"].notna().any() else 5
+    return columns[:kept], [_contrast(row)[:kept] for row in frame.to_dict("records")]
 
 
 def _contrast(row: dict[Any, Any]) -> list[str]:
