@@ -121,9 +121,8 @@ class NormalMeans(Conditional, Observable):
         return (np.sum(weight * data["y"], axis=-1) + self.m0 * own) / precision, precision**-0.5
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
-        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j = se_j^2 / (se_j^2 + tau^2); of tau alone mu too."""
-        tau, y = np.asarray(outer["tau"])[..., None], np.asarray(data["y"])
-        shrinkage = self.shrinkage(outer, data)
+        """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j the shrinkage; without mu it adds B_j its sd."""
+        tau, y, shrinkage = np.asarray(outer["tau"])[..., None], np.asarray(data["y"]), self.shrinkage(outer, data)
 
         def effects(mu: Any, sd: Any = 0.0) -> Any:
             own = np.maximum(np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd), np.finfo(np.float64).tiny)
@@ -137,8 +136,7 @@ class NormalMeans(Conditional, Observable):
 
     def row_marginal(self, outer: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about mu."""
-        mu, tau = (np.asarray(outer[name])[..., None] for name in ("mu", "tau"))
-        return frozen.norm(mu, np.hypot(tau, data["se"]))
+        return frozen.norm(np.asarray(outer["mu"])[..., None], np.hypot(np.asarray(outer["tau"])[..., None], data["se"]))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return se^2 / (se^2 + tau^2) of each group."""
