@@ -186,9 +186,22 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
         f"{name}: components of different groups are not the same ones"
         for name in _of_components(next(iter(fits.values())))
     ]
+    others = dict.fromkeys(name for pair in pairs for name in _of_other_labels(*(fits[label] for label in pair)))
+    hidden += [f"{name}: it is of other labels in some groups than in others" for name in others]
     frame = pd.DataFrame([row for pair in pairs for row in _contrasted(fits, *pair)])
     frame.attrs["withheld"] = reasons + hidden
     return frame
+
+
+def _of_other_labels(first: xr.DataTree, second: xr.DataTree) -> list[str]:
+    """Name the quantities that both fits have, but of different labels, whose entries are not to be compared."""
+    own, other = (tree["posterior"].data_vars for tree in (first, second))
+    both = [(name, own[name], other[name]) for name in own if name in other]
+    return [
+        str(name)
+        for name, mine, theirs in both
+        if any(not np.array_equal(mine[dim], theirs[dim]) for dim in mine.dims[2:])
+    ]
 
 
 def _of_components(tree: xr.DataTree) -> list[str]:
@@ -202,7 +215,8 @@ def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> It
     first, second = Fit(fits[against]), Fit(fits[group])
     if not (first.is_shown and second.is_shown):
         return
-    hidden, means = _of_components(first.tree), [_means(fit) for fit in (first, second)]
+    hidden = [*_of_components(first.tree), *_of_other_labels(first.tree, second.tree)]
+    means = [_means(fit) for fit in (first, second)]
     draws = [fit.draws() for fit in (first, second)]
     for name in (name for name in draws[0] if name in draws[1] and name not in hidden):
         if first.kind == "point estimate":
