@@ -36,8 +36,7 @@ class NormalMeans(Conditional, Observable):
     t0 : float
         Scale, and median, of the half-Cauchy prior of tau, the standard deviation of the effects, > 0.
     centred : bool
-        Whether `declare` has the effects as variables, or their deviations from mu in units of tau, which NUTS samples
-        better. Fits integrate the effects out, and do not depend on it.
+        Whether `declare` has effects as variables, or deviations in units of tau, whose funnel NUTS samples better.
     """
 
     m0: float = real(0.0, "prior mean", units=1, location=True)
@@ -136,7 +135,7 @@ class NormalMeans(Conditional, Observable):
 
     def row_marginal(self, outer: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about mu."""
-        return frozen.norm(np.asarray(outer["mu"])[..., None], np.hypot(np.asarray(outer["tau"])[..., None], data["se"]))
+        return frozen.norm(np.expand_dims(outer["mu"], -1), np.hypot(np.expand_dims(outer["tau"], -1), data["se"]))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return se^2 / (se^2 + tau^2) of each group."""
