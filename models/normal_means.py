@@ -91,9 +91,9 @@ class NormalMeans(Conditional, Observable):
         return model
 
     def _outer(self) -> tuple[Any, Any]:
-        # not pm.HalfCauchy, in whose density PyMC takes log 2 in single precision
+        # not pm.HalfCauchy, in whose density PyMC takes log 2 in single precision; at 0 itself no sampler can start
         cauchy = pm.Cauchy.dist(alpha=np.float64(0), beta=self.t0)
-        tau = pm.Truncated("tau", cauchy, lower=np.float64(0), initval=self.t0)
+        tau = pm.Truncated("tau", cauchy, lower=np.finfo(np.float64).tiny)
         return pm.Normal("mu", mu=self.m0, sigma=self.s0), tau
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
