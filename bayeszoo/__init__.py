@@ -34,7 +34,7 @@ from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Untrustworthy
-from bayeszoo.families.linear.model import identified
+from bayeszoo.families.linear.design import identified
 from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.families.markov.stationary import pagerank, stationary

@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression as SklearnRegression
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError
+from bayeszoo.families.linear.design import INTERCEPT, identified
 from bayeszoo.families.linear.least_squares import fitted, identify, solve
-from bayeszoo.families.linear.model import INTERCEPT, identified
 from bayeszoo.families.statistics.factored import FactoredMoments
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))

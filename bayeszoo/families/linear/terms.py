@@ -12,7 +12,7 @@ import numpy as np
 
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError
-from bayeszoo.families.linear.model import INTERCEPT, LinearModel
+from bayeszoo.families.linear.design import INTERCEPT, LinearTerms
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters
 
@@ -20,21 +20,21 @@ MAX_SUBSETS = 1024
 """All subsets of ten features; each takes up to half a second, most of it leave-one-out."""
 
 
-def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearModel]:
+def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
     """Make candidates for `select` of one linear model: polynomials of several degrees, with one prior for each power.
 
     CS725 lecture notes, section 2; Bishop, PRML, section 1.1.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearTerms
         An instance; its own degree does not matter.
     degrees : iterable of int
         From 0, an intercept only, to 30.
 
     Returns
     -------
-    dict of str to LinearModel
+    dict of str to LinearTerms
         ``{"degree 0": ..., "degree 1": ..., ...}``
 
     Raises
@@ -58,12 +58,12 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearModel]:
     return candidates
 
 
-def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[str, LinearModel]:
+def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[str, LinearTerms]:
     """Make candidates for `select` of one linear model: one for every subset of the features.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearTerms
         An instance; where it names ``features``, the subsets are of these.
     data : Data or anything that `read` takes, optional
         The names of the features are taken from it; by default from the model's own first real data set.
@@ -72,7 +72,7 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
 
     Returns
     -------
-    dict of str to LinearModel
+    dict of str to LinearTerms
         ``{"(intercept)": ..., "bmi": ..., "bmi, s5": ..., ...}``, small subsets first; without an intercept there is
         no empty one.
 
@@ -97,9 +97,9 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     return {_name(some): replace(linear, features=some) for size in sizes for some in combinations(names, size)}
 
 
-def _with_other_terms(model: Model) -> LinearModel:
+def _with_other_terms(model: Model) -> LinearTerms:
     """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
-    if not isinstance(model, LinearModel):
+    if not isinstance(model, LinearTerms):
         kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise InputError(f"only linear models have terms to choose, got {kind}", hint="give bz.find('ridge')()")
     for name, field in hyperparameters(model).items():

@@ -1,0 +1,266 @@
+"""Which terms a linear predictor has, and where those are measured from: what all regressions share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bayeszoo.data.read import read
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+from bayeszoo.families.linear.least_squares import Solution, identify
+from bayeszoo.families.statistics.factored import FactoredMoments
+from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.fields import plain, positive, real, relabelled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTERCEPT = "(intercept)"
+Shape = tuple[int, ...]
+MAX_DEGREE = 30
+LARGEST = 1e150
+"""Of a term, or of its unit: its square must not overflow."""
+
+
+@dataclass(frozen=True)
+class LinearTerms(Observable, family=True):
+    """A weighted sum of terms, the linear predictor: an intercept, and powers of each feature about its centre.
+
+    Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
+    weights of ``(x - center) ** k``.
+
+    Parameters
+    ----------
+    intercept : bool
+        Whether there is one: the linear predictor at ``center``.
+    features : tuple of str, optional
+        The columns that are used, all by default.
+    degree : int
+        The highest power of each feature, >= 0; 1 is a plane, 0 has an intercept only.
+    center, scale : float, or one for each feature of the data
+        Where each feature is measured from, and its unit in the prior, > 0.
+    m0 : float
+        Prior mean of the intercept.
+    """
+
+    intercept: bool = field(default=True, kw_only=True)
+    features: tuple[str, ...] | None = field(default=None, kw_only=True)
+    degree: int = field(default=1, kw_only=True)
+    center: float = real(0.0, "center", axes=("feature",), kw_only=True)
+    scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
+    m0: float = real(0.0, "prior mean of the intercept", kw_only=True)
+
+    dims: ClassVar[Axes] = {"w": ("term",)}
+    predicted_quantity: ClassVar[str] = "linear predictor"
+    """What the weighted sum of terms is."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.intercept, bool):
+            raise InputError(f"intercept must be true or false, got {self.intercept!r}")
+        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or not 0 <= self.degree <= MAX_DEGREE:
+            raise InputError(f"degree must be a whole number from 0 to {MAX_DEGREE}, got {self.degree!r}")
+        if self.features is not None:
+            if not isinstance(self.features, list | tuple) or not all(isinstance(f, str) for f in self.features):
+                raise InputError(f"features must be a list of names, got {self.features!r}")
+            if len(set(self.features)) < len(self.features):
+                twice = max(self.features, key=list(self.features).count)
+                raise InputError(f"features names {shown(twice)} twice")
+            object.__setattr__(self, "features", tuple(self.features))
+        if not self.intercept and (self.degree == 0 or self.features == ()):
+            raise InputError("a model without intercept and without features has no parameters")
+
+    @classmethod
+    def standardized(cls, data: Values) -> dict[str, Any]:
+        """Return the fields that measure features from their means in standard deviations."""
+        moments = [Moments.of(column) for column in data["X"].T]
+        return {
+            "center": plain(np.array([column.mean for column in moments])),
+            "scale": plain(np.array([column.sd for column in moments])),
+        }
+
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Any:
+        """Return a model with some fields given, and the others weakly informative.
+
+        Without an intercept, what is measured is measured from 0: as of data that hold every row with the other sign
+        too, whose means are 0.
+        """
+        if given.get("intercept", True) is not False:
+            return super().weak_given(data, given)
+        return super().weak_given(cls.mirrored(data), given)
+
+    @classmethod
+    def mirrored(cls, data: Values) -> Values:
+        """Return every row of the data, and again with the other sign of its features."""
+        twice = cls.inputs.reordered(data, np.tile(np.arange(cls.inputs.size(data)), 2))
+        return {**twice, "X": np.vstack([data["X"], -data["X"]])}
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the names of the terms."""
+        used = data["feature"][self._used(data)]
+        powers = [f"{name}^{k}" if k > 1 else str(name) for k in range(1, self.degree + 1) for name in used]
+        terms = [INTERCEPT] * self.intercept + powers
+        if len(set(terms)) < len(terms):
+            twice = next(term for term in terms if terms.count(term) > 1)
+            raise InputError(f"a feature is called {shown(twice)}, as a term of the model is", hint="rename it")
+        return {"term": np.array(terms, dtype=str)}
+
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the lengths of the axes that fields may have entries along."""
+        terms = len(self.coords(data)["term"])
+        return {"feature": len(data["feature"]), "term": terms, "slope": terms - self.intercept}
+
+    def relabelled(self, axis: str, permutation: np.ndarray) -> Any:
+        """Return the model for data whose features are in another order."""
+        order = permutation if self.features is None else np.arange(len(self.features))
+        slopes = np.concatenate([np.zeros(0), *(k * len(order) + order for k in range(self.degree))]).astype(int)
+        terms = np.concatenate([[0], slopes + 1]).astype(int) if self.intercept else slopes
+        model = relabelled(self, axis, permutation)
+        return relabelled(relabelled(model, "slope", slopes), "term", terms)
+
+    def _used(self, data: Values) -> np.ndarray:
+        """Return the columns of X that the model uses."""
+        if self.features is None:
+            return np.arange(len(data["feature"]))
+        place = {str(name): i for i, name in enumerate(data["feature"])}
+        lacking = next((name for name in self.features if name not in place), None)
+        if lacking is not None:
+            known = ", ".join(map(shown, list(place)[:20]))
+            raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {known}")
+        return np.array([place[name] for name in self.features], dtype=int)
+
+    def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
+        size, used = len(data["feature"]), self._used(data)
+        return (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
+
+    def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
+        (features, scale), powers = self._powers(data), range(1, self.degree + 1)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
+            terms, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
+        if not (np.max(np.abs(terms), initial=0.0) < LARGEST and np.max(np.abs(units), initial=0.0) < LARGEST):
+            raise InputError(f"a power up to {self.degree} of a feature is too large", hint="set center and scale")
+        return terms, units
+
+    def design(self, data: Values) -> np.ndarray:
+        """Return the terms in the user's units, shape (n, T)."""
+        columns, units = self.slopes(data)
+        return self._with_intercept(columns * units)
+
+    def _with_intercept(self, columns: np.ndarray) -> np.ndarray:
+        return np.hstack([np.ones((len(columns), int(self.intercept))), columns])
+
+    def predictor(self, params: Values, data: Values) -> np.ndarray:
+        """Return the linear predictor of each row; weights of shape (..., T) give (..., rows)."""
+        return np.asarray(params["w"]) @ self.design(data).T
+
+    def moments(self, data: Values) -> FactoredMoments:
+        """Return count, means and factored scatter of the standardized terms, and of an outcome: here of 0."""
+        columns, units = self.slopes(data)
+        return FactoredMoments.of(columns, np.zeros(len(columns)), units)
+
+    def units(self, stats: FactoredMoments) -> np.ndarray:
+        """Return the unit of every term, shape (T,)."""
+        return np.concatenate([np.ones(int(self.intercept)), stats.units])
+
+    def equations(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Return a few rows of standardized terms, and outcomes less ``m0``, with the squared errors of the data."""
+        return stats.equations(self.intercept, self.m0 if self.intercept else 0.0)
+
+    def origin(self, terms: int) -> np.ndarray:
+        """Return what weights are measured from: ``m0`` for the intercept, else 0; shape (T,)."""
+        return np.array([self.m0] * self.intercept + [0.0] * (terms - self.intercept))
+
+    def in_units(self, stats: FactoredMoments, solution: Solution) -> Solution:
+        """Return a solution for standardized weights about the origin as one for the weights in the user's units."""
+        units = self.units(stats)
+        return solution.in_units(units, self.origin(len(units)))
+
+    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
+        """Say which sums of weights the data identify, where they do not identify each of them."""
+        stats = self.moments(data) if stats is None else stats  # of a model that is sampled on its rows
+        sums = identify(self.equations(stats)[0], self.units(stats))
+        notes = [sums.note(self.coords(data)["term"].tolist())]
+        if not self.intercept and np.any(np.asarray(self.center) != 0):
+            of_none = f"without an intercept the {self.predicted_quantity} is 0 at center"
+            notes.append(f"{of_none}; set center=0 for a line through 0")
+        return tuple(filter(None, notes))
+
+    def prior_in_units(
+        self, stats: FactoredMoments, mean: np.ndarray, root: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and root of the covariance of weights in the user's units, from those of standardized ones."""
+        units = self.units(stats)
+        return self.origin(len(units)) + mean / units, root / units[:, None]
+
+    def nothing(self, design: Values) -> FactoredMoments:
+        """Return the statistics of no rows of a design, arrays without the outcome."""
+        columns, units = self.slopes(design)
+        return FactoredMoments.of(columns[:0], np.zeros(0), units)
+
+    def simulate_design(
+        self, rng: np.random.Generator, size: int, slopes: Shape = (), terms: Shape = (), orthogonal: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Draw ``size`` rows of features of which nothing is modelled: standard normal, in the model's units.
+
+        ``slopes`` and ``terms`` are the shapes of what the prior says of each term, without and with the intercept;
+        where it says nothing three features are drawn. Columns that are ``orthogonal`` are so to a constant, too.
+        """
+        named = self.labels.get("feature", self.features or ())
+        sizes = [slopes[0] if slopes else 0, terms[0] - self.intercept if terms else 0]
+        known = [max(sizes) // max(self.degree, 1), len(named), *np.shape(self.center), *np.shape(self.scale)]
+        count = max(known) or 3
+        labels = [*named, *(f"x{j + 1}" for j in range(len(named), count))]
+        draws = rng.standard_normal((size, count))
+        if orthogonal:
+            draws = np.sqrt(size) * np.linalg.qr(draws - draws.mean(axis=0))[0]
+        X = self.entries("center", count) + self.entries("scale", count) * draws
+        return {"X": X, "feature": np.array(labels, dtype=str)}
+
+
+def identified(model: LinearTerms, data: Any = None) -> pd.DataFrame:
+    """Return the sums of weights that the data identify.
+
+    Parameters
+    ----------
+    model : LinearTerms
+        An instance: its terms are the columns.
+    data : Data or anything that `read` takes, optional
+        The model's first example by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a sum, named as ``w[x1] + 2 w[x3]``, and one column a term with its coefficients: with draws of ``w``
+        of shape (..., T), ``draws @ frame.T`` are draws of the sums.
+
+    Raises
+    ------
+    InputError
+        When the model is not linear, or the data do not suit it.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> rows = {"y": [1.0, 2.0, 4.0], "a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]}
+    >>> list(bz.identified(bz.find("ridge")(), rows).index)
+    ['w[(intercept)]', 'w[a] + 2 w[b]']
+    """
+    import pandas as pd
+
+    if not isinstance(model, LinearTerms):
+        raise InputError("identified needs a linear model, such as bz.find('ridge')()")
+    data = read(model, data)
+    terms = model.coords(data)["term"].tolist()
+    stats = model.moments(data)
+    sums = identify(model.equations(stats)[0], model.units(stats))
+    return pd.DataFrame(sums.coefficients, index=sums.texts(terms), columns=terms)
