@@ -75,7 +75,8 @@ class Rule:
     def distribution(self, log_density: np.ndarray) -> Distribution:
         """Return the distribution whose log density in the coordinate is given at the points, but for a constant."""
         heights = log_density + np.log(np.cosh(self.t))
-        spline = scipy.interpolate.CubicSpline(self.t, np.maximum(heights - np.max(heights), -DEEPEST))
+        heights = np.maximum(heights - np.max(heights), -DEEPEST)
+        spline = scipy.interpolate.make_interp_spline(self.t, heights, k=5)
         t = np.linspace(self.t[0], self.t[-1], FINER * (len(self.t) - 1) + 1)
         below = scipy.integrate.cumulative_simpson(np.exp(spline(t)), x=t, initial=0.0)
         return Distribution(self.at(t), below / below[-1])
