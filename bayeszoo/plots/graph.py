@@ -49,6 +49,20 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
         return writing.write_figure(draw(declared(model)), path, overwrite)
 
 
+def _whole(pymc_model: pm.Model, attempts: int = 20) -> nx.DiGraph:
+    """Return PyMC's graph; PyMC draws from the prior to know sizes, where NumPy refuses, say, a huge Poisson mean."""
+    import pymc as pm
+
+    try:
+        return pm.model_to_networkx(pymc_model)
+    except NotImplementedError as error:
+        raise InputError(f"PyMC has no graph of a model with an improper prior: {error}") from None
+    except ValueError:
+        if attempts == 1:
+            raise
+        return _whole(pymc_model, attempts - 1)
+
+
 def textbook(pymc_model: pm.Model) -> nx.DiGraph:
     """Return PyMC's graph of a model without the numbers of the prior and the copies of what is observed.
 
@@ -56,12 +70,8 @@ def textbook(pymc_model: pm.Model) -> nx.DiGraph:
     ``observed`` and ``random``.
     """
     import networkx as nx
-    import pymc as pm
 
-    try:
-        whole = pm.model_to_networkx(pymc_model)
-    except NotImplementedError as error:  # it draws from the prior to know the sizes
-        raise InputError(f"PyMC has no graph of a model with an improper prior: {error}") from None
+    whole = _whole(pymc_model)
     variables = {_key(variable): variable for variable in pymc_model.named_vars.values()}
     observed = {_key(variable) for variable in pymc_model.observed_RVs}
     left_out = {_key(v) for v in pymc_model.data_vars if v.name not in pymc_model.named_vars_to_dims}
