@@ -282,6 +282,7 @@ def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run,
 
 
 EXACT_FIT = ["fit", "beta_bernoulli", "--method", "exact"]
+DERIVED_FIT = ["fit", "linear_regression", "--method", "exact"]  # with sigma, which has a closed form too
 HEAVY = """
 import sys, bayeszoo
 assert 'pytensor' not in sys.modules
@@ -294,7 +295,10 @@ print(sorted(slow & set(sys.modules)), file=sys.stderr)
 
 
 @pytest.mark.parametrize(
-    "arguments", quick_first([EXACT_FIT, ["fit", "normal_inverse_wishart", "--set", "Psi0=[[1,2],[2,1]]"], ["list"]], 2)
+    "arguments",
+    quick_first(
+        [EXACT_FIT, DERIVED_FIT, ["fit", "normal_inverse_wishart", "--set", "Psi0=[[1,2],[2,1]]"], ["list"]], 2
+    ),
 )
 def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(arguments):
     done = subprocess.run([sys.executable, "-c", HEAVY, *arguments], capture_output=True, text=True, check=True)

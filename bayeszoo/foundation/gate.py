@@ -244,19 +244,25 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
     """Check the draws themselves: enough, finite, moving, mixed."""
     draws = quantities(posterior)
     chains, length = draws.shape[:2]
-    broken = int((~np.isfinite(draws)).sum()) if draws.size else None
-    usable = broken == 0 and chains >= 2 and length >= 4
+    finite = check_finite(posterior)
+    usable = finite.value == 0 and chains >= 2 and length >= 4
     r_hat, bulk, tail = _diagnostics(draws) if usable else (None, None, None)
     return [
         at_least("chains", chains, MIN_CHAINS),
         at_least("draws", length, MIN_DRAWS),
-        at_most("non-finite draws", broken, 0),
+        finite,
         at_most("stuck chains", _stuck(draws), 0),
         at_most("repeated chains", _repeated(draws), 0),
         at_most("r_hat", r_hat, MAX_R_HAT, SHOWN_R_HAT),
         at_least("ess_bulk", bulk, MIN_ESS_PER_CHAIN * chains, SHOWN_ESS),
         at_least("ess_tail", tail, MIN_ESS_PER_CHAIN * chains, SHOWN_ESS),
     ]
+
+
+def check_finite(posterior: xr.Dataset) -> Check:
+    """Check that all draws are finite numbers."""
+    draws = quantities(posterior)
+    return at_most("non-finite draws", int((~np.isfinite(draws)).sum()) if draws.size else None, 0)
 
 
 def quantities(posterior: xr.Dataset) -> np.ndarray:

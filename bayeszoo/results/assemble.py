@@ -16,7 +16,7 @@ import numpy as np
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_agreement, check_draws, verdict
+from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_agreement, check_draws, check_finite, verdict
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
@@ -98,9 +98,12 @@ def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
     """Check that draws of derived quantities have mixed too, and that none of them is broken."""
     if "derived" not in tree.children:
         return []
-    names = MIXING if kind == "sampled" else ("non-finite draws",)
-    checks = check_draws(tree["derived"].to_dataset())
-    return [replace(check, name=f"derived: {check.name}") for check in checks if check.name in names]
+    derived = tree["derived"].to_dataset()
+    is_sampled = kind == "sampled"
+    checks = (
+        [check for check in check_draws(derived) if check.name in MIXING] if is_sampled else [check_finite(derived)]
+    )
+    return [replace(check, name=f"derived: {check.name}") for check in checks]
 
 
 def _variables(
