@@ -80,7 +80,8 @@ REFUSED = {
     "many usable": (
         {"y": [1, 2], "id": ["u", "v"], **{f"c{i}": [i, i * i] for i in range(12)}},
         {},
-        "column 'id', row 1: 'u' is not a number (and 1 more: row 2)" + CHOOSE + "c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,...",
+        "column 'id' has 2 levels in 2 rows, as names of the rows have; leave it out: "
+        "--features c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,...",
     ),
     "unknown target": (COLUMNS, {"target": "z"}, "the table has no column 'z'; its columns are 'a', 'y', 'b'"),
     "both": (COLUMNS, {"features": "a,y"}, "column 'y' is both" + BOTH),
@@ -233,7 +234,7 @@ APART = {
     "no outcome": ({"X": X2}, "the table has columns 'x1', 'x2' and none called 'y'; say which with --target"),
     "None": ((X2, None), "column 'y' is a NoneType; a sequence of values was expected"),
     "names": ((pd.DataFrame(X2, columns=["a", "y"]), [1, 2, 4]), "X has a column 'y'" + RENAME),
-    "text": ((np.array([["1", "u"]]), [1]), "column 'x2', row 1: 'u' is not a number" + CHOOSE + "x1"),
+    "text": ((np.array([["u", "1"], ["1", "1"]]), [1, 2]), "column 'x1', row 1: 'u' is not a number" + CHOOSE + "x2"),
     "weights": ({"X": X2, "y": [1, 2, 4], "weights": [1, 1, 1]}, "column 'X' has shape (3, 2), one dimension expected"),
     "file": ({**ARRAYS, "X": "/etc/hosts"}, "X does not have two dimensions; give it a row for each outcome"),
     "frame": ({**ARRAYS, "X": pd.DataFrame(X2, columns=["b", "a"])}, OTHERS),

@@ -88,6 +88,13 @@ class TableOptions:
     source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None
     target: Annotated[str | None, _help("Column of a regression's outcome, or of where a transition ends.")] = None
     features: Annotated[str | None, _help("Feature columns, with commas between; all others by default.")] = None
+    levels: Annotated[
+        list[str] | None,
+        Parameter(
+            negative=(), consume_multiple=False, help="Levels of a feature, the reference first: colour=red,blue."
+        ),
+    ] = None
+    interactions: Annotated[str | None, _help("Products of features, with commas between: age:sex,age:colour.")] = None
     symbols: Annotated[str | None, _help("The symbols in order, with commas between.")] = None
     order: Annotated[int | None, _help("Number of preceding symbols on which the next one depends.")] = None
     text: Annotated[str | None, _help("Column of raw text, each row a document.")] = None

@@ -16,8 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Corpus, Inputs, Parsed, Series, times_of
+from bayeszoo.data.inputs.base import KEPT
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
-from bayeszoo.data.inputs.matrix import SCALES, refuse_other_scales, scales_of
+from bayeszoo.data.inputs.matrix import refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Dropped, Table, shown
@@ -94,8 +95,8 @@ class Data(Mapping[str, np.ndarray]):
         What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
         that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do. Besides,
         ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1; ``scales``: what
-        columns were divided by; and ``times``: of sequences the ``column`` that tells the time of each row of the
-        table, and its ``values``.
+        columns were divided by; ``coding``: how features became columns of numbers; and ``times``: of sequences the
+        ``column`` that tells the time of each row of the table, and its ``values``.
     row_numbers : ndarray of int, optional
         Which rows of the table these are, counted from 1, where others were dropped; by default all, in order.
     """
@@ -272,7 +273,7 @@ def _read(
 def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
     """Keep what was parsed, with the numbers of its rows in the table where these are rows of it."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)})
-    reading |= {SCALES: parsed.scales} if parsed.scales else {}
+    reading |= parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
     kept = next((note.kept for note in parsed.notes if isinstance(note, Dropped)), None)
     is_row_by_row = kept is not None and inputs.row_names is None and len(kept) == data.rows
@@ -303,6 +304,8 @@ def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: 
 
 def _plain(value: Any) -> Any:
     """Write the value of an option so that JSON has it and reading takes it for the same."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
         return [_plain(item) for item in value]
     value = value.item() if isinstance(value, np.generic) else value
@@ -353,7 +356,7 @@ def example(model: HasInputs, name: str | None = None, **options: Any) -> Data:
     """
     table, own = example_table(model, name)
     data = read(model, table, **{**own, **options})
-    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times", SCALES) if name in data.reading}
+    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times", *KEPT) if name in data.reading}
     return replace(data, reading=reading_of(model.inputs, None, options, **of_rows))
 
 

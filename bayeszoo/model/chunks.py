@@ -14,7 +14,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Series, Transitions
 from bayeszoo.data.inputs.labels import refuse_other_labels
-from bayeszoo.data.inputs.matrix import SCALES, Matrix, scales_by
+from bayeszoo.data.inputs.matrix import Matrix, scales_by
 from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
@@ -213,8 +213,7 @@ def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> _Chunk:
         # how many rows are wrong is of those that were looked at, not of the file
         raise error.also(f", of the rows up to {last}" * (before is not None and bool(error.rows))) from None
     checked_for = (inputs, False) if inputs.size(parsed.arrays) else None
-    reading = {SCALES: parsed.scales} if parsed.scales else {}
-    data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for, reading)
+    data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for, parsed.reading)
     return _Chunk(data, first, last, before is None)
 
 

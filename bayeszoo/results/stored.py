@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs.matrix import SCALES
+from bayeszoo.data.inputs.base import KEPT
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
@@ -235,8 +235,8 @@ class Fit:
     def _accumulated(self) -> Accumulated:
         attrs, group = self.tree.attrs, self.tree["statistics"].to_dataset()
         about: dict[str, Any] = {"source": attrs["data_source"], "columns": self.columns, "notes": tuple(self.notes)}
-        scales = {name: value for name, value in (self.reading or {}).items() if name == SCALES}
-        like = none_of_the_rows(self.parsed("data_arrays"), **about, reading=scales)
+        kept = {name: value for name, value in (self.reading or {}).items() if name in KEPT}
+        like = none_of_the_rows(self.parsed("data_arrays"), **about, reading=kept)
         stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
         if digest_of(stats) != attrs["statistics_digest"]:
             raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")

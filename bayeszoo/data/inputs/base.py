@@ -23,12 +23,16 @@ _TELLING = ("count", "exposure")
 """Names of columns that get a note where no option uses them."""
 
 
+KEPT = ("scales", "coding")
+"""What `Data.reading` keeps of `Parsed`, under these names, so that further rows are read as the first were."""
+
+
 @dataclass(frozen=True, eq=False)
 class Parsed:
     """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done.
 
     ``outcomes`` are the labels of a binary outcome that are 0, empty where none is, and 1; ``scales`` what columns were
-    divided by.
+    divided by; ``coding`` how features became columns of numbers, where these are not the table's own.
     """
 
     arrays: dict[str, np.ndarray]
@@ -36,6 +40,12 @@ class Parsed:
     notes: tuple[str, ...] = ()
     outcomes: tuple[str, str] | None = None
     scales: dict[str, float] = field(default_factory=dict)
+    coding: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What of it is kept, where there is any."""
+        return {name: value for name in KEPT if (value := getattr(self, name))}
 
 
 class Layout(NamedTuple):

@@ -195,12 +195,14 @@ def joined(labels: Sequence[str]) -> str:
     return ", ".join(names) + more
 
 
-def spelled_alike(column: Column, labels: Iterable[str]) -> list[str]:
-    """Say which groups have names that differ in case or spaces only."""
+def spelled_alike(column: Column, labels: Iterable[str], nouns: str = "groups") -> list[str]:
+    """Say which groups, or other ``nouns``, have names that differ in case or spaces only."""
     spelled = defaultdict[str, list[str]](list)
     for label in labels:
         spelled["".join(label.casefold().split())].append(label)
-    return [f"{column}: {quoted(names)} are taken for different groups" for names in spelled.values() if len(names) > 1]
+    return [
+        f"{column}: {quoted(names)} are taken for different {nouns}" for names in spelled.values() if len(names) > 1
+    ]
 
 
 # Those of data, and of a fit or a model that was updated

@@ -12,9 +12,10 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of
 from bayeszoo.data.inputs.counts import Outcomes, read_outcomes
 from bayeszoo.data.inputs.labels import OUTCOMES, checked_labels, joined, label_array
+from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
-from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
+from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
 from bayeszoo.errors import InputError
 
 
@@ -27,6 +28,10 @@ class WithFeatures(Inputs):
     mapping of both, of which X is a data frame or has two dimensions; features without names are called ``x1``,
     ``x2``, ...
 
+    A feature of text has levels: each but the first, the reference, becomes a column of 0 and 1, called
+    ``colour[red]``. The option ``levels`` says which there are, in which order; ``interactions`` adds products ``a:b``
+    of features. Rows to be predicted are coded as those of the fit were.
+
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
     names of the features. Rows to be predicted may lack the outcome.
     """
@@ -34,8 +39,8 @@ class WithFeatures(Inputs):
     name: str = "y"
     features: str = "X"
     axis: str = "feature"
-    options = frozenset({"target", "features"})
-    lists = frozenset({"features"})
+    options = frozenset({"target", "features", "levels", "interactions"})
+    lists = frozenset({"features", "levels", "interactions"})
     kind: ClassVar[type[np.generic]]
     """The type of the outcome."""
     if_constant: ClassVar[str]
@@ -48,17 +53,23 @@ class WithFeatures(Inputs):
 
     # Tables
 
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        levels = {} if options.get("levels") is None else {"levels": asked_levels(options["levels"])}
+        return {**super()._given(table, missing, {**options, "levels": None}), **levels}
+
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if "target" not in options and target not in table.columns:
             columns = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
             raise InputError(columns, hint="say which with --target")
         features = _features_of(table, target, options)
+        coding = Coding(features, options.get("levels", {}), options.get("interactions", ()))
         try:
-            return self._from_columns(table, target, features, missing, None, options)
+            return self._from_columns(table, target, coding, missing, None, options)
         except InputError:
             if "features" not in options:  # only now: a second look at every cell takes its time
-                refuse_text(Table("", {name: table[name] for name in features}), "features")
+                numbers = [name for name in features if not is_text(table[name])]
+                refuse_text(Table("", {name: table[name] for name in numbers}), "features")
             raise
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
@@ -70,49 +81,76 @@ class WithFeatures(Inputs):
         fitted = [] if like is None else like[self.axis].tolist()
         usual = getattr(like, "columns", {}).get(self.name, _free(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
-        features = options.get("features", [name for name in fitted if name in table.columns])
-        ordered = _features_of(table, target, options) if like is None else in_order_of(fitted, features, "features")
-        parsed = self._from_columns(table, target, ordered, missing, like or {}, options)
-        is_unused = target is None and self.name in table.columns and self.name not in ordered
+        coding = Coding(_features_of(table, target, options)) if like is None else self._as_in(like, table, options)
+        parsed = self._from_columns(table, target, coding, missing, like or {}, options)
+        is_unused = target is None and self.name in table.columns and self.name not in coding.features
         note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
         return replace(parsed, notes=(*parsed.notes, *[note] * is_unused))
+
+    def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> Coding:
+        """Return the coding of a fit for its table, or for columns that have been coded already."""
+        fitted = like[self.axis].tolist()
+        coding = Coding.of(like) or Coding(fitted)
+        if ({*fitted} - {*coding.features}) & table.columns.keys():
+            coding = Coding(fitted)
+        for name in ("levels", "interactions"):
+            if name in options and options[name] != getattr(coding, name):
+                raise InputError(f"{name} must be those of the fit, in their order", hint=f"leave out --{name}")
+        names = options.get("features", [name for name in coding.features if name in table.columns])
+        return replace(coding, features=in_order_of([*coding.features], names, "features"))
 
     def _from_columns(
         self,
         table: Table,
         target: str | None,
-        features: list[str],
+        coding: Coding,
         missing: str,
         like: Arrays | None,
         options: Mapping[str, Any],
     ) -> Parsed:
-        if target in features:
+        if target in coding.features:
             hint = "leave it out of --features, or say which is the outcome with --target"
             raise InputError(f"column {shown(target)} is both the outcome and a feature", column=target, hint=hint)
+        if other := next((name for name in coding.levels if name not in coding.features), None):
+            raise InputError(f"levels are given of {shown(other)}, which is no feature", hint="leave them out")
         outcome = [] if target is None else [table[target]]
-        parsed = self._arrays(outcome, [table[name] for name in features], missing, like, options)
+        columns, is_named = [table[name] for name in coding.features], "features" in options
+        if like is None:
+            features = [Feature.read(column, coding, is_named) for column in columns]
+        else:
+            features = [Feature.read_new(column, coding.levels) for column in columns]
+        parsed = self._arrays(outcome, features, coding, missing, like, options)
         roles = {self.name: target} if target is not None else {}
-        return replace(parsed, columns={**roles, self.features: ", ".join(features)})
+        return replace(parsed, columns={**roles, self.features: ", ".join(coding.features)})
 
     def _arrays(
         self,
         outcome: list[Column],
-        features: list[Column],
+        features: list[Feature],
+        coding: Coding,
         missing: str,
         like: Arrays | None,
         options: Mapping[str, Any],
     ) -> Parsed:
         """Convert the columns, drop the same rows of all of them, and say what is remarkable; ``like`` of new rows."""
-        columns = [*outcome, *features]
+        columns = [*outcome, *(feature.column for feature in features)]
         read = [self._outcome(column, options, like) for column in outcome]
-        values, notes = complete(columns, [*(each.values for each in read), *map(to_reals, features)], missing)
+        arrays = [*(each.values for each in read), *(feature.values for feature in features)]
+        values, notes = complete(columns, arrays, missing)
         if like is None and columns[0].before is None and len(values[0]) > 1 and not np.ptp(values[0]):  # not of a part
             notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
         known = {self.name: values[0].astype(self.kind)} if outcome else {}
-        labels = label_array([column.name for column in features])
-        arrays = {**known, self.features: np.column_stack(values[len(outcome) :]), self.axis: labels}
+        kept = [feature.of_rows(own) for feature, own in zip(features, values[len(outcome) :], strict=True)]
+        coding, names, X = coding.coded(kept)
         of_outcome = read[0] if read else Outcomes(np.empty(0))
-        return Parsed(arrays, {}, (*of_outcome.notes, *notes), of_outcome.labels)
+        of_levels = [note for feature in kept for note in feature.notes if like is None]
+        return Parsed(
+            {**known, self.features: X, self.axis: label_array(names)},
+            {},
+            (*of_outcome.notes, *of_levels, *notes),
+            of_outcome.labels,
+            coding=coding.plain,
+        )
 
     @abstractmethod
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
@@ -169,7 +207,8 @@ class WithFeatures(Inputs):
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         features, outcome, notes = self._columns(arrays)
-        checked = self._arrays(outcome, features, missing, None, {})
+        read = [Feature(column, to_reals(column)) for column in features]
+        checked = self._arrays(outcome, read, Coding([column.name for column in features]), missing, None, {})
         return replace(checked, notes=(*notes, *checked.notes))
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
@@ -206,8 +245,8 @@ class Regression(WithFeatures, Measured):
 
     kind, if_constant = np.float64, "an intercept alone fits it without error"
     holds = (
-        "one column of the outcome ({0.name}, or say which with --target) and columns of features, "
-        "all others or some of them (--features); all of real numbers"
+        "one column of the outcome ({0.name}, or say which with --target), of real numbers, and columns of features, "
+        "all others or some of them (--features), of real numbers or of text, which has levels (--levels)"
     )
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
@@ -222,7 +261,7 @@ class BinaryRegression(WithFeatures):
     kind, if_constant = np.int64, "no slope is known but by the prior"
     holds = (
         "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive) and columns of "
-        "features, all others or some of them (--features), of real numbers"
+        "features, all others or some of them (--features), of real numbers or of text, which has levels (--levels)"
     )
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:

@@ -248,6 +248,29 @@ def are_numbers(column: Column) -> bool:
     return True
 
 
+def is_text(column: Column) -> bool:
+    """Say whether there is a value, and none is a number, as of labels: a single number makes the text a misprint."""
+    values = column.values
+    if not isinstance(values, list) and values.dtype.kind not in "bO":
+        return False
+    cells = values if isinstance(values, list) else values.tolist()
+    first = next((cell for cell in cells if not _is_hole(cell)), None)
+    if first is None or not _is_word(first, column.decimal):
+        return False
+    return all(_is_word(cell, column.decimal) for cell in (set(cells) if isinstance(values, list) else cells))
+
+
+def _is_hole(cell: object) -> bool:
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING)
+
+
+def _is_word(cell: object, decimal: str) -> bool:
+    if not isinstance(cell, str):
+        return cell is None or isinstance(cell, bool | np.bool_)
+    is_of_other_mark = decimal == "." and _DECIMAL_COMMA.fullmatch(cell.strip())
+    return _is_hole(cell) or (number(cell, decimal) is None and not is_of_other_mark)
+
+
 def _converted(column: Column) -> np.ndarray:
     values = column.values
     if isinstance(values, list):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bayeszoo.data.inputs.levels import by_feature, products
 from bayeszoo.data.read import read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
@@ -33,14 +34,15 @@ class LinearTerms(Observable, family=True):
     """A weighted sum of terms, the linear predictor: an intercept, and powers of each feature about its centre.
 
     Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
-    weights of ``(x - center) ** k``.
+    weights of ``(x - center) ** k``. A feature called ``a:b``, of features ``a`` and ``b``, is their product about the
+    centre, ``(a - center) (b - center)``, in the product of their units.
 
     Parameters
     ----------
     intercept : bool
         Whether there is one: the linear predictor at ``center``.
     features : tuple of str, optional
-        The columns that are used, all by default.
+        The columns that are used, all by default; ``colour`` stands for all of ``colour[red]``, ``colour[blue]``, ...
     degree : int
         The highest power of each feature, >= 0; 1 is a plane, 0 has an intercept only.
     center, scale : float, or one for each feature of the data
@@ -78,12 +80,16 @@ class LinearTerms(Observable, family=True):
 
     @classmethod
     def standardized(cls, data: Values) -> dict[str, Any]:
-        """Return the fields that measure features from their means in standard deviations."""
-        moments = [Moments.of(column) for column in data["X"].T]
-        return {
-            "center": plain(np.array([column.mean for column in moments])),
-            "scale": plain(np.array([column.sd for column in moments])),
-        }
+        """Return the fields that measure features from their means in standard deviations.
+
+        The column of a level has the unit 1/2, the standard deviation of an even split: the prior of what a level
+        changes is then the same however rare the level is.
+        """
+        center = np.array([Moments.of(column).mean for column in data["X"].T])
+        scale = np.array([_unit(str(name), column) for name, column in zip(data["feature"], data["X"].T, strict=True)])
+        for j, factors in products(data["feature"]).items():
+            center[j], scale[j] = 0.0, np.prod(scale[factors])
+        return {"center": plain(center), "scale": plain(scale)}
 
     @classmethod
     def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Any:
@@ -129,17 +135,20 @@ class LinearTerms(Observable, family=True):
         """Return the columns of X that the model uses."""
         if self.features is None:
             return np.arange(len(data["feature"]))
-        place = {str(name): i for i, name in enumerate(data["feature"])}
+        place = by_feature(data["feature"]) | {str(name): [i] for i, name in enumerate(data["feature"])}
         lacking = next((name for name in self.features if name not in place), None)
         if lacking is not None:
-            known = ", ".join(map(shown, list(place)[:20]))
+            known = ", ".join(map(shown, data["feature"].tolist()[:20]))
             raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {known}")
-        return np.array([place[name] for name in self.features], dtype=int)
+        return np.array([i for name in self.features for i in place[name]], dtype=int)
 
     def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
         size, used = len(data["feature"]), self._used(data)
-        return (data["X"] - self.entries("center", size))[:, used], self.entries("scale", size)[used]
+        centred, units = data["X"] - self.entries("center", size), np.array(self.entries("scale", size))
+        for j, factors in products(data["feature"]).items():
+            centred[:, j], units[j] = np.prod(centred[:, factors], axis=1), np.prod(units[factors])
+        return centred[:, used], units[used]
 
     def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
@@ -186,13 +195,15 @@ class LinearTerms(Observable, family=True):
         return solution.in_units(units, self.origin(len(units)))
 
     def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
-        """Say which sums of weights the data identify, where they do not identify each of them."""
+        """Say which sums of weights the data identify, where not each of them, and at what weights hold."""
         stats = self.moments(data) if stats is None else stats  # of a model that is sampled on its rows
         sums = identify(self.equations(stats)[0], self.units(stats))
         notes = [sums.note(self.coords(data)["term"].tolist())]
         if not self.intercept and np.any(np.asarray(self.center) != 0):
             of_none = f"without an intercept the {self.predicted_quantity} is 0 at center"
             notes.append(f"{of_none}; set center=0 for a line through 0")
+        if products(data["feature"][self._used(data)]):
+            notes.append("of features with interactions, each weight holds at the center of the others")
         return tuple(filter(None, notes))
 
     def prior_in_units(
@@ -224,7 +235,15 @@ class LinearTerms(Observable, family=True):
         if orthogonal:
             draws = np.sqrt(size) * np.linalg.qr(draws - draws.mean(axis=0))[0]
         X = self.entries("center", count) + self.entries("scale", count) * draws
+        for j, factors in products(labels).items():
+            X[:, j] = np.prod(X[:, factors], axis=1)
         return {"X": X, "feature": np.array(labels, dtype=str)}
+
+
+def _unit(name: str, column: np.ndarray) -> float:
+    """Return the standard deviation of a column; of one of 0 and 1 for a level that of an even split."""
+    is_level = name.endswith("]") and bool(np.isin(np.abs(column), (0, 1)).all())
+    return 0.5 if is_level else float(Moments.of(column).sd)
 
 
 def identified(model: LinearTerms, data: Any = None) -> pd.DataFrame:

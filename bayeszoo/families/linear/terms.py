@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.read import read
+from bayeszoo.data.inputs.levels import Coding, by_feature, products
+from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import INTERCEPT, LinearTerms
 from bayeszoo.model.base import Model
@@ -64,7 +65,8 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     Parameters
     ----------
     model : LinearTerms
-        An instance; where it names ``features``, the subsets are of these.
+        An instance; where it names ``features``, the subsets are of these. The levels of a feature stay together, and
+        an interaction goes with its features.
     data : Data or anything that `read` takes, optional
         The names of the features are taken from it; by default from the model's own first real data set.
     at_most : int, optional
@@ -86,7 +88,7 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
         raise InputError("a polynomial of degree 0 has no features to choose from")
     table = read(linear, data)
     linear.coords(table)  # refuses features that the data do not have
-    names = table["feature"].tolist() if linear.features is None else linear.features
+    names = _choices(table) if linear.features is None else linear.features
     if isinstance(at_most, bool) or not isinstance(at_most, int | np.integer | None) or (at_most or 0) < 0:
         raise InputError(f"at_most must be a whole number >= 0, got {at_most!r}")
     largest = len(names) if at_most is None else min(int(at_most), len(names))
@@ -94,7 +96,20 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     if not sizes:
         raise InputError("a model without intercept needs a feature", hint="let at_most be 1 or more")
     _require_few(names, sizes, at_most)
-    return {_name(some): replace(linear, features=some) for size in sizes for some in combinations(names, size)}
+    chosen = (some for size in sizes for some in combinations(names, size))
+    return {_name(some): replace(linear, features=some) for some in chosen if _is_hierarchical(some, names)}
+
+
+def _choices(table: Data) -> list[str]:
+    """Name the features, not their levels."""
+    names = table["feature"].tolist()
+    return names if Coding.of(table) is None else list(by_feature(names))
+
+
+def _is_hierarchical(some: Sequence[str], names: Sequence[str]) -> bool:
+    """Say whether all features of each interaction are chosen with it."""
+    factors = {names[i]: [names[j] for j in js] for i, js in products(names).items()}
+    return all({*factors.get(name, ())} <= {*some} for name in some)
 
 
 def _with_other_terms(model: Model) -> LinearTerms:

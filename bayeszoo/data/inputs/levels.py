@@ -1,0 +1,247 @@
+"""Features that are text: their levels, the columns of 0 and 1 that stand for these, and products of features."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import listing
+from bayeszoo.data.inputs.labels import Alphabet, Coded, joined, repeated, spelled_alike, text_of, texts_of
+from bayeszoo.data.table.table import MISSING, Column, escaped, is_text, shown, to_reals
+from bayeszoo.errors import InputError
+
+Numbers = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How features become columns of numbers.
+
+    Parameters
+    ----------
+    features : sequence of str
+        The columns of the table, in order.
+    levels : mapping of str to list of str
+        The levels of those that have any. The first is the reference; each other level has a column of 0 and 1, called
+        ``colour[red]``.
+    interactions : sequence of str
+        Products ``a:b`` of features, column by column.
+    """
+
+    features: Sequence[str]
+    levels: Mapping[str, list[str]] = field(default_factory=dict)
+    interactions: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        """Whether any column is not as it is in the table."""
+        return bool(self.levels or self.interactions)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same, ready for JSON; empty where the columns are as they are in the table."""
+        parts = {"features": list(self.features), "levels": dict(self.levels), "interactions": [*self.interactions]}
+        return parts if self else {}
+
+    def expanded(self, values: Numbers) -> Numbers:
+        """Return the columns of numbers: of a feature with levels its codes are given."""
+        each = {name: self._columns(name, values[name]) for name in self.features}
+        products = [reduce(_times, (each[name] for name in parts_of(term, each))) for term in self.interactions]
+        columns = [item for part in (*each.values(), *products) for item in part.items()]
+        if twice := repeated([name for name, _ in columns]):
+            raise InputError(f"two features would be called {shown(twice)}", hint="rename a column of the table")
+        return dict(columns)
+
+    def _columns(self, name: str, values: np.ndarray) -> Numbers:
+        if name not in self.levels:
+            return {name: values}
+        others = enumerate(self.levels[name][1:], 1)
+        return {level_name(name, level): (values == code).astype(np.float64) for code, level in others}
+
+    @classmethod
+    def of(cls, like: Any) -> Self | None:
+        """Return how the features of data were coded, such as those of a fit; None where they are as in the table."""
+        parts = getattr(like, "reading", {}).get("coding")
+        return None if parts is None else cls(**parts)
+
+    def coded(self, features: Sequence[Feature]) -> tuple[Self, list[str], np.ndarray]:
+        """Return the coding by the levels that features turned out to have, and names and columns of the numbers."""
+        levels = {each.column.name: each.levels for each in features if each.levels is not None}
+        coding = replace(self, levels=levels)
+        columns = coding.expanded({each.column.name: each.values for each in features})
+        if not columns:
+            raise InputError("there is no feature: each has one level", hint="give one that differs between rows")
+        names, X = list(columns), np.column_stack([*columns.values()])
+        _refuse_other_products(names, X)
+        return coding, names, X
+
+
+def level_name(feature: str, level: str) -> str:
+    """Return what the column of a level is called."""
+    return f"{feature}[{level}]"
+
+
+def levels_of(data: Any) -> dict[str, list[str]]:
+    """Return the levels of each feature of data that has any, the reference first."""
+    coding = Coding.of(data)
+    return {} if coding is None else dict(coding.levels)
+
+
+def _times(first: Numbers, second: Numbers) -> Numbers:
+    return {f"{a}:{b}": x * y for a, x in first.items() for b, y in second.items()}
+
+
+# Products
+
+
+def products(names: Iterable[str]) -> dict[int, list[int]]:
+    """Return which features, by their places, are called as products ``a:b`` of others, and of which."""
+    place = {str(name): i for i, name in enumerate(names)}
+    found = {i: _factors(name, place) for name, i in place.items() if ":" in name}
+    return {i: [place[name] for name in names] for i, names in found.items() if names}
+
+
+def _factors(name: str, known: Mapping[str, Any]) -> list[str]:
+    """Split ``a:b:c`` into names that are known, also where these have colons; nothing where it is no product."""
+    for at in (i for i, character in enumerate(name) if character == ":"):
+        left, right = name[:at], name[at + 1 :]
+        if left in known and (others := _factors(right, known) or [right] * (right in known)):
+            return [left, *others]
+    return []
+
+
+def by_feature(names: Iterable[str]) -> dict[str, list[int]]:
+    """Return the places of the columns of each feature: ``colour[red]`` and others are of ``colour``.
+
+    Those of an interaction ``age:colour[red]`` are of ``age:colour``; a name without levels is its own.
+    """
+    place = {str(name): i for i, name in enumerate(names)}
+    places = dict[str, list[int]]()
+    for name, i in place.items():
+        factors = (part.partition("[")[0] if part.endswith("]") else part for part in _factors(name, place) or [name])
+        places.setdefault(":".join(factors), []).append(i)
+    return places
+
+
+def parts_of(term: str, features: Mapping[str, Any]) -> list[str]:
+    """Return the features of which an interaction ``a:b`` is made."""
+    parts = _factors(term, features)
+    if not parts:
+        hint = "name an interaction as a:b, of features that are used"
+        unknown = next((part for part in term.split(":") if part not in features), None)
+        problem = "is not a product of features" if unknown is None else f"has no feature {shown(unknown)}"
+        raise InputError(f"interaction {shown(term)} {problem}", hint=hint)
+    if twice := repeated(parts):
+        raise InputError(f"interaction {shown(term)} has {shown(twice)} twice", hint="use --set degree=2 for powers")
+    return parts
+
+
+def _refuse_other_products(labels: Sequence[str], X: np.ndarray) -> None:
+    """Refuse a column that is called as a product of other features and is not: models take it for that."""
+    for j, parts in products(labels).items():
+        if not np.allclose(X[:, j], np.prod(X[:, parts], axis=1), rtol=1e-9, atol=0.0):
+            factors = " and ".join(shown(labels[i]) for i in parts)
+            problem = f"column {shown(labels[j])} is not the product of {factors}, as its name says"
+            raise InputError(problem, column=labels[j], hint="rename it")
+
+
+# Levels
+
+
+def asked_levels(value: Any) -> dict[str, list[str]]:
+    """Read the levels that are asked for: a mapping, or text ``"colour=red,green,blue"``, or a list of such texts."""
+    if isinstance(value, Mapping):
+        return {str(name): _checked(str(name), levels) for name, levels in value.items()}
+    asked = dict[str, list[str]]()
+    for item in [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [None]:
+        name, equals, levels = item.partition("=") if isinstance(item, str) else ("", "", "")
+        if not (name and equals) or name in asked:
+            problem = f"levels of {shown(name)} are given twice" if name in asked else f"levels: {shown(item)}"
+            raise InputError(problem, hint="write colour=red,green,blue, the reference first")
+        asked[name] = _checked(name, next(csv.reader([levels], skipinitialspace=True), []))
+    return asked
+
+
+def _checked(name: str, levels: Any) -> list[str]:
+    if not isinstance(levels, list | tuple | np.ndarray):
+        raise InputError(f"the levels of {shown(name)} must be a list, got {shown(levels)}")
+    names = [text_of(level).strip() for level in levels]
+    if not names or not all(names):
+        raise InputError(f"the levels of {shown(name)} hold an empty one" if names else f"{shown(name)} has no levels")
+    if twice := repeated(names):
+        raise InputError(f"levels of {shown(name)}: {shown(twice)} appears twice")
+    return names
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column that is read as a feature: numbers, or the codes of its levels, NaN where a value is missing.
+
+    Levels that are ``fixed``, as those that were asked for, stay whichever rows are left out.
+    """
+
+    column: Column
+    values: np.ndarray
+    levels: list[str] | None = None
+    fixed: bool = False
+
+    @classmethod
+    def read(cls, column: Column, asked: Coding, is_named: bool) -> Self:
+        """Read a column of a table to fit; ``is_named`` says that the user chose it as a feature."""
+        levels = asked.levels.get(column.name)
+        if levels is None and not is_text(column):
+            return cls(column, to_reals(column))
+        if levels is None and column.before is not None:
+            hint = f"name them with --levels {escaped(column.name)}=..."
+            raise InputError(f"the levels of {column} must be known before the first chunk", hint=hint)
+        feature = cls._coded(column, Alphabet.of("level", "levels", levels, None))
+        if levels is None:
+            _refuse_identifier(feature, [name for name in asked.features if name != column.name], is_named)
+        return replace(feature, fixed=levels is not None)
+
+    @classmethod
+    def read_new(cls, column: Column, levels: Mapping[str, list[str]]) -> Self:
+        """Read a column of rows to be predicted, whose levels are those of the fit."""
+        if column.name not in levels:
+            return cls(column, to_reals(column))
+        return cls._coded(column, Alphabet("level", "levels", list(levels[column.name]), fitted=True))
+
+    @classmethod
+    def _coded(cls, column: Column, alphabet: Alphabet) -> Self:
+        """Code a column; what stands for a missing number stands for a missing level, unless it is known as one."""
+        texts, known = map(str.strip, texts_of(column)), set(alphabet.labels or ())
+        cells = ["" if text.lower() in MISSING and text not in known else text for text in texts]
+        coded = alphabet.coded(replace(column, values=cells))
+        return cls(column, coded.codes, coded.labels, fixed=True)
+
+    def of_rows(self, values: np.ndarray) -> Self:
+        """Return the feature of the rows that were kept, without levels that no longer occur."""
+        if self.levels is None or self.fixed:
+            return replace(self, values=values)
+        kept = Coded(self.levels, values).trimmed()
+        return replace(self, values=kept.codes, levels=kept.labels)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known of the levels: which there are, and which is the reference."""
+        if self.levels is None:
+            return []
+        if len(self.levels) == 1:
+            return [f"{self.column} has one level, {joined(self.levels)}: nothing is compared with it"]
+        notes = [f"{self.column}: levels {joined(self.levels)}; {joined(self.levels[:1])} is the reference"]
+        present, is_part = set(self.values.tolist()), self.column.before is not None
+        never = [level for code, level in enumerate(self.levels) if code not in present and not is_part]
+        notes += [f"{self.column}: {joined(never)} never occur{'s' * (len(never) == 1)}"] if never else []
+        return notes + spelled_alike(self.column, self.levels, "levels")
+
+
+def _refuse_identifier(feature: Feature, others: list[str], is_named: bool) -> None:
+    """Refuse a column that names rows rather than kinds of them: with as many levels as rows, or nearly so."""
+    levels, rows = len(feature.levels or ()), len(feature.column)
+    if rows > 1 and (levels == rows or (2 * levels > rows and not is_named)):
+        hint = f"leave it out: --features {listing(others)}" if others else "name other features"
+        raise feature.column.error(f"has {levels} levels in {rows} rows, as names of the rows have", hint=hint)
