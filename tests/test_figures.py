@@ -104,7 +104,7 @@ def test_facts_have_one_name_each(fits):
 def test_a_summary_says_why_a_number_is_none(fits):
     of_point = bz.fit(COIN(a=2, b=2), FLIPS, "map", seed=1)
     exact, laplace, stopped, point = (bz.summarize(tree)["theta"]["withheld"] for tree in (*fits, of_point))
-    assert exact["mcse_mean"] == "a closed form has no Monte Carlo error"
+    assert exact["mcse_mean"] == "an exact answer has no Monte Carlo error"
     assert laplace == dict.fromkeys(("ess_bulk", "ess_tail", "r_hat"), "draws of an approximation are independent")
     assert point["sd"] == "a point estimate has no spread"
     assert "mean" not in point

@@ -59,7 +59,7 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
 
 
 _DOES_NOT_APPLY = {
-    "exact": "a closed form has no Monte Carlo error",
+    "exact": "an exact answer has no Monte Carlo error",
     "sampled": "too few draws for it",
     "approximate": "draws of an approximation are independent",
     "point estimate": "a point estimate has no spread",
