@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from bayeszoo.comparison.compare import unique
+from bayeszoo.comparison.levels import contrasts_of_levels, estimates_of_levels, is_of_levels
 from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of, quantiles_named
 from bayeszoo.comparison.within import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.data.by import named_in_errors, read_by
@@ -138,6 +139,8 @@ def estimates(tree: xr.DataTree) -> pd.DataFrame:
     """Return a row for each quantity that is shown and each group: what `summarize` has of it."""
     if is_of_groups(tree):
         return estimates_within(tree)
+    if is_of_levels(tree):
+        return estimates_of_levels(tree)
     rows = dict[str, list[dict[str, Any]]]()
     for label, tree_ in fits_of(tree).items():
         for name, summary in summarize(tree_, listed(tree_)).items():
@@ -149,15 +152,18 @@ def estimates(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
-    """Compare the groups, quantity by quantity.
+    """Compare the groups, quantity by quantity, or the levels of each feature of a regression that has any.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit_by` returned, or `fit` for a model with parameters of each group, such as ``normal_means``.
+        What `fit_by` returned, or `fit` for a model with parameters of each group, such as ``normal_means``, or for a
+        regression with features of text. Of levels the linear predictor is compared; where there are interactions, at
+        the centre of the other features.
     against : str, optional
-        The group that the others are compared with. By default all pairs are compared; of more than five groups, each
-        with the first, and of one fit with the group of which most is known, as ``attrs["notes"]`` says.
+        The group or level that the others are compared with. By default all pairs are compared; of more than five
+        groups, each with the first, and of one fit with the group of which most is known, or of levels the reference,
+        as ``attrs["notes"]`` says.
 
     Returns
     -------
@@ -179,6 +185,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
     """
     if is_of_groups(tree):
         return contrasts_within(tree, against)
+    if is_of_levels(tree):
+        return contrasts_of_levels(tree, against)
     fits = fits_of(tree)
     pairs = pairs_of(list(fits), against, next(iter(fits)))
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not Fit(fit).is_shown]

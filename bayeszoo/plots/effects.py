@@ -6,13 +6,14 @@ Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.answers.leave_out import MOST_CELLS
 from bayeszoo.comparison.compare import names_of
 from bayeszoo.errors import InputError
+from bayeszoo.families.linear.levels import Feature, features_of
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
@@ -85,23 +86,33 @@ def _outcome(fit: Fit) -> str:
 def effects(tree: xr.DataTree) -> pd.DataFrame:
     """Return the mean outcome as each feature goes from its least to its greatest value, the others at their means.
 
-    The index names ``feature`` and its value ``x``; columns are ``mean``, and ``q025`` and ``q975`` of its posterior,
-    which a point estimate does not have. A feature with few values has these alone. Raises as `slopes` does.
+    The index names ``feature`` and its value ``x``, of a feature with levels the level; columns are ``mean``, and
+    ``q025`` and ``q975`` of its posterior, which a point estimate does not have. A feature with few values has these
+    alone. Interactions go along with their features. Raises as `slopes` does.
     """
     import pandas as pd
 
     fit, model = _linear(tree, "effects")
-    X, names = fit.data["X"], fit.data["feature"].tolist()
-    used = [names.index(name) for name in model.features or names]
-    grids = [x if len(x := np.unique(X[:, j])) <= FEW else np.linspace(x[0], x[-1], _POINTS) for j in used]
-    which, values = np.repeat(used, [len(grid) for grid in grids]), np.concatenate(grids)
-    rows = np.tile(X.mean(axis=0), (len(values), 1))
-    rows[np.arange(len(rows)), which] = values
+    X, features = fit.data["X"], features_of(model, fit.data)
+    each = {name: _varied(X, feature) for name, feature in features.items()}
+    rows = np.concatenate([rows for _, rows in each.values()])
     w = fit.pooled()["w"]
     mean = model.mean({"w": w[:: -(-w.size * len(rows) // MOST_CELLS)]}, {"X": rows, "feature": fit.data["feature"]})
     band = np.quantile(mean, [0.025, 0.975], axis=0) if len(w) > 1 else np.full((2, len(rows)), np.nan)
-    index = pd.MultiIndex.from_arrays([[names[j] for j in which], values], names=["feature", "x"])
+    index = pd.MultiIndex.from_tuples([(name, x) for name, (at, _) in each.items() for x in at], names=["feature", "x"])
     return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
+
+
+def _varied(X: np.ndarray, feature: Feature) -> tuple[list[Any], np.ndarray]:
+    """Return values of a feature, and a row at each of them, the other features at their means."""
+    means = X.mean(axis=0)
+    if feature.levels:
+        return feature.levels, feature.rows(means)
+    (j,) = feature.places
+    at = x if len(x := np.unique(X[:, j])) <= FEW else np.linspace(x[0], x[-1], _POINTS)
+    rows = np.tile(means, (len(at), 1))
+    rows[:, j] = at
+    return at.tolist(), rows
 
 
 def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Figure:
@@ -119,19 +130,25 @@ def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Fi
     for axes, feature, name in zip(every, shown, names, strict=True):
         _draw_effect(axes, frame.loc[feature])
         axes.set_xlabel(name, parse_math=False)
-        axes.locator_params(axis="x", nbins=4)
     figure.supylabel(f"mean {short(_outcome(Fit(tree)))}", fontsize="medium", parse_math=False)
     return figure
 
 
 def _draw_effect(axes: Axes, effect: pd.DataFrame) -> None:
-    x, few = effect.index.to_numpy(), len(effect) <= FEW
-    if few:
+    names = effect.index.tolist()
+    of_levels = isinstance(names[0], str)
+    x, is_few = np.arange(len(names)) if of_levels else np.array(names), of_levels or len(names) <= FEW
+    if is_few:
         axes.vlines(x, effect["q025"], effect["q975"], color=COLOURS[0], lw=2)
         axes.margins(x=0.3)
     else:
         axes.fill_between(x, effect["q025"], effect["q975"], color=COLOURS[0], alpha=0.2, lw=0)
-    axes.plot(x, effect["mean"], "o" if few else "-", color=COLOURS[0])
+    axes.plot(x, effect["mean"], "o" if is_few else "-", color=COLOURS[0])
+    if of_levels:
+        turned = 90 if sum(map(len, names)) > _ACROSS else 0
+        axes.set_xticks(x, [short(name, _ACROSS // 2) for name in names], rotation=turned, parse_math=False)
+    else:
+        axes.locator_params(axis="x", nbins=4)
 
 
 def explained(tree: xr.DataTree) -> dict[str, float]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.comparison.by import contrasts, estimates
-from bayeszoo.comparison.within import is_of_groups, labels_of
+from bayeszoo.comparison.levels import is_of_levels
 from bayeszoo.errors import InputError
 from bayeszoo.plots.style import COLOURS, panels, short
-from bayeszoo.results.stored import fits_of
+from bayeszoo.results.stored import fits_of, is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit_by` returned, or `fit` for a model with parameters of each group.
+        What `fit_by` returned, or `fit` for a model with parameters of each group, or a regression with levels.
     quantities : sequence of str, optional
         Labels of scalars that have contrasts; by default the first `MOST`.
     against : str, optional
@@ -49,7 +49,7 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
         When nothing can be compared, or there is no such quantity or group.
     """
     compared, known = contrasts(tree, against), estimates(tree)
-    labels = labels_of(tree) if is_of_groups(tree) else list(fits_of(tree))
+    labels = list(fits_of(tree)) if is_by_group(tree) else list(dict.fromkeys(known["group"]))
     if len(labels) > MOST_GROUPS:
         raise InputError(f"{len(labels)} groups are too many to draw each in a line", hint="take bz.plot_pooling(tree)")
     every = list(dict.fromkeys(compared["quantity"])) if len(compared) else []
@@ -58,16 +58,18 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
         raise InputError(f"there is no contrast of {others[0]!r}", hint=f"there are of {', '.join(every) or 'none'}")
     if not chosen:
         raise InputError("; ".join(["no quantity of the groups can be compared", *compared.attrs["withheld"]]))
-    pairs = len(compared) // len(every)
+    pairs = int(compared["quantity"].value_counts().max())
     figure, axes = panels(2 * len(chosen), 4.2, 0.8 + 0.2 * max(len(labels), pairs), across=2)
     for name, left, right in zip(chosen, axes[::2], axes[1::2], strict=True):
-        own = known[known["quantity"] == name].set_index("group").reindex(labels)
-        _forest(left, own, ("mean", "q025", "q975"), labels, name)
+        own = known[known["quantity"] == name].set_index("group")
+        own = own.reindex(labels) if is_by_group(tree) else own  # a group may have no estimate of the quantity
+        _forest(left, own, ("mean", "q025", "q975"), own.index.tolist(), name)
         differ = compared[compared["quantity"] == name]
         _forest(right, differ, ("difference", "difference_q025", "difference_q975"), _names(differ), "difference")
         right.axvline(0, color="0.6", lw=0.8, zorder=0)
     about = "" if tree.attrs["kind"] == "point estimate" else ": means and 95% intervals"
-    title = f"{tree.attrs['model']}, {tree.attrs['method']}, by {tree.attrs.get('by', 'group')}{about}"
+    by = tree.attrs.get("by", "level" if is_of_levels(tree) else "group")
+    title = f"{tree.attrs['model']}, {tree.attrs['method']}, by {by}{about}"
     figure.suptitle(title, fontsize="medium", parse_math=False)
     return figure
 

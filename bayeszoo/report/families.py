@@ -14,6 +14,7 @@ from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.lasso.model import LaplaceWeights
+from bayeszoo.families.linear.levels import features_of
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import FoldIn, Latent
@@ -95,9 +96,9 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
 def _effects(main: xr.DataTree, interval: str) -> str:
     """Say what a picture of effects shows, and how those are drawn that it leaves out."""
     model: Any = Fit(main).model
-    used = model.features or Fit(main).data["feature"].tolist()
+    used = features_of(model, Fit(main).data)
     said = f"By {main.attrs['method']} of {model.name}: the mean outcome as one feature goes from its least to its "
-    said += f"greatest value, the others at their means{interval}."
+    said += f"greatest value, or through its levels, the others at their means{interval}."
     if len(used) > MOST_EFFECTS:
         said += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
         said += "bz.plot_effects(bz.load(FILE), features=[NAME])."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.by import contrasts, fit_parts
+from bayeszoo.comparison.levels import is_of_levels
 from bayeszoo.comparison.within import is_of_groups
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
@@ -80,12 +81,12 @@ def contrasts_command(
     as_json: opt.Json = False,
     digits: opt.Digits = None,
 ) -> int:
-    """Compare the groups of a fit that was saved with --by, or of a hierarchical model.
+    """Compare the groups of a fit that was saved with --by, or of a hierarchical model, or levels of a regression.
 
     Parameters
     ----------
     against
-        The group that the others are compared with; by default all pairs, of more than five groups each with one.
+        The group or level that the others are compared with; by default all pairs, of more than five each with one.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
@@ -95,12 +96,17 @@ def contrasts_command(
     written = saved.write(frame, output)
     written |= saved.draw(lambda: plot_groups(tree, against=against), plot, overwrite)
     _answer(tree, frame, as_json, digits, written)
-    return terminal.verdict([tree] if is_of_groups(tree) else list(fits_of(tree).values()))
+    return terminal.verdict([tree] if _is_alone(tree) else list(fits_of(tree).values()))
+
+
+def _is_alone(tree: xr.DataTree) -> bool:
+    """Say whether what is compared is of one fit."""
+    return is_of_groups(tree) or is_of_levels(tree)
 
 
 def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, written: dict[str, Any]) -> None:
     """Print the estimates of all groups and their contrasts, as tables or as one JSON document."""
-    if is_of_groups(tree):
+    if _is_alone(tree):
         return _answer_within(tree, frame, as_json, written)
     if not as_json:
         return _show(tree, frame, digits)
@@ -111,7 +117,7 @@ def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int |
 
 
 def _answer_within(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, written: dict[str, Any]) -> None:
-    """Print the contrasts of a hierarchical fit, which are of its joint draws."""
+    """Print the contrasts within one fit, which are of its joint draws."""
     if as_json:
         about = {**saved.about(tree), **{str(name): value for name, value in frame.attrs.items()}}
         return terminal.print_json({**about, "contrasts": frame.to_dict("records"), **written})

@@ -110,7 +110,7 @@ class LinearTerms(Observable, family=True):
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the names of the terms."""
-        used = data["feature"][self._used(data)]
+        used = data["feature"][self.used(data)]
         powers = [f"{name}^{k}" if k > 1 else str(name) for k in range(1, self.degree + 1) for name in used]
         terms = [INTERCEPT] * self.intercept + powers
         if len(set(terms)) < len(terms):
@@ -131,7 +131,7 @@ class LinearTerms(Observable, family=True):
         model = relabelled(self, axis, permutation)
         return relabelled(relabelled(model, "slope", slopes), "term", terms)
 
-    def _used(self, data: Values) -> np.ndarray:
+    def used(self, data: Values) -> np.ndarray:
         """Return the columns of X that the model uses."""
         if self.features is None:
             return np.arange(len(data["feature"]))
@@ -144,7 +144,7 @@ class LinearTerms(Observable, family=True):
 
     def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
-        size, used = len(data["feature"]), self._used(data)
+        size, used = len(data["feature"]), self.used(data)
         centred, units = data["X"] - self.entries("center", size), np.array(self.entries("scale", size))
         for j, factors in products(data["feature"]).items():
             centred[:, j], units[j] = np.prod(centred[:, factors], axis=1), np.prod(units[factors])
@@ -202,7 +202,7 @@ class LinearTerms(Observable, family=True):
         if not self.intercept and np.any(np.asarray(self.center) != 0):
             of_none = f"without an intercept the {self.predicted_quantity} is 0 at center"
             notes.append(f"{of_none}; set center=0 for a line through 0")
-        if products(data["feature"][self._used(data)]):
+        if products(data["feature"][self.used(data)]):
             notes.append("of features with interactions, each weight holds at the center of the others")
         return tuple(filter(None, notes))
 

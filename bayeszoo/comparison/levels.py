@@ -1,0 +1,99 @@
+"""Levels of a feature of a regression, which depend on each other: estimates of each, and contrasts by joint draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of
+from bayeszoo.data.table.table import quoted
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
+from bayeszoo.families.linear.design import LinearTerms
+from bayeszoo.families.linear.levels import Feature, features_of
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit, is_by_group
+from bayeszoo.results.summary import summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+else:
+    pd = lazy_loader.load("pandas")
+
+
+def is_of_levels(tree: Any) -> bool:
+    """Say whether a tree is one fit of a regression of which a feature has levels."""
+    return "bayeszoo_format" in getattr(tree, "attrs", {}) and not is_by_group(tree) and bool(_with_levels(Fit(tree)))
+
+
+def _with_levels(fit: Fit) -> dict[str, Feature]:
+    if not isinstance(fit.model, LinearTerms):
+        return {}
+    return {name: feature for name, feature in features_of(fit.model, fit.like).items() if feature.levels}
+
+
+def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
+    """Return the linear predictor at each level, the others at their centres; w (..., T) gives (..., levels)."""
+    assert isinstance(fit.model, LinearTerms)
+    names = fit.like["feature"]
+    rows = feature.rows(np.array(fit.model.entries("center", len(names))))
+    return fit.model.predictor({"w": w}, {"X": rows, "feature": names})
+
+
+def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
+    """Return a row for each feature and level: the linear predictor there, the other features at their centres."""
+    rows, fit = list[dict[str, Any]](), require_shown(tree, "estimates of levels")
+    for name, feature in _with_levels(fit).items():
+        draws = _predictor(fit, feature, fit.pooled()["w"])
+        known = {"mean": _predictor(fit, feature, _mean(fit))}
+        if fit.kind != "point estimate":
+            levels = np.quantile(draws, [*QUANTILES.values()], axis=0)
+            known |= {"sd": draws.std(axis=0), **dict(zip(QUANTILES, levels, strict=True))}
+        for i, level in enumerate(feature.levels):
+            rows.append({"quantity": name, "group": level, **{key: float(values[i]) for key, values in known.items()}})
+    return pd.DataFrame(rows)
+
+
+def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
+    """Compare the levels of each feature that has any, by joint draws of the linear predictor."""
+    fit = require_shown(tree, "contrasts")
+    features = _with_levels(fit)
+    chosen = {name: each for name, each in features.items() if against in (None, *each.levels)}
+    if not chosen:
+        known = "; ".join(f"{name}: {quoted(each.levels)}" for name, each in features.items())
+        raise InputError(f"there is no level {against!r}", hint=f"the levels are {known}")
+    frames = [_contrasted(fit, name, feature, against) for name, feature in chosen.items()]
+    frame = pd.concat(frames, ignore_index=True)
+    frame.attrs |= {"withheld": [], "notes": [] if against else _notes(frame, chosen)}
+    return frame
+
+
+def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> pd.DataFrame:
+    pairs = pairs_of(feature.levels, against, feature.levels[0])
+    first, second = ([feature.levels.index(pair[end]) for pair in pairs] for end in (1, 0))
+    draws, mean = _predictor(fit, feature, fit.draws()["w"]), _predictor(fit, feature, _mean(fit))
+    if fit.kind == "point estimate":
+        known = of_points(draws[0, 0, first], draws[0, 0, second])
+    else:
+        known = by_draws(draws[..., first], draws[..., second])
+    known |= dict.fromkeys(("ratio", "ratio_q025", "ratio_q975"), np.full(len(pairs), np.nan))  # 0 means nothing
+    known["difference"] = mean[second] - mean[first]
+    if fit.kind == "exact":
+        known["difference_mcse"] = np.full(len(pairs), np.nan)
+    named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
+    return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in COLUMNS}})
+
+
+def _mean(fit: Fit) -> np.ndarray:
+    return np.asarray(summarize(fit.tree, ["w"])["w"]["mean"], dtype=np.float64)
+
+
+def _notes(frame: pd.DataFrame, features: Mapping[str, Feature]) -> list[str]:
+    """Say where only some pairs are compared."""
+    each = {name: len(feature.levels) for name, feature in features.items()}
+    few = [name for name, n in each.items() if (frame["quantity"] == name).sum() < n * (n - 1) / 2]
+    return [f"the levels of {name} are each compared with {features[name].levels[0]}, the reference" for name in few]

@@ -1,0 +1,140 @@
+"""Levels of a feature in effects, pictures, contrasts and on pages: against predictions and least squares."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.cli.app import main
+from bayeszoo.plots.effects import effects, plot_effects
+from bayeszoo.results.stored import Fit
+from tests.test_levels import cars
+
+Linear = bz.find("linear_regression")
+
+
+def fitted(method="exact", frame=None, **options):
+    data = bz.read(Linear, cars() if frame is None else frame, target="mpg", **options)
+    return bz.fit(Linear.weak(data), data, method, seed=1)
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    return fitted(interactions="weight:origin")
+
+
+@pytest.fixture(scope="module")
+def path(crossed, tmp_path_factory):
+    path = tmp_path_factory.mktemp("levels") / "cars.nc"
+    bz.save(crossed, path)
+    return path
+
+
+def test_the_effect_of_a_level_is_the_mean_prediction_over_the_rows_with_that_level():
+    """Without interactions, predictions of all rows moved to a level differ by the effect only."""
+    tree, frame = fitted("mle"), cars()
+    found = effects(tree).loc["origin"]["mean"]
+    assert found.index.tolist() == ["europe", "japan", "usa"]
+    for level in found.index:
+        assert found[level] == pytest.approx(bz.predict(tree, frame.assign(origin=level))["mean"].mean(), rel=1e-9)
+
+
+def test_an_interaction_has_no_effect_of_its_own_and_goes_along(crossed):
+    found = effects(crossed)
+    assert list(dict.fromkeys(found.index.get_level_values("feature"))) == ["weight", "origin", "gears"]
+    frame, heaviest = cars(), found.loc["weight"].index[-1]
+    weighted = [
+        (frame["origin"] == level).mean() * predicted_at(crossed, frame, level, heaviest)
+        for level in ("europe", "japan", "usa")
+    ]
+    width = np.ptp(found.loc["weight"].iloc[-1][["q025", "q975"]])
+    assert found.loc["weight"]["mean"].iloc[-1] == pytest.approx(sum(weighted), abs=0.05 * width)
+
+
+def predicted_at(tree, frame, level, weight):
+    row = pd.DataFrame({"origin": [level], "weight": [weight], "gears": [frame["gears"].mean()]})
+    return bz.predict(tree, row)["mean"].iloc[0]
+
+
+def test_the_picture_has_a_point_a_level_with_its_name(crossed):
+    panels = {axes.get_xlabel(): axes for axes in plot_effects(crossed).axes if axes.axison}
+    assert [text.get_text() for text in panels["origin"].get_xticklabels()] == ["europe", "japan", "usa"]
+    (points,) = panels["origin"].lines
+    assert (points.get_linestyle(), points.get_marker(), len(points.get_xdata())) == ("None", "o", 3)
+    assert panels["weight"].lines[0].get_linestyle() == "-"
+
+
+def test_contrasts_are_differences_of_weights_by_joint_draws(crossed):
+    found = bz.contrasts(crossed).set_index(["group", "against"])
+    assert found.index.tolist() == [("japan", "europe"), ("usa", "europe"), ("usa", "japan")]
+    w = crossed["posterior"]["w"]
+    usa, japan = (w.sel(term=f"origin[{level}]").values.ravel() for level in ("usa", "japan"))
+    row = found.loc[("usa", "japan")]
+    assert row["p_greater"] == (usa > japan).mean()
+    low, high = np.quantile(usa - japan, [0.025, 0.975])
+    assert (row["difference_q025"], row["difference_q975"]) == (pytest.approx(low), pytest.approx(high))
+    mean = crossed["exact"]["w"].sel(statistic="mean")
+    exact = mean.sel(term="origin[usa]") - mean.sel(term="origin[japan]")
+    assert row["difference"] == pytest.approx(exact.item(), rel=1e-10)
+    assert np.isnan(row["difference_mcse"])
+    assert found["ratio"].isna().all()
+
+
+def test_contrasts_do_not_depend_on_the_reference_at_the_mle_and_are_least_squares():
+    frame = cars()
+    design = np.column_stack([np.ones(200), pd.get_dummies(frame["origin"], dtype=float).iloc[:, 1:], frame["weight"]])
+    europe_is_0 = np.linalg.lstsq(design, frame["mpg"], rcond=None)[0]
+    for levels in (None, "origin=japan,usa,europe"):
+        found = bz.contrasts(fitted("mle", frame, features="origin,weight", levels=levels), "europe")
+        found = found.set_index("group")["difference"]
+        assert [found["japan"], found["usa"]] == pytest.approx(europe_is_0[1:3], rel=1e-8)
+
+
+def test_of_many_levels_each_is_compared_with_the_reference():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"mpg": rng.normal(size=80), "make": rng.choice(list("abcdefgh"), 80), "a": rng.normal(size=80)}
+    )
+    found = bz.contrasts(fitted("map", frame))
+    assert found["against"].unique().tolist() == ["a"]
+    assert found.attrs["notes"] == ["the levels of make are each compared with a, the reference"]
+    with pytest.raises(bz.InputError, match="there is no level 'z'; the levels are make: 'a', 'b'"):
+        bz.contrasts(fitted("map", frame), "z")
+
+
+def test_rows_of_a_saved_fit_are_coded_as_it_was(path, crossed):
+    tree, rows = bz.load(path), cars(seed=9).head(5)
+    assert Fit(tree).data.reading["coding"]["levels"] == {"origin": ["europe", "japan", "usa"]}
+    assert bz.predict(tree, rows)["mean"].tolist() == bz.predict(crossed, rows)["mean"].tolist()
+
+
+def test_the_command_line_contrasts_levels_and_says_the_reference(path, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["contrasts", str(path), "--against", "usa", "--json", "--plot", str(tmp_path / "c.png")])
+    assert stop.value.code == 0
+    rows = json.loads(capsys.readouterr().out)["contrasts"]
+    assert [(row["group"], row["against"]) for row in rows] == [("europe", "usa"), ("japan", "usa")]
+    assert (tmp_path / "c.png").stat().st_size > 5000
+    cars(40).to_csv(tmp_path / "cars.csv", index=False)
+    options = ["--target", "mpg", "--method", "exact", "--seed", "1", "--levels", "origin=usa,japan,europe"]
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", "linear_regression", str(tmp_path / "cars.csv"), *options, "--levels", "gears=3,4,5"])
+    said = capsys.readouterr()
+    assert stop.value.code == 0
+    assert "column 'origin': levels usa, japan, europe; usa is the reference" in said.err
+    assert "w[gears[5]]" in said.out
+
+
+def test_statistics_of_chunks_know_the_levels(tmp_path):
+    path = tmp_path / "cars.csv"
+    cars(60).to_csv(path, index=False)
+    levels = {"origin": ["usa", "europe", "japan"]}
+    model = Linear.weak(bz.read(Linear, path, target="mpg", levels=levels))
+    tree = bz.fit(model, bz.accumulate(model, path, 20, target="mpg", levels=levels), "exact", seed=1)
+    bz.save(tree, tmp_path / "fit.nc")
+    rows = cars(5, seed=2)
+    whole = bz.fit(model, bz.read(Linear, path, target="mpg", levels=levels), "exact", seed=1)
+    predicted = bz.predict(bz.load(tmp_path / "fit.nc"), rows)["mean"]
+    assert predicted.to_numpy() == pytest.approx(bz.predict(whole, rows)["mean"].to_numpy(), rel=1e-9)
