@@ -10,7 +10,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.special import deviance, log_beta_binomial, log_negative_binomial, log_peak
+from bayeszoo.distributions.special import (
+    deviance,
+    log_beta_binomial,
+    log_binomial,
+    log_negative_binomial,
+    log_peak,
+)
 
 _TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
@@ -221,3 +227,38 @@ def _rows_of_counts(counts: Any, trials: np.ndarray) -> tuple[np.ndarray, np.nda
     valid = _is_count(counts)
     counts = np.where(valid, counts, 0.0)
     return counts, np.all(valid, axis=-1) & (np.sum(counts, axis=-1) == trials)
+
+
+class LogitBinomial(ByMarginals):
+    """Successes of ``trials`` (rows,), of log odds ``logits`` (..., rows); of sure ones SciPy loses the digits."""
+
+    def __init__(self, trials: Any, logits: Any) -> None:
+        self.trials, self.logits = np.asarray(trials, dtype=np.float64), np.asarray(logits, dtype=np.float64)
+        self._marginals = frozen.binom(self.trials, scipy.special.expit(self.logits))
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+        """Draw numbers of successes of shape ``size``."""
+        return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at ``k`` successes; -inf outside 0..trials."""
+        k = np.asarray(k, dtype=np.float64)
+        inside = _is_count(k) & (k <= self.trials)
+        inner = np.where(inside, k, 0.0)
+        unlikely = np.where(self.logits < 0, inner, self.trials - inner)
+        far = np.abs(self.logits)
+        log_mass = log_binomial(self.trials, inner) - unlikely * far - self.trials * np.log1p(np.exp(-far))
+        return np.where(inside, log_mass, -np.inf)
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Log probability of at most ``k`` successes."""
+        return np.asarray(np.log(self.cdf(k)))
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Probability of at most ``k`` successes."""
+        return np.asarray(self._marginals.cdf(k))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Log probability of more than ``k`` successes, of at least that many failures fewer."""
+        failures = frozen.binom(self.trials, scipy.special.expit(-self.logits))
+        return np.asarray(failures.logcdf(self.trials - np.asarray(k) - 1))

@@ -26,7 +26,7 @@ from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import EM, ClosedForm, Variational, simulates
+from bayeszoo.model.capabilities import EM, ClosedForm, LogConcave, Variational, simulates
 from bayeszoo.model.fields import plain, text
 
 MOST = 5  # maxima of EM that are looked at
@@ -133,6 +133,8 @@ _STARTS: WeakKeyDictionary[Problem, list[Start]] = WeakKeyDictionary()
 
 def _searched(problem: Problem) -> list[Start]:
     density = problem.density
+    if isinstance(problem.model, LogConcave):  # of one mode, about which its coordinates are centred
+        return [Start(density.start)]
     if not isinstance(problem.model, EM):
         return _from_the_prior(problem)
     joint = density.joint  # is compiled before anything is looked for

@@ -12,6 +12,7 @@ from bayeszoo.model.capabilities import (
     Enumerable,
     FoldIn,
     Latent,
+    LogConcave,
     Observable,
     PointEstimates,
     Predictive,
@@ -21,9 +22,9 @@ from bayeszoo.model.capabilities import (
     Variational,
 )
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
-from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
+from bayeszoo.model.steps import CollapsedChain, ConcaveLikelihood, Coordinates, Expectation
 
 __all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
-__all__ += ["PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric", "Variational"]
-__all__ += ["covariance", "known", "plain", "positive", "real", "whole"]
+__all__ += ["ConcaveLikelihood", "LogConcave", "PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric"]
+__all__ += ["Variational", "covariance", "known", "plain", "positive", "real", "whole"]

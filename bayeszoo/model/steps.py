@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from bayeszoo.foundation.newton import Derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +53,50 @@ class CollapsedChain(Protocol):
     @property
     def log_joint(self) -> float:
         """Log p(y, z) of the ordered rows and their latent variables, with every constant."""
+
+
+class ConcaveLikelihood(ABC):
+    """A concave log likelihood of the ordered data, every constant kept, in coordinates u of shape (D,).
+
+    The coordinates are independent and N(0, 1) a priori, and the parameters an affine map of them.
+    """
+
+    size: int
+    """D, the number of coordinates."""
+    log_volume: float
+    """Log determinant of the derivative of the parameters with respect to the coordinates."""
+
+    @abstractmethod
+    def derivatives(self, u: np.ndarray) -> Derivatives:
+        """Return the log likelihood at u, its gradient and its curvature."""
+
+    @abstractmethod
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """Return the log likelihood at points (P, D), shape (P,)."""
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Return where to climb from."""
+
+    @abstractmethod
+    def params(self, u: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the parameters at u (..., D)."""
+
+    @abstractmethod
+    def place(self, params: Mapping[str, Any]) -> np.ndarray:
+        """Return u at parameters; leading axes are draws."""
+
+    @abstractmethod
+    def refuse_unbounded(self) -> None:
+        """Raise `NumericalError` where the likelihood has no maximum, or not a single one, and say along what."""
+
+    def joint(self, u: np.ndarray) -> Derivatives:
+        """Return the log joint density of data and u at u, its gradient and its curvature."""
+        likelihood, identity = self.derivatives(u), np.eye(self.size)
+        value = likelihood.value - (float(u @ u) + self.size * math.log(2 * math.pi)) / 2
+        return Derivatives(value, likelihood.gradient - u, likelihood.curvature + identity)
+
+    def log_prior(self, params: Mapping[str, Any]) -> Any:
+        """Return the log density of the prior of the parameters themselves; leading axes are draws."""
+        u = self.place(params)
+        return -(np.sum(np.square(u), axis=-1) + self.size * math.log(2 * math.pi)) / 2 - self.log_volume

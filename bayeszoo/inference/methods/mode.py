@@ -18,11 +18,12 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.engine import approximation
-from bayeszoo.inference.methods import em, outer_mode
+from bayeszoo.inference.methods import em
+from bayeszoo.inference.methods.modes import concave, outer
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, PointEstimates, Sufficient
+from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, LogConcave, PointEstimates, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
 
 STEPS = 32  # steps of either kind that a closed-form mode is tried by
@@ -32,10 +33,12 @@ MAX_ROWS = 10_000  # distinct rows up to which the likelihood of a step is taken
 def run_map(problem: Problem) -> Outcome:
     """Find the maximum a posteriori point."""
     model = problem.model
+    if isinstance(model, LogConcave):
+        return concave.run(problem, flat=False)
     if isinstance(model, EM):
         return em.run(problem)
     if isinstance(model, Conditional):
-        return outer_mode.run(problem, flat=False)
+        return outer.run(problem, flat=False)
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.map(problem.stats)
@@ -49,6 +52,8 @@ def run_map(problem: Problem) -> Outcome:
 def run_mle(problem: Problem) -> Outcome:
     """Find the maximum-likelihood point; the prior plays no part."""
     model = problem.model
+    if isinstance(model, LogConcave):
+        return concave.run(problem, flat=True)
     if isinstance(model, EM):
         params = model.closed_mle(problem.sample)
         if params is None:
@@ -56,7 +61,7 @@ def run_mle(problem: Problem) -> Outcome:
         certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)
         return _known(problem, params, "closed form", certificate)
     if isinstance(model, Conditional):
-        return outer_mode.run(problem, flat=True)
+        return outer.run(problem, flat=True)
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.mle(problem.stats)

@@ -1,0 +1,1 @@
+"""Regressions with a link: the log density of a row is concave in the linear predictor."""

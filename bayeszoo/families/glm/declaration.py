@@ -1,0 +1,25 @@
+"""Pieces of the PyMC declarations of regressions with a link: outcomes by their linear predictor, however far out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import scipy
+
+
+def BinomialByLogOdds(name: str, trials: Any, log_odds: Any, observed: Any) -> Any:
+    """Declare successes of trials, one entry a row; ``pm.Binomial`` takes those of sure trials for impossible."""
+
+    def log_mass(value: Any, trials: Any, log_odds: Any) -> Any:
+        orders = pt.gammaln(trials + 1.0) - pt.gammaln(value + 1.0) - pt.gammaln(trials - value + 1.0)
+        return orders + value * log_odds - trials * pt.softplus(log_odds)
+
+    def draw(trials: Any, log_odds: Any, rng: np.random.Generator, size: Any = None) -> Any:
+        return rng.binomial(trials.astype(np.int64), scipy.special.expit(log_odds), size)
+
+    return pm.CustomDist(
+        name, trials, log_odds, logp=log_mass, random=draw, observed=observed, dims="row", dtype="int64"
+    )

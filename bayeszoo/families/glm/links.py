@@ -1,0 +1,85 @@
+"""Links: the log density of one row as a function of its linear predictor eta, with two derivatives.
+
+Each row has an outcome and a size: the trials of which the outcome counts the successes, or the exposure of a count.
+Trials are ordered, so that binomial coefficients are left out; of counts every constant is kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy
+
+
+class Terms(NamedTuple):
+    """Log densities of rows at their eta, the first derivatives, and minus the second ones, which are >= 0."""
+
+    value: np.ndarray
+    slope: np.ndarray
+    curvature: np.ndarray
+
+
+class Link(ABC):
+    """The log density of a row given eta: concave, so that Newton's method finds the one mode."""
+
+    code: ClassVar[int]
+    """By which the compiled likelihood knows it."""
+    apart: ClassVar[str]
+    """What a combination of features does where the likelihood has no maximum."""
+    alike: ClassVar[str]
+    """What the outcomes are where the intercept alone has none."""
+
+    @abstractmethod
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return the inverse link: the mean outcome of one trial, or of an exposure of 1."""
+
+    @abstractmethod
+    def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
+        """Return the log density of each row and its derivatives in eta."""
+
+    @abstractmethod
+    def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the log density of each row, of shape (..., rows) as eta."""
+
+    @abstractmethod
+    def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return a finite eta of each row that its own outcome points to."""
+
+    @abstractmethod
+    def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Say of which rows the log density does not fall as eta goes to infinity, and to minus infinity."""
+
+
+class Logit(Link):
+    """Successes of trials, of probability 1 / (1 + exp(-eta))."""
+
+    code = 0
+    apart = "separates the outcomes"
+    alike = "all outcomes are alike, and the intercept runs to infinity"
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return the probability of success."""
+        return np.asarray(scipy.special.expit(eta))
+
+    def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
+        """Return y eta - n log(1 + exp(eta)), y - n p and n p (1 - p)."""
+        p, q = scipy.special.expit(eta), scipy.special.expit(-eta)
+        # of the two differences the one that does not cancel
+        slope = np.where(eta < 0, outcome - size * p, size * q - (size - outcome))
+        return Terms(self.log_density(eta, outcome, size), slope, size * p * q)
+
+    def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the sum of the logs of the probabilities of the successes and of the failures, in their order."""
+        far = np.abs(eta)
+        lost = np.where(eta < 0, outcome, size - outcome)  # the trials that went against the odds
+        return np.asarray(-lost * far - size * np.log1p(np.exp(-far)))
+
+    def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the log odds of half a success and half a failure more."""
+        return np.asarray(np.log((outcome + 0.5) / (size - outcome + 0.5)))
+
+    def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Say which rows have no failure, and no success."""
+        return outcome == size, outcome == 0

@@ -1,0 +1,113 @@
+"""What regressions with a link share: the prior, the one mode, the compiled likelihood, and where NUTS begins."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.families.glm.links import Link
+from bayeszoo.families.glm.rows import LinkedRows
+from bayeszoo.families.linear.design import LinearTerms
+from bayeszoo.families.linear.least_squares import Solution, solve
+from bayeszoo.families.statistics.factored import triangular
+from bayeszoo.foundation.newton import climb
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import LogConcave
+from bayeszoo.model.fields import positive
+
+pm = lazy_loader.load("pymc")
+ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
+ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
+
+
+@dataclass(frozen=True)
+class GeneralizedLinear(LinearTerms, LogConcave, family=True):
+    """An outcome whose distribution depends on its features by a linear predictor alone, with Gaussian weights.
+
+    A model has a ``link``, which is the log density of a row given its linear predictor with two derivatives, its
+    ``inputs``, `declare` and `likelihood`; where rows have trials or an exposure it says so by `sizes_of`. The mode,
+    the maximum of the likelihood, the exact answers of one or two weights, the compiled likelihood (the link's ``code``
+    there), and good coordinates for NUTS are here. ``declare`` begins with ``w = self.declared_weights(data)`` inside
+    of a ``pm.Model``.
+
+    Parameters
+    ----------
+    tau : float
+        Prior standard deviation of the weight of a standardized term, > 0.
+    s0 : float
+        Prior standard deviation of the intercept, > 0.
+    """
+
+    tau: float = positive(10.0, "prior sd of the weights tau", kw_only=True)
+    s0: float = positive(10.0, "prior sd of the intercept s0", kw_only=True)
+
+    link: ClassVar[Link]
+
+    def sizes_of(self, data: Values) -> np.ndarray:
+        """Return the trials of each row, or its exposure: 1 where the data do not say."""
+        return np.ones(self.inputs.size(data))
+
+    @abstractmethod
+    def weak_intercept(self, data: Values) -> dict[str, Any]:
+        """Return the fields of the prior of the intercept, scaled to the data."""
+
+    @classmethod
+    def weak(cls, data: Values) -> Any:
+        """Standardize; a standard deviation of a feature moves the linear predictor by about 2.5 (Gelman 2008)."""
+        base = cls(**cls.standardized(data), tau=2.5)
+        return replace(base, **base.weak_intercept(data)).labelled(data)
+
+    def prior(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return prior means and standard deviations of the weights in the user's units."""
+        units = self.units(self.nothing({**data, "X": data["X"][:0]}))
+        sd = np.array([self.s0] * self.intercept + [self.tau] * (len(units) - self.intercept))
+        return self.origin(len(units)), sd / units
+
+    def simulate_weights(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Draw weights from the prior, and ``size`` rows of standard normal features."""
+        data = self.simulate_design(rng, size)
+        return rng.normal(*self.prior(data)), data
+
+    def concave(self, data: Values) -> LinkedRows:
+        """Return the log likelihood of the rows in units of the prior."""
+        (terms, units), (origin, sd) = self.slopes(data), self.prior(data)
+        scale = np.concatenate([np.ones(int(self.intercept)), units])
+        return LinkedRows(
+            link=self.link,
+            design=self._with_intercept(terms) * (sd * scale),
+            outcome=np.asarray(self.inputs.outcome(data), dtype=np.float64),
+            sizes=np.asarray(self.sizes_of(data), dtype=np.float64),
+            offset=float(self.m0) * self.intercept,
+            origin=origin,
+            sd=sd,
+            terms=self.coords(data)["term"].tolist(),
+            intercept=self.intercept,
+        )
+
+    def laplace_solution(self, data: Values) -> Solution:
+        """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
+        rows = self.concave(data)
+        mode = climb(rows.joint, rows.start())
+        curvature = self.link.terms(rows.eta(mode.x), rows.outcome, rows.sizes).curvature
+        root = triangular(rows.design * np.sqrt(curvature)[:, None])
+        gaussian = solve(root, np.zeros(len(root)), np.zeros(rows.size), np.eye(rows.size))
+        return replace(gaussian, mean=mode.x).in_units(1 / rows.sd, rows.origin)
+
+    def declared_weights(self, data: Values) -> Any:
+        """Declare the weights in a ``pm.Model``, in coordinates in which their posterior is about standard normal."""
+        mean, sd = self.prior(data)
+        return pm.Normal("w", mean, sd, dims="term", transform=ours.Whitened(self.laplace_solution(data)))
+
+    def compiled(self, data: Values) -> Any:
+        """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""
+        mean, sd = self.prior(data)
+        with pm.Model(coords=self.coords(data)) as model:
+            whitened = ours.Whitened(self.laplace_solution(data))
+            w = ours.GaussianVector("w", mean, np.diag(sd), np.float64(1.0), whitened)
+            rows = {"terms": self.design(data), "y_data": self.inputs.outcome(data), "sizes": self.sizes_of(data)}
+            pm.Potential("y", ops.glm_log_likelihood(w, *ours.as_data(**rows), self.link.code))
+        return model

@@ -1,0 +1,116 @@
+"""The log likelihood of the rows of a regression with a link, in units of the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.glm.existence import combination, recession
+from bayeszoo.families.glm.links import Link
+from bayeszoo.foundation.newton import Derivatives
+from bayeszoo.model.steps import ConcaveLikelihood
+
+DEPENDENT = 1e-12
+"""Least eigenvalue of the columns' products, their squares scaled to 1, at which the columns are independent."""
+MOST_NUMBERS = 2_000_000
+"""Entries, points times rows, that are computed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedRows(ConcaveLikelihood):
+    """Rows whose linear predictor is ``offset + design @ u``, the weights ``w = origin + sd u`` with u ~ N(0, I).
+
+    ``design`` (n, T) are the terms times the prior standard deviations of their weights, ``outcome`` and ``sizes`` (n,)
+    as of `Link`, ``terms`` the names of the columns, the first of which is the intercept's where there is one.
+    """
+
+    link: Link
+    design: np.ndarray
+    outcome: np.ndarray
+    sizes: np.ndarray
+    offset: float
+    origin: np.ndarray
+    sd: np.ndarray
+    terms: list[str]
+    intercept: bool
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many weights there are."""
+        return self.design.shape[1]
+
+    @cached_property
+    def log_volume(self) -> float:  # type: ignore[override]
+        """Log of the product of the prior standard deviations."""
+        return float(np.sum(np.log(self.sd)))
+
+    def eta(self, u: np.ndarray) -> np.ndarray:
+        """Return the linear predictor of each row."""
+        return np.asarray(self.offset + self.design @ u)
+
+    def derivatives(self, u: np.ndarray) -> Derivatives:
+        """Return the log likelihood at u, its gradient and its curvature, in time linear in the rows."""
+        with np.errstate(over="ignore", invalid="ignore"):  # so far out that the density is 0
+            value, slope, curvature = self.link.terms(self.eta(u), self.outcome, self.sizes)
+            weighted = self.design * curvature[:, None]
+            return Derivatives(float(value.sum()), self.design.T @ slope, self.design.T @ weighted)
+
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """Return the log likelihood at points (P, T), some at a time."""
+        some = max(1, MOST_NUMBERS // max(1, len(self.outcome)))
+        parts = [points[i : i + some] for i in range(0, len(points), some)]
+        with np.errstate(over="ignore"):
+            heights = [
+                self.link.log_density(self.offset + part @ self.design.T, self.outcome, self.sizes).sum(axis=-1)
+                for part in parts
+            ]
+        return np.concatenate([*heights, np.zeros(0)])
+
+    def start(self) -> np.ndarray:
+        """Return the ridge estimate that the rows' own predictors lead to, where it is higher than u = 0."""
+        aim = self.link.start(self.outcome, self.sizes) - self.offset
+        weight = self.link.terms(aim + self.offset, self.outcome, self.sizes).curvature
+        products = self.design.T @ (self.design * weight[:, None]) + np.eye(self.size)
+        u = scipy.linalg.solve(products, self.design.T @ (weight * aim), assume_a="pos")
+        return u if self.joint(u).value > self.joint(0 * u).value else 0 * u
+
+    def params(self, u: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the weights in the user's units at u (..., T)."""
+        return {"w": self.origin + self.sd * u}
+
+    def place(self, params: Mapping[str, Any]) -> np.ndarray:
+        """Return u at weights (..., T)."""
+        return np.asarray((np.asarray(params["w"]) - self.origin) / self.sd)
+
+    def refuse_unbounded(self) -> None:
+        """Raise `NumericalError` where a combination of terms separates the outcomes, or the columns are dependent."""
+        if not len(self.outcome):
+            raise NumericalError("no maximum-likelihood estimate: there are no rows")
+        self._refuse_dependent()
+        direction = recession(self.design, *self.link.recedes(self.outcome, self.sizes))
+        if direction is None:
+            return
+        along = direction.direction * self.sd
+        first = int(self.intercept)
+        moved = along[first:]
+        if not np.max(np.abs(moved), initial=0.0) > 1e-9 * np.max(np.abs(along)):
+            why = self.link.alike
+        else:
+            fully = "completely" if direction.is_complete else "but for ties"
+            why = f"{combination(moved, self.terms[first:])} {self.link.apart} {fully}, and its weight runs to infinity"
+        raise NumericalError(f"no maximum-likelihood estimate: {why}; map and nuts have a prior that keeps it finite")
+
+    def _refuse_dependent(self) -> None:
+        size = np.sqrt(np.sum(np.square(self.design), axis=0))
+        scaled = self.design / np.where(size > 0, size, 1.0)
+        values = np.linalg.eigvalsh(scaled.T @ scaled)
+        rank = int(np.sum(values > DEPENDENT))
+        if rank < self.size:
+            counted = f"the data identify {rank} of {self.size} combinations of weights"
+            raise NumericalError(f"no unique maximum-likelihood estimate: {counted}; bz.identified names them")

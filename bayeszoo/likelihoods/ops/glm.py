@@ -1,0 +1,35 @@
+"""Log likelihood of a regression with a link as one PyTensor operation, which has its gradient as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.likelihoods.loops import glm as glm_loops
+from bayeszoo.likelihoods.loops.glm import glm_value_and_gradient
+from bayeszoo.likelihoods.ops.operation import LogDensity
+
+
+def _by_loops(w: Any, design: Any, outcome: Any, size: Any, link: Any) -> Any:
+    """Return value and gradient as arrays."""
+    value, gradient = glm_value_and_gradient(w, design, outcome, size, link[0])
+    return np.asarray(value), gradient
+
+
+class GlmLikelihood(LogDensity):
+    """Weights (T,), rows (n, T), outcomes and sizes (n,) and the code of a link to log likelihood and gradient."""
+
+    parameters = (1,)
+    data = ((2, "float64"), (1, "float64"), (1, "float64"), (1, "int64"))
+    sources = (glm_loops,)
+    loops = staticmethod(_by_loops)
+
+
+def glm_log_likelihood(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
+    """Return the log density of ordered outcomes whose linear predictor is ``design @ w``, as a PyTensor scalar.
+
+    Of successes of trials binomial coefficients are left out, of counts every constant is kept; ``link`` is the code in
+    `bayeszoo.likelihoods.loops.glm`. Second derivatives raise NotImplementedError.
+    """
+    return GlmLikelihood()(w, design, outcome, size, np.array([link], dtype=np.int64))[0]
