@@ -146,7 +146,7 @@ REFUSED = {
     "one level": (
         {"y": [1, 2, 3], "colour": ["red"] * 3},
         {},
-        "there is no feature: each has one level; give one that differs between rows",
+        "there is no feature, or each has one level; give one that differs between rows",
     ),
     "called alike": (
         {**TABLE, "colour[red]": [1, 2, 3, 4, 5, 6]},

@@ -95,6 +95,9 @@ class TableOptions:
         ),
     ] = None
     interactions: Annotated[str | None, _help("Products of features, with commas between: age:sex,age:colour.")] = None
+    formula: Annotated[str | None, _help("Outcome and terms of a regression, as formulaic reads them: 'y ~ a*b'.")] = (
+        None
+    )
     symbols: Annotated[str | None, _help("The symbols in order, with commas between.")] = None
     order: Annotated[int | None, _help("Number of preceding symbols on which the next one depends.")] = None
     text: Annotated[str | None, _help("Column of raw text, each row a document.")] = None

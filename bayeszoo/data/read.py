@@ -17,6 +17,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Arrays, Corpus, Inputs, Parsed, Series, times_of
 from bayeszoo.data.inputs.base import KEPT
+from bayeszoo.data.inputs.formula import refuse_other_coding
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
 from bayeszoo.data.inputs.matrix import refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
@@ -234,6 +235,7 @@ def read(
     if like is not None:
         refuse_other_outcomes(outcomes_of(like), source if isinstance(source, Data) else data)
         refuse_other_scales(scales_of(like), source if isinstance(source, Data) else data)
+        refuse_other_coding(like, source)
     return data
 
 

@@ -94,6 +94,8 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
 
     fit, model = _linear(tree, "effects")
     X, features = fit.data["X"], features_of(model, fit.data)
+    if not features:
+        raise InputError("no feature of the formula varies alone", hint="bz.predict takes rows of your own")
     each = {name: _varied(X, feature) for name, feature in features.items()}
     rows = np.concatenate([rows for _, rows in each.values()])
     w = fit.pooled()["w"]

@@ -62,33 +62,38 @@ class Coding:
         others = enumerate(self.levels[name][1:], 1)
         return {level_name(name, level): (values == code).astype(np.float64) for code, level in others}
 
-    @classmethod
-    def of(cls, like: Any) -> Self | None:
-        """Return how the features of data were coded, such as those of a fit; None where they are as in the table."""
-        parts = getattr(like, "reading", {}).get("coding")
-        return None if parts is None else cls(**parts)
+    @property
+    def levels_of_terms(self) -> Mapping[str, list[str]]:
+        """The levels of each term that has any, the reference first."""
+        return self.levels
+
+    @property
+    def made_of(self) -> Mapping[str, list[str]]:
+        """The features that a column is made of, where that is not told by its name."""
+        return {}
 
     def coded(self, features: Sequence[Feature]) -> tuple[Self, list[str], np.ndarray]:
         """Return the coding by the levels that features turned out to have, and names and columns of the numbers."""
         levels = {each.column.name: each.levels for each in features if each.levels is not None}
-        coding = replace(self, levels=levels)
-        columns = coding.expanded({each.column.name: each.values for each in features})
+        coding, columns = replace(self, levels=levels).columns(features)
         if not columns:
-            raise InputError("there is no feature: each has one level", hint="give one that differs between rows")
+            raise InputError("there is no feature, or each has one level", hint="give one that differs between rows")
         names, X = list(columns), np.column_stack([*columns.values()])
         _refuse_other_products(names, X)
         return coding, names, X
+
+    def columns(self, features: Sequence[Feature]) -> tuple[Self, Numbers]:
+        """Return the coding, and the columns of numbers."""
+        return self, self.expanded({each.column.name: each.values for each in features})
+
+    def notes(self, features: Sequence[Feature]) -> list[str]:
+        """Say which levels there are, and which is the reference."""
+        return [note for feature in features for note in feature.notes]
 
 
 def level_name(feature: str, level: str) -> str:
     """Return what the column of a level is called."""
     return f"{feature}[{level}]"
-
-
-def levels_of(data: Any) -> dict[str, list[str]]:
-    """Return the levels of each feature of data that has any, the reference first."""
-    coding = Coding.of(data)
-    return {} if coding is None else dict(coding.levels)
 
 
 def _times(first: Numbers, second: Numbers) -> Numbers:
@@ -101,8 +106,8 @@ def _times(first: Numbers, second: Numbers) -> Numbers:
 def products(names: Iterable[str]) -> dict[int, list[int]]:
     """Return which features, by their places, are called as products ``a:b`` of others, and of which."""
     place = {str(name): i for i, name in enumerate(names)}
-    found = {i: _factors(name, place) for name, i in place.items() if ":" in name}
-    return {i: [place[name] for name in names] for i, names in found.items() if names}
+    factors = {i: _factors(name, place) for name, i in place.items() if ":" in name}
+    return {i: [place[name] for name in names] for i, names in factors.items() if names}
 
 
 def _factors(name: str, known: Mapping[str, Any]) -> list[str]:

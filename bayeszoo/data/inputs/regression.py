@@ -11,6 +11,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of
 from bayeszoo.data.inputs.counts import Outcomes, read_outcomes
+from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
 from bayeszoo.data.inputs.labels import OUTCOMES, checked_labels, joined, label_array
 from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
@@ -30,7 +31,8 @@ class WithFeatures(Inputs):
 
     A feature of text has levels: each but the first, the reference, becomes a column of 0 and 1, called
     ``colour[red]``. The option ``levels`` says which there are, in which order; ``interactions`` adds products ``a:b``
-    of features. Rows to be predicted are coded as those of the fit were.
+    of features. With ``formula``, ``"y ~ a*b + C(c)"``, the features are the terms that formulaic makes. Rows to be
+    predicted are coded as those of the fit were.
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
     names of the features. Rows to be predicted may lack the outcome.
@@ -39,7 +41,7 @@ class WithFeatures(Inputs):
     name: str = "y"
     features: str = "X"
     axis: str = "feature"
-    options = frozenset({"target", "features", "levels", "interactions"})
+    options = frozenset({"target", "features", "levels", "interactions", "formula"})
     lists = frozenset({"features", "levels", "interactions"})
     kind: ClassVar[type[np.generic]]
     """The type of the outcome."""
@@ -58,19 +60,30 @@ class WithFeatures(Inputs):
         return {**super()._given(table, missing, {**options, "levels": None}), **levels}
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        target = options.get("target", self.name)
-        if "target" not in options and target not in table.columns:
-            columns = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
-            raise InputError(columns, hint="say which with --target")
-        features = _features_of(table, target, options)
-        coding = Coding(features, options.get("levels", {}), options.get("interactions", ()))
+        target, coding = self._asked(table, options)
         try:
             return self._from_columns(table, target, coding, missing, None, options)
         except InputError:
-            if "features" not in options:  # only now: a second look at every cell takes its time
-                numbers = [name for name in features if not is_text(table[name])]
+            if not {"features", "formula"} & options.keys():  # only now: a second look at every cell takes its time
+                numbers = [name for name in coding.features if not is_text(table[name])]
                 refuse_text(Table("", {name: table[name] for name in numbers}), "features")
             raise
+
+    def _asked(self, table: Table, options: Mapping[str, Any]) -> tuple[str, Coding]:
+        """Return the column of the outcome, and how the features are to be coded."""
+        target, levels = options.get("target"), options.get("levels", {})
+        if "formula" in options:
+            if other := next((name for name in ("features", "interactions") if name in options), None):
+                raise InputError(f"a formula names the features itself, and {other} too", hint=f"leave out --{other}")
+            named, terms = FormulaCoding.read(options["formula"], levels)
+            if target and named and target != named:
+                raise InputError(f"the formula has the outcome {shown(named)}, --target {shown(target)}")
+            return target or named or self.name, terms
+        if target is None and self.name not in table.columns:
+            columns = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
+            raise InputError(f"{columns} and none called {shown(self.name)}", hint="say which with --target")
+        target = target or self.name
+        return target, Coding(_features_of(table, target, options), levels, options.get("interactions", ()))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
@@ -90,11 +103,11 @@ class WithFeatures(Inputs):
     def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> Coding:
         """Return the coding of a fit for its table, or for columns that have been coded already."""
         fitted = like[self.axis].tolist()
-        coding = Coding.of(like) or Coding(fitted)
+        coding = coding_of(like) or Coding(fitted)
         if ({*fitted} - {*coding.features}) & table.columns.keys():
             coding = Coding(fitted)
-        for name in ("levels", "interactions"):
-            if name in options and options[name] != getattr(coding, name):
+        for name in {"levels", "interactions", "formula"} & options.keys():
+            if options[name] != getattr(coding, name, None):
                 raise InputError(f"{name} must be those of the fit, in their order", hint=f"leave out --{name}")
         names = options.get("features", [name for name in coding.features if name in table.columns])
         return replace(coding, features=in_order_of([*coding.features], names, "features"))
@@ -114,7 +127,7 @@ class WithFeatures(Inputs):
         if other := next((name for name in coding.levels if name not in coding.features), None):
             raise InputError(f"levels are given of {shown(other)}, which is no feature", hint="leave them out")
         outcome = [] if target is None else [table[target]]
-        columns, is_named = [table[name] for name in coding.features], "features" in options
+        columns, is_named = [table[name] for name in coding.features], bool({"features", "formula"} & options.keys())
         if like is None:
             features = [Feature.read(column, coding, is_named) for column in columns]
         else:
@@ -143,7 +156,7 @@ class WithFeatures(Inputs):
         kept = [feature.of_rows(own) for feature, own in zip(features, values[len(outcome) :], strict=True)]
         coding, names, X = coding.coded(kept)
         of_outcome = read[0] if read else Outcomes(np.empty(0))
-        of_levels = [note for feature in kept for note in feature.notes if like is None]
+        of_levels = coding.notes(kept) if like is None else []
         return Parsed(
             {**known, self.features: X, self.axis: label_array(names)},
             {},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.levels import by_feature, levels_of, products
+from bayeszoo.data.inputs.formula import coding_of, levels_of
+from bayeszoo.data.inputs.levels import by_feature, products
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.model.base import Values
 
@@ -25,7 +27,10 @@ class Feature(NamedTuple):
 
 
 def features_of(model: LinearTerms, data: Values) -> dict[str, Feature]:
-    """Return the features that the model uses, alone or in an interaction."""
+    """Return the features that the model uses, alone or in an interaction.
+
+    Of a formula those are left out that cannot vary alone, as ``x`` beside ``log(x)``.
+    """
     names, levels = data["feature"].tolist(), levels_of(data)
     of_products = products(names)
     used = {j for i in model.used(data).tolist() for j in of_products.get(i, [i])}
@@ -34,5 +39,8 @@ def features_of(model: LinearTerms, data: Values) -> dict[str, Feature]:
         if len(levels.get(name, ())) == len(places) + 1:
             columns = {key: each for key, each in columns.items() if each.places[0] not in places}
             columns[name] = Feature(places, levels[name])
-    in_order = sorted(columns.items(), key=lambda item: item[1].places)
-    return {name: each for name, each in in_order if used & {*each.places}}
+    in_order = dict(sorted(columns.items(), key=lambda item: item[1].places))
+    alone = {name: each for name, each in in_order.items() if used & {*each.places}}
+    made_of = [getattr(coding_of(data), "made_of", {}).get(name, []) for name in names]
+    shared = Counter(part for each in alone.values() for part in {part for i in each.places for part in made_of[i]})
+    return {name: each for name, each in alone.items() if all(shared[part] < 2 for part in made_of[each.places[0]])}

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.levels import Coding, by_feature, products
+from bayeszoo.data.inputs.formula import coding_of
+from bayeszoo.data.inputs.levels import by_feature, products
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import INTERCEPT, LinearTerms
@@ -103,7 +104,7 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
 def _choices(table: Data) -> list[str]:
     """Name the features, not their levels."""
     names = table["feature"].tolist()
-    return names if Coding.of(table) is None else list(by_feature(names))
+    return names if coding_of(table) is None else list(by_feature(names))
 
 
 def _is_hierarchical(some: Sequence[str], names: Sequence[str]) -> bool:

@@ -1,0 +1,275 @@
+"""Formulas, which formulaic reads: the columns that their terms make, kept so that new rows make the same ones."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs.labels import joined, text_of
+from bayeszoo.data.inputs.levels import Coding, Feature
+from bayeszoo.data.table.table import listed, shown
+from bayeszoo.errors import InputError
+
+formulaic, pd = lazy_loader.load("formulaic"), lazy_loader.load("pandas")
+
+_FUNCTIONS = frozenset(
+    [
+        *("C", "I", "bs", "cc", "center", "cr", "cs", "poly", "scale", "standardize"),
+        *("exp", "exp10", "exp2", "log", "log10", "log2"),
+        *("Diff", "Helmert", "Poly", "Sum", "Treatment"),
+    ]
+)
+"""What formulas may call, beside NumPy's functions of single numbers: all else might run what a file says."""
+_SAFE = (
+    *(ast.Expression, ast.Call, ast.keyword, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple),
+    *(ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
+)
+
+
+@dataclass(frozen=True)
+class FormulaCoding(Coding):
+    """How the right side of a formula makes columns of numbers of features.
+
+    Parameters
+    ----------
+    formula : str
+        The right side.
+    state : mapping of str to object
+        What transforms such as ``center(x)`` took from the rows of the fit, as JSON has it.
+    categories : mapping of str to list
+        The values of each factor that has levels.
+    terms : mapping of str to list of str
+        The levels of the factors that are compared with a reference, the reference first.
+    variables : mapping of str to list of str
+        The columns of the table of which each column of numbers is made.
+    """
+
+    formula: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    categories: Mapping[str, list[Any]] = field(default_factory=dict)
+    terms: Mapping[str, list[str]] = field(default_factory=dict)
+    variables: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str, levels: Mapping[str, list[str]]) -> tuple[str | None, Self]:
+        """Read ``outcome ~ terms``: the outcome, if it is named, and the coding as far as it needs no rows."""
+        with _refused(text):
+            spec = formulaic.Formula(text)
+        outcome, terms = getattr(spec, "lhs", None), getattr(spec, "rhs", spec)
+        named = [factor for term in outcome or () for factor in term.factors]
+        if outcome is not None and not (len(named) == 1 and named[0].eval_method.value == "lookup"):
+            raise InputError(
+                f"the outcome of the formula {shown(text)} is no column", hint="write it as a column first"
+            )
+        if not isinstance(terms, formulaic.SimpleFormula):
+            raise InputError(f"the formula {shown(text)} has several parts", hint="write outcome ~ terms")
+        if "1" not in map(str, terms):
+            hint = "leave out the 0 or -1, and say --set intercept=false"
+            raise InputError(f"the formula {shown(text)} has no intercept", hint=hint)
+        written = text.rpartition("~")[2].strip()
+        with _refused(text):
+            coding = cls(_variables_of(terms), levels, formula=written)
+        return named[0].expr if named else None, coding
+
+    def __bool__(self) -> bool:
+        """Say that columns are not as they are in the table."""
+        return True
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same, ready for JSON."""
+        more = {name: getattr(self, name) for name in ("formula", "state", "categories", "terms", "variables")}
+        return {"features": [*self.features], "levels": dict(self.levels), "interactions": [], **more}
+
+    @property
+    def levels_of_terms(self) -> Mapping[str, list[str]]:
+        """The levels of each term that has any."""
+        return self.terms
+
+    @property
+    def made_of(self) -> Mapping[str, list[str]]:
+        """The columns of the table of which each column of numbers is made."""
+        return self.variables
+
+    def columns(self, features: Sequence[Feature]) -> tuple[Self, dict[str, np.ndarray]]:
+        """Return the coding by these rows, or by those of the fit, and the columns that the terms make."""
+        if self.categories or self.state or self.variables:
+            return self, self._made(features)[1]
+        if any(feature.column.before is not None for feature in features):
+            raise InputError("a formula needs all rows together, and cannot be used with chunks")
+        spec, columns = self._made(features)
+        coding = replace(self, **_learnt(spec, columns))
+        if any(not np.array_equal(again, columns[name]) for name, again in coding._made(features)[1].items()):
+            raise InputError(
+                f"the formula {shown(self.formula)} cannot be kept with a fit", hint="make the column first"
+            )
+        return coding, columns
+
+    def _made(self, features: Sequence[Feature]) -> tuple[Any, dict[str, np.ndarray]]:
+        """Let formulaic make the columns: what it needs of the fit's rows is in the state."""
+        frame = pd.DataFrame({each.column.name: _series(each) for each in features})
+        with _refused(self.formula):
+            terms = formulaic.Formula(self.formula)
+            _variables_of(terms)  # of a file, a formula is checked before it is evaluated
+            self._refuse_new_categories(terms, features)
+            kind = formulaic.parser.types.Factor.Kind.CATEGORICAL
+            known = {name: (kind, {"categories": list(values)}) for name, values in self.categories.items()}
+            spec = formulaic.ModelSpec(
+                formula=terms,
+                transform_state=_decoded(self.state),
+                encoder_state=known,
+                na_action="raise",
+                output="pandas",
+            )
+            with np.errstate(all="ignore"):  # what is not finite is refused below
+                matrix = spec.get_model_matrix(frame)
+        columns = {_name(name): matrix[name].to_numpy(np.float64) for name in matrix if name != "Intercept"}
+        for name, values in columns.items():
+            if not np.isfinite(values).all():
+                rows = listed(np.flatnonzero(~np.isfinite(values)))
+                raise InputError(f"{shown(name)} of the formula is not finite in {rows} of those with all values")
+        return matrix.model_spec, columns
+
+    def _refuse_new_categories(self, terms: Any, features: Sequence[Feature]) -> None:
+        """Refuse numbers that are levels by ``C(x)`` and were not in the fit; words are refused as they are read."""
+        by_name = {each.column.name: each for each in features}
+        for term in terms:
+            for factor in term.factors:
+                call = re.fullmatch(r"C\(\s*([A-Za-z_]\w*)\b.*\)", factor.expr)
+                feature = by_name.get(call[1]) if call else None
+                if feature is not None and feature.levels is None and factor.expr in self.categories:
+                    new = sorted({*feature.values.tolist()} - {*self.categories[factor.expr]})
+                    if new:
+                        problem = f"{feature.column}: {new[0]:g} is no level of {factor.expr} in the fit"
+                        raise InputError(problem, column=feature.column.name, hint="leave it out, or fit again with it")
+
+    def notes(self, features: Sequence[Feature]) -> list[str]:
+        """Say which levels there are, and of which terms which is the reference."""
+        notes = [f"{each.column}: levels {joined(each.levels)}" for each in features if each.levels is not None]
+        return notes + [f"{term}: {levels[0]} is the reference" for term, levels in self.terms.items()]
+
+
+def _name(column: Any) -> str:
+    """Return the name of a column: a level that is a whole number has no decimal point."""
+    return re.sub(r"(\[(?:[A-Z]\.)?-?\d+)\.0\]", r"\1]", str(column))
+
+
+def _series(feature: Feature) -> Any:
+    """Return a feature as formulaic takes it: its numbers, or its levels in their order."""
+    if feature.levels is None:
+        return feature.values
+    return pd.Categorical.from_codes(feature.values.astype(np.int64), categories=feature.levels)
+
+
+def _learnt(spec: Any, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return what is kept of the rows of a fit."""
+    states = {str(name): state for name, (_, state) in spec.encoder_state.items()}
+    categories = {name: _encoded(list(state["categories"])) for name, state in states.items() if "categories" in state}
+    terms = dict[str, list[str]]()
+    for name, values in categories.items():
+        levels = [text_of(value) for value in values]
+        others = [level for level in levels if f"{name}[T.{level}]" in columns]
+        if len(others) == len(levels) - 1:
+            terms[name] = [*({*levels} - {*others}), *others]
+    made_of = {
+        _name(spec.column_names[i]): _variables_of([term]) for term, places in spec.term_indices.items() for i in places
+    }
+    kept = {name: made_of[name] for name in columns}
+    return {"state": _encoded(spec.transform_state), "categories": categories, "terms": terms, "variables": kept}
+
+
+def _encoded(value: Any) -> Any:
+    """Write the state of a transform so that JSON has it, also with numbers for keys."""
+    if isinstance(value, Mapping):
+        return {"items": [[_encoded(key), _encoded(item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_encoded(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(f"a formula with a {type(value).__name__} in it cannot be kept with a fit")
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {_decoded(key): _decoded(item) for key, item in value.get("items", [])}
+    return [_decoded(item) for item in value] if isinstance(value, list) else value
+
+
+@contextmanager
+def _refused(text: str) -> Iterator[None]:
+    """Say what formulaic says of a formula in one line; and how to get formulaic."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise InputError("formulas need formulaic", hint="pip install 'bayeszoo[formula]'") from None
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # of the formula, of a transform, or of what it was given
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"formula {shown(text)}: {first or type(error).__name__}") from None
+
+
+_QUOTED, _STAND_IN = re.compile("`([^`]*)`"), "column_in_quotes"
+
+
+def _variables(factor: Any) -> list[str]:
+    """Return the columns of the table that a factor is made of.
+
+    Formulas are evaluated as Python: all but names, numbers and the functions that are known is refused.
+    """
+    if factor.eval_method.value != "python":
+        return [factor.expr] * (factor.eval_method.value == "lookup")
+    nodes = [*ast.walk(ast.parse(_QUOTED.sub(_STAND_IN, factor.expr), mode="eval"))]
+    functions = {id(node.func): _is_known(node.func) for node in nodes if isinstance(node, ast.Call)}
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        if not functions.get(id(node), isinstance(node, _SAFE)):
+            hint = "make the column in the table"
+            raise InputError(f"{shown(ast.unparse(node))} cannot be used in a formula", hint=hint)
+    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in {*functions, *inner}]
+    columns = [node.id for node in names if node.id not in {*_FUNCTIONS, _STAND_IN}]
+    return [*_QUOTED.findall(factor.expr), *columns]
+
+
+def _variables_of(terms: Any) -> list[str]:
+    """Return the columns that terms are made of, in order."""
+    return list(dict.fromkeys(name for term in terms for factor in term.factors for name in _variables(factor)))
+
+
+def _is_known(function: ast.expr) -> bool:
+    """Say whether what is called is known to do nothing but compute."""
+    if isinstance(function, ast.Name):
+        return function.id in _FUNCTIONS
+    if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+        return False
+    if function.value.id == "contr":
+        return function.attr in {"treatment", "sum", "poly", "helmert", "diff", "SAS"}
+    return function.value.id == "np" and isinstance(getattr(np, function.attr, None), np.ufunc)
+
+
+def coding_of(like: Any) -> Coding | None:
+    """Return how the features of data were coded, such as those of a fit; None where they are as in the table."""
+    parts = getattr(like, "reading", {}).get("coding")
+    return None if parts is None else (FormulaCoding if "formula" in parts else Coding)(**parts)
+
+
+def levels_of(data: Any) -> dict[str, list[str]]:
+    """Return the levels of each feature, or term of a formula, that has any, the reference first."""
+    coding = coding_of(data)
+    return {} if coding is None else dict(coding.levels_of_terms)
+
+
+def refuse_other_coding(like: Any, data: Any) -> None:
+    """Refuse rows whose formula took from them what it has to take from those of the fit, as ``center(x)`` its mean."""
+    known, own = coding_of(like), coding_of(data)
+    if isinstance(known, FormulaCoding) and isinstance(own, FormulaCoding) and own.plain != known.plain:
+        problem = "the formula of these rows and that of the fit were not read with the same rows"
+        raise InputError(problem, hint="give the table itself, which is then read as that of the fit")

@@ -1,0 +1,174 @@
+"""Formulas that formulaic reads: its own columns, also of new rows, and what a formula may not do."""
+
+import json
+
+import lazy_loader
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.data.inputs import Regression, formula
+from bayeszoo.data.read import read
+from bayeszoo.model.chunks import read_chunks
+from bayeszoo.results.stored import Fit
+from tests.reading import by_name, model_of, plain, refusal, refuses
+from tests.test_levels import cars
+
+formulaic = pytest.importorskip("formulaic")
+Line = model_of(Regression("y"))
+Linear = bz.find("linear_regression")
+
+FORMULAS = [
+    "mpg ~ weight*origin + gears",
+    "mpg ~ C(origin) + C(gears) + weight:gears",
+    "mpg ~ center(weight) + poly(gears, 2) + origin",
+    "mpg ~ bs(weight, df=5) + C(origin, Treatment('usa'))",
+    "mpg ~ np.sqrt(weight) + I(weight / 1000) + C(origin, Sum)",
+    "mpg ~ cr(weight, df=3) + scale(gears) + origin:weight",
+    "mpg ~ (weight + gears)**2 + `engine size`",
+]
+
+
+def table(rows=120, seed=3):
+    return cars(rows, seed).assign(**{"engine size": lambda frame: frame["weight"] / 20 + frame["gears"]})
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_the_columns_are_those_of_formulaic_for_the_fit_and_for_new_rows(text):
+    frame, new = table(), table(40, seed=4).iloc[::-1]
+    new = new[new["weight"].between(frame["weight"].min(), frame["weight"].max())].head(9)  # splines end there
+    matrix = formulaic.Formula(text).rhs.get_model_matrix(frame)
+    data = read(Line, frame, formula=text)
+    names = [name for name in matrix.columns if name != "Intercept"]
+    assert data["feature"].tolist() == names
+    assert np.array_equal(data["X"], matrix[names])
+    assert np.array_equal(data["y"], frame["mpg"])
+    again = json.loads(json.dumps(data.reading))  # as a file keeps it
+    like = type(data)(dict(data), columns=data.columns, reading=again)
+    for rows in (new, new.head(1), new.drop(columns="mpg")):
+        own = read(Line, rows, new=True, like=like)
+        expected = matrix.model_spec.get_model_matrix(rows)[names]
+        assert np.allclose(own["X"], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_mle_is_least_squares_and_so_are_predictions_from_a_file(tmp_path):
+    frame, text = table(), "mpg ~ center(weight)*C(origin, Treatment('usa')) + poly(gears, 2)"
+    data = bz.read(Linear, frame, formula=text)
+    tree = bz.fit(Linear.weak(data), data, "mle", seed=1)
+    matrix = formulaic.Formula(text).rhs.get_model_matrix(frame).to_numpy(float)
+    expected = matrix @ np.linalg.lstsq(matrix, frame["mpg"], rcond=None)[0]
+    bz.save(tree, tmp_path / "fit.nc")
+    predicted = bz.predict(bz.load(tmp_path / "fit.nc"), frame.head(7))["mean"]
+    assert predicted.to_numpy() == pytest.approx(expected[:7], rel=1e-8)
+
+
+def test_levels_are_in_the_order_that_is_asked_for_and_contrasts_know_the_terms():
+    data = bz.read(Linear, table(), formula="mpg ~ weight + origin", levels={"origin": ["usa", "japan", "europe"]})
+    assert data["feature"].tolist() == ["weight", "origin[T.japan]", "origin[T.europe]"]
+    assert data.notes == ("column 'origin': levels usa, japan, europe", "origin: usa is the reference")
+    tree = bz.fit(Linear.weak(data), data, "mle", seed=1)
+    by_name_ = read(Linear, table(), target="mpg", features="weight,origin", levels="origin=usa,japan,europe")
+    other = bz.contrasts(bz.fit(Linear.weak(by_name_), by_name_, "mle", seed=1))
+    found = bz.contrasts(tree)
+    assert (
+        found[["quantity", "group", "against"]].values.tolist()
+        == other[["quantity", "group", "against"]].values.tolist()
+    )
+    assert found["difference"].to_numpy() == pytest.approx(other["difference"].to_numpy(), rel=1e-9)
+
+
+def test_effects_leave_out_what_cannot_vary_alone():
+    data = bz.read(Linear, table(), formula="mpg ~ weight + np.log(weight) + gears + C(origin)")
+    tree = bz.fit(Linear.weak(data), data, "map", seed=1)
+    assert set(bz.contrasts(tree)["quantity"]) == {"C(origin)"}
+    from bayeszoo.plots.effects import effects
+
+    assert list(dict.fromkeys(effects(tree).index.get_level_values("feature"))) == ["gears", "C(origin)"]
+    alone = bz.read(Linear, table(), formula="mpg ~ bs(weight, df=4)")
+    with pytest.raises(bz.InputError, match="no feature of the formula varies alone"):
+        effects(bz.fit(Linear.weak(alone), alone, "map", seed=1))
+
+
+def test_the_outcome_may_be_named_apart():
+    frame = table()
+    assert plain(read(Line, frame, formula="~ weight", target="mpg")) == plain(
+        read(Line, frame, formula="mpg ~ weight")
+    )
+    assert read(Line, frame.rename(columns={"mpg": "y"}), formula="weight")["feature"].tolist() == ["weight"]
+
+
+ROWS = {"y": [1.0, 2, 4, 3, 5, 2], "a": [1.0, 2, 3, 5, 4, 7], "c": ["u", "v", "u", "v", "v", "u"]}
+COLUMN = "; make the column in the table"
+UNSAFE = {
+    "import": "I(__import__('os'))",
+    "attribute": "I(a.__class__)",
+    "load": "np.load('x')",
+    "lambda": "I((lambda: 1)())",
+    "subscript": "I(a[0])",
+    "lag": "lag(a)",
+    "context": "C(c, contr.__class__)",
+}
+
+
+@by_name(("term",), {name: (term,) for name, term in UNSAFE.items()})
+def test_what_is_not_arithmetic_is_refused_before_it_is_evaluated(term, monkeypatch):
+    monkeypatch.setattr(formulaic.ModelSpec, "get_model_matrix", lambda *_, **__: pytest.fail("it was evaluated"))
+    assert str(refusal(Line, ROWS, formula=f"y ~ {term}")).endswith(" cannot be used in a formula" + COLUMN)
+
+
+def test_a_formula_in_a_file_is_checked_as_well():
+    data = read(Line, ROWS, formula="y ~ center(a)")
+    coding = {**data.reading["coding"], "formula": "1 + I(a.__class__)"}
+    forged = type(data)(dict(data), columns=data.columns, reading={**data.reading, "coding": coding})
+    with pytest.raises(bz.InputError, match="cannot be used in a formula"):
+        read(Line, {"a": [1]}, new=True, like=forged)
+
+
+REFUSED = {
+    "no column": ("y ~ b", {}, "the table has no column 'b'; its columns are 'y', 'a', 'c'"),
+    "no intercept": (
+        "y ~ 0 + a",
+        {},
+        "the formula 'y ~ 0 + a' has no intercept; leave out the 0 or -1, and say --set intercept=false",
+    ),
+    "outcome": ("log(y) ~ a", {}, "the outcome of the formula 'log(y) ~ a' is no column; write it as a column first"),
+    "features": (
+        "y ~ a",
+        {"features": "a"},
+        "a formula names the features itself, and features too; leave out --features",
+    ),
+    "target": ("y ~ a", {"target": "a"}, "the formula has the outcome 'y', --target 'a'"),
+    "syntax": ("y ~ (a", {}, "formula 'y ~ (a': Could not find matching context marker."),
+    "none": ("y ~ 1", {}, "there is no feature, or each has one level; give one that differs between rows"),
+}
+test_formulas_that_are_refused = refuses(
+    Line, {name: (ROWS, {"formula": text, **more}, message) for name, (text, more, message) in REFUSED.items()}
+)
+
+
+def test_numbers_that_are_no_levels_of_the_fit_and_what_is_not_finite_are_refused():
+    like = read(Line, ROWS, formula="y ~ C(a) + c")
+    found = refusal(Line, {"a": [1, 6], "c": ["u", "v"]}, new=True, like=like)
+    assert str(found) == "column 'a': 6 is no level of C(a) in the fit; leave it out, or fit again with it"
+    unknown = refusal(Line, {"a": [1, 2], "c": ["u", "w"]}, new=True, like=like)
+    assert str(unknown).startswith("column 'c', row 2: level 'w' is not among the 2 of the fit")
+    infinite = refusal(Line, {**ROWS, "a": [1.0, 0, 3, 5, 4, 7]}, formula="y ~ log(a)")
+    assert str(infinite) == "'log(a)' of the formula is not finite in row 2 of those with all values"
+
+
+def test_rows_that_were_read_by_themselves_are_not_those_of_the_fit():
+    frame = table()
+    data = bz.read(Linear, frame, formula="mpg ~ center(weight)")
+    tree = bz.fit(Linear.weak(data), data, "map", seed=1)
+    assert Fit(tree).data.reading["coding"]["state"]
+    apart = bz.read(Linear, frame.head(10), formula="mpg ~ center(weight)")
+    with pytest.raises(bz.InputError, match="were not read with the same rows; give the table itself"):
+        bz.predict(tree, apart)
+
+
+def test_chunks_and_a_missing_library_are_said(tmp_path, monkeypatch):
+    table(50).to_csv(tmp_path / "cars.csv", index=False)
+    with pytest.raises(bz.InputError, match="a formula needs all rows together, and cannot be used with chunks"):
+        list(read_chunks(Line, tmp_path / "cars.csv", 20, formula="mpg ~ weight"))
+    monkeypatch.setattr(formula, "formulaic", lazy_loader.load("no_such_library_as_this"))
+    assert str(refusal(Line, ROWS, formula="y ~ a")) == "formulas need formulaic; pip install 'bayeszoo[formula]'"
