@@ -28,6 +28,7 @@ from bayeszoo.comparison.evidence.full_bayes import full_bayes
 from bayeszoo.comparison.evidence.grid import evidence_grid
 from bayeszoo.comparison.evidence.mackay import mackay
 from bayeszoo.comparison.held_out import held_out
+from bayeszoo.comparison.many import fit_many
 from bayeszoo.comparison.parts.due_to import due_to
 from bayeszoo.comparison.parts.kitagawa import kitagawa
 from bayeszoo.comparison.select import select
@@ -73,7 +74,7 @@ __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates"
 __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
-__all__ += ["contrasts", "fit_by", "select"]
+__all__ += ["contrasts", "fit_by", "fit_many", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa"]
 # Pictures and the page.

@@ -129,11 +129,8 @@ def fit(
     kind = model if isinstance(model, type) else type(model)
     if not issubclass(kind, Model):
         raise InputError(f"fit needs a model, got {kind.__name__}", hint="write bz.find(name), or bz.find(name)(...)")
-    run = _function(kind, method)
-    if misplaced := sorted(options.keys() & kind.inputs.options):
-        raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
-    effective = _with_defaults(run, method, options)
-    seed = _as_seed(seed)
+    run, effective = _function(kind, method), options_of(kind, method, options)
+    seed = as_seed(seed)
     model, checked = _with_prior(model, data)
     rng = stream(seed, model.name, fields_of(model), checked.digest, method)
     problem = Problem(model, checked, rng, reporter or (ProgressLine() if progress else Reporter()))
@@ -206,9 +203,11 @@ def _function(model: type[Model], method: str) -> Callable[..., Outcome]:
     return run
 
 
-def _with_defaults(run: Callable[..., Outcome], method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the options given, and return them with the defaults of the others."""
-    accepted = _defaults(run)
+def options_of(model: type[Model], method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options given to a method, and return them with the defaults of the others."""
+    accepted = defaults_of(model, method)
+    if misplaced := sorted(options.keys() & model.inputs.options):
+        raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
     for name, value in options.items():
         if name not in accepted:
             hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
@@ -237,7 +236,8 @@ def _check_option(name: str, value: Any, default: Any) -> None:
         raise InputError(f"{name} must be between 0 and 1, got {value!r}")
 
 
-def _as_seed(seed: int | np.random.Generator | None) -> int:
+def as_seed(seed: int | np.random.Generator | None) -> int:
+    """Return a seed: the one given, one that a generator gives, or without either one that is drawn."""
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**31 - 1))
     if seed is None:

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -22,7 +22,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import Caution, InputError, Interrupted
-from bayeszoo.fit import fit
+from bayeszoo.fit import as_seed, fit
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
@@ -106,33 +106,51 @@ def fit_parts(
     model: Model, parts: Mapping[str, Data], by: str, method: str, *, seed: int | None = None, **options: Any
 ) -> xr.DataTree:
     """Fit a model to data that have been read group by group, as `fit_by` does."""
-    trees, met = dict[str, xr.DataTree](), Counter[str]()
-    for label, part in parts.items():
-        own = None if seed is None else seed + met[part.digest]  # equal rows with one seed would have equal draws
+    seed, trees = as_seed(seed), dict[str, xr.DataTree]()
+    for label, own in own_seeds(parts, seed).items():
         with named_in_errors(label), warnings.catch_warnings():
             warnings.simplefilter("ignore", Caution)  # which would not say of which group it is
-            trees[label] = fit(model, part, method, seed=own, **options)
-        met[part.digest] += 1
+            trees[label] = fit(model, parts[label], method, seed=own, **options)
         if trees[label].attrs["status"] == "interrupted":
             raise Interrupted(f"stopped at group {shown(label)}; nothing was kept")
         trees[label].attrs |= {"by": by, "group": label}
         warn(trees[label])
-        seed = int(trees[label].attrs["seed"]) if seed is None else seed  # that was drawn: one for all
+    return in_one_tree(trees, by, seed)
+
+
+def own_seeds(parts: Mapping[str, Data], seed: int) -> dict[str, int]:
+    """Return the seed of each part: equal rows with one seed would have equal draws."""
+    met, seeds = Counter[str](), dict[str, int]()
+    for label, part in parts.items():
+        seeds[label] = seed + met[part.digest]
+        met[part.digest] += 1
+    return seeds
+
+
+def in_one_tree(trees: Mapping[str, xr.DataTree], by: str, seed: int) -> xr.DataTree:
+    """Put fits into one tree: the draws that all have, alike in shape and labels, side by side, and every fit."""
     draws = [tree["posterior"].to_dataset() for tree in trees.values()]
     if by in {name for each in draws for name in (*each.variables, *each.dims)}:
         raise InputError(f"{by!r} is a name in the model", hint="rename the column")
-    groups = xr.DataArray(np.array(list(trees)), dims=by, name=by)
-    joined = xr.concat(draws, groups, join="inner").transpose("chain", "draw", by, ...)
-    shared = [name for name, values in joined.items() if values.size]  # not those with other labels in each group
-    tree = xr.DataTree.from_dict({"posterior": joined[shared]})
-    of_all = ("bayeszoo_format", "model", "method", "kind", "seed")
-    tree.attrs = {name: trees[next(iter(trees))].attrs[name] for name in of_all} | {
-        "by": by,
-        "groups": dumps(list(trees)),
-    }
+    names = [name for name in draws[0] if len({_axes_of(each, name) for each in draws}) == 1]
+    labels = xr.DataArray(np.array(list(trees)), dims=by, name=by)
+    joined = xr.concat([each[names] for each in draws], labels, join="inner").transpose("chain", "draw", by, ...)
+    tree = xr.DataTree.from_dict({"posterior": joined})
+    of_all = ("bayeszoo_format", "model", "method", "kind")
+    first = trees[next(iter(trees))].attrs
+    tree.attrs = {**{name: first[name] for name in of_all}, "seed": seed, "by": by, "groups": dumps(list(trees))}
     nodes = unique(re.sub(r"^\.+$|/", "_", label) for label in trees)
     tree[FITS] = xr.DataTree(children=dict(zip(nodes, trees.values(), strict=True)))
     return tree
+
+
+def _axes_of(draws: xr.Dataset, name: Hashable) -> Hashable:
+    """Return the axes of a variable beside those of the draws, with their sizes and labels; None of one without."""
+    if name not in draws:
+        return None
+    own = [dim for dim in draws[name].dims if dim not in ("chain", "draw")]
+    labels = {dim: tuple(draws[dim].to_numpy().tolist()) for dim in own if dim in draws.coords}
+    return tuple((dim, draws.sizes[dim], labels.get(dim)) for dim in own)
 
 
 def estimates(tree: xr.DataTree) -> pd.DataFrame:

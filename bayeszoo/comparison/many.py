@@ -1,0 +1,316 @@
+"""One model fitted to many data sets, over the processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import fields
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import lazy_loader
+
+from bayeszoo.comparison.by import in_one_tree, own_seeds
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError
+from bayeszoo.fit import as_seed, fit, options_of
+from bayeszoo.foundation.progress import ProgressLine, Reporter
+from bayeszoo.foundation.threads import one_thread
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.find import OwnFile, find, find_again, own_file
+from bayeszoo.results.stored import dumps
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = lazy_loader.load("xarray")
+
+DATASET = "dataset"
+"""The dimension of the data sets."""
+STOPPED = "stopped before all data sets were fitted; nothing was kept"
+MOST_SAID = 5
+"""Data sets without a fit that a warning names; the tree names all."""
+
+
+def fit_many(
+    model: Model,
+    datasets: Any,
+    method: str = "nuts",
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+    reporter: Reporter | None = None,
+    progress: bool = False,
+    reading: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> xr.DataTree:
+    """Fit a model to many data sets, each by itself, over the processes of this machine.
+
+    A process compiles the model once for all data sets of one shape. One without an answer does not stop the others.
+
+    Parameters
+    ----------
+    model : Model
+        An instance: its fields are the prior of every data set.
+    datasets : mapping of str to anything that `read` takes, or a list
+        The data sets by their names; those of a list are called "0", "1", ...
+    method : str
+        How to fit, as for `fit`.
+    seed : int, optional
+        Source of all randomness. The fit of a data set is the one that `fit` gives with this seed, whatever the other
+        data sets and however many workers; but one that equals an earlier one has the next seed.
+    workers : int, optional
+        How many processes; by default as many as the machine has processors. Of 1 all is done in this one. A script
+        whose workers are more needs ``if __name__ == "__main__":``, as each process imports it.
+    reporter : Reporter, optional
+        Takes progress; silent by default.
+    progress : bool
+        Whether progress is written to stderr; a reporter comes first.
+    reading : mapping of str to object, optional
+        Options of `read`, such as ``{"column": "price"}``.
+    **options
+        Of the method, and ``groups``, as for `fit`; by default no groups are added.
+
+    Returns
+    -------
+    xarray.DataTree
+        As of `fit_by`, along the dimension ``dataset``: ``posterior`` has the draws of all fits, of the parameters that
+        are alike in shape and labels; its coordinate ``status`` says which fits passed their gate. The fit of data set
+        A is ``tree["fits"]["A"]``. ``tree.attrs["failures"]`` has in JSON why each of the others has no fit.
+
+    Warns
+    -----
+    Caution
+        When data sets have no fit, or one that did not pass its gate.
+
+    Raises
+    ------
+    InputError
+        When the method or an option does not suit the model, or there is no data set.
+    NumericalError
+        When no data set has a fit.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M = bz.find("gaussian_mean")
+    >>> tree = bz.fit_many(M(), {"north": [1.2, 0.9], "south": [3.1, 2.8]}, "exact", seed=1, workers=1)
+    >>> tree["posterior"]["mu"].mean(("chain", "draw")).round().values.tolist()
+    [1.0, 3.0]
+    """
+    if not isinstance(model, Model):
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+    options_of(type(model), method, {name: value for name, value in options.items() if name != "groups"})
+    named = _named(datasets)
+    workers = _workers(model, workers, len(named))
+    parts, failures = _read(model, named, reading or {})
+    seed = as_seed(seed)
+    tasks = {label: _Task(_sent(parts[label]), own) for label, own in own_seeds(parts, seed).items()}
+    run = partial(_attempt, _Reference.of(model), method, {"groups": (), **options})
+    results = _here(partial(run, model=model), tasks) if workers == 1 else _over_processes(run, tasks, workers)
+    fits = dict[str, xr.DataTree]()
+    with closing(reporter or (ProgressLine() if progress else Reporter())) as reporter:
+        for label, result in results:
+            if isinstance(result, str):
+                failures[label] = result
+            else:
+                fits[label] = result
+            reporter.progress("data sets", len(fits) + len(failures), len(named))
+    return _tree({label: fits[label] for label in named if label in fits}, failures, seed)
+
+
+def _named(datasets: Any) -> dict[str, Any]:
+    """Return the data sets by their names."""
+    if isinstance(datasets, list | tuple):
+        datasets = dict(enumerate(datasets))
+    if not isinstance(datasets, Mapping) or isinstance(datasets, Data):
+        raise InputError(
+            f"many data sets are a list or a mapping, got {type(datasets).__name__}", hint="bz.fit fits one"
+        )
+    named = {str(name): source for name, source in datasets.items()}
+    if len(named) < len(datasets):
+        raise InputError("two data sets have the same name")
+    if not named:
+        raise InputError("there is no data set")
+    return named
+
+
+def _workers(model: Model, workers: int | None, most: int) -> int:
+    """Return how many processes to use, all of which can find the model."""
+    if workers is None:
+        workers = os.cpu_count() or 1
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InputError(f"workers must be a whole number >= 1, got {workers!r}")
+    workers = min(workers, most)
+    if workers > 1 and not _Reference.of(model).is_of(model):
+        raise InputError(
+            f"no other process can find {type(model).__name__}", hint="write it to a file, or use workers=1"
+        )
+    return workers
+
+
+def _read(model: Model, named: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Data], dict[str, str]]:
+    """Read each data set; return those that could be read, and why the others could not."""
+    parts, failures = dict[str, Data](), dict[str, str]()
+    for label, source in named.items():
+        try:
+            parts[label] = read(model, source, **({} if isinstance(source, Data) else options))
+        except InputError as error:
+            failures[label] = str(error)
+    return parts, failures
+
+
+# What a process does
+
+
+class _Reference(NamedTuple):
+    """A model as another process finds it again."""
+
+    name: str
+    own: OwnFile | None
+    fields: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Model) -> _Reference:
+        return cls(model.name, own_file(type(model)), fields_of(model))
+
+    def kind(self) -> type[Model]:
+        return find(self.name) if self.own is None else find_again(self.own)
+
+    def is_of(self, model: Model) -> bool:
+        try:
+            return self.kind() is type(model)
+        except InputError:
+            return False
+
+
+class _Task(NamedTuple):
+    """The data of a fit, and its seed."""
+
+    data: dict[str, Any]
+    seed: int
+
+
+type _Result = xr.DataTree | str
+type _Run = Callable[[_Task], _Result]
+
+
+def _sent(data: Data) -> dict[str, Any]:
+    """Return what makes the data again; by which inputs they were checked the other process knows."""
+    return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "checked_for"}
+
+
+def _prepare() -> None:
+    """Let a process end at once on Ctrl-C, and use one thread for linear algebra, as its neighbours have the others."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    one_thread()
+
+
+def _attempt(
+    reference: _Reference, method: str, options: dict[str, Any], task: _Task, model: Model | None = None
+) -> _Result:
+    """Return the fit of a data set, or why there is none."""
+    model = model or reference.kind()(**reference.fields)
+    data = Data(**task.data, checked_for=(model.inputs, False))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Caution)  # what it says is in the tree
+            return fit(model, data, method, seed=task.seed, **options)
+    except Interrupted:
+        raise
+    except (InputError, NumericalError) as error:
+        return str(error)
+    except Exception as error:  # of a user's model, or a library: the other data sets must not be lost for it
+        return f"{type(error).__name__}: {error}"
+
+
+def _here(run: _Run, tasks: Mapping[str, _Task]) -> Iterator[tuple[str, _Result]]:
+    """Yield each data set with its result, in this process."""
+    for label, task in tasks.items():
+        with one_thread():
+            result = run(task)
+        if not isinstance(result, str) and result.attrs["status"] == "interrupted":
+            raise Interrupted(STOPPED)
+        yield label, result
+
+
+def _over_processes(run: _Run, tasks: Mapping[str, _Task], workers: int) -> Iterator[tuple[str, _Result]]:
+    """Yield each data set with its result, as they come.
+
+    A process that ends takes its neighbours with it: what was under way is tried again, each in a process of its own.
+    """
+    left = dict(tasks)
+    while left:
+        under_way = dict[Future[_Result], str]()
+        try:
+            for label, result in _in_pool(run, left, workers, under_way):
+                del left[label]
+                yield label, result
+        except BrokenProcessPool:
+            for label in under_way.values():
+                yield label, _alone(run, label, left.pop(label))
+
+
+def _in_pool(
+    run: _Run, tasks: Mapping[str, _Task], workers: int, under_way: dict[Future[_Result], str]
+) -> Iterator[tuple[str, _Result]]:
+    """Yield each data set with its result; the first is fitted before the others, which find it compiled."""
+    queue, room = iter(list(tasks.items())), 1
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare) as pool:
+        while True:
+            under_way |= {pool.submit(run, task): label for label, task in islice(queue, room)}
+            if not under_way:
+                return
+            for future in _finished(under_way, pool):
+                result = future.result()  # raises where a process has ended: it then is still under way
+                yield under_way.pop(future), result
+            room = 2 * workers - len(under_way)
+
+
+def _alone(run: _Run, label: str, task: _Task) -> _Result:
+    try:
+        return next(result for _, result in _in_pool(run, {label: task}, 1, {}))
+    except BrokenProcessPool:
+        return "the process that fitted it ended, as it may for lack of memory"
+
+
+def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecutor) -> set[Future[_Result]]:
+    """Wait for the next results; on Ctrl-C drop all others."""
+    try:
+        return wait(under_way, return_when=FIRST_COMPLETED).done
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise Interrupted(STOPPED) from None
+
+
+# What came of it
+
+
+def _tree(fits: dict[str, xr.DataTree], failures: dict[str, str], seed: int) -> xr.DataTree:
+    """Put the fits into one tree, and warn of data sets without a fit that passed."""
+    if not fits:
+        label, why = next(iter(failures.items()))
+        raise NumericalError(f"no data set has a fit; {shown(label)}: {why}")
+    for label, each in fits.items():
+        each.attrs |= {"by": DATASET, "group": label}
+    tree = in_one_tree(fits, DATASET, seed)
+    status = [str(each.attrs["status"]) for each in fits.values()]
+    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(status=(DATASET, status))
+    tree.attrs["failures"] = dumps(failures)
+    counts = Counter(status)
+    said = [f"{count} of {len(status)} fits have status {name}" for name, count in counts.items() if name != "ok"]
+    if failures:
+        named = "; ".join(f"{shown(label)}: {why}" for label, why in islice(failures.items(), MOST_SAID))
+        said.append(f"{len(failures)} data set{'s' * (len(failures) > 1)} without a fit: {named}")
+    if said:
+        warnings.warn(f"{tree.attrs['model']}, {tree.attrs['method']}: {'; '.join(said)}", Caution, stacklevel=3)
+    return tree

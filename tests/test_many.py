@@ -1,0 +1,144 @@
+"""A model fitted to many data sets over processes: the fits are those of `bz.fit`, and failures stay alone."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo.comparison import many
+from bayeszoo.results.stored import fits_of
+
+MEAN = bz.find("gaussian_mean")(m0=0.0, s0=5.0, sigma=1.0)
+RNG = np.random.default_rng(3)
+SETS = {f"set {i}": RNG.normal(i, 1, size=8) for i in range(5)}
+OWN = '''"""A coin: y ~ Bernoulli(theta)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayeszoo.model import Model, positive
+from bayeszoo.data.inputs import Real
+
+
+@dataclass(frozen=True)
+class Ending(Model):
+    """Ends the process of data that begin with 13, and raises at 14."""
+
+    s: float = positive(1.0, "scale")
+    inputs = Real("y")
+
+    def declare(self, data):
+        import pymc as pm
+
+        if data["y"][0] == 13:
+            os._exit(1)
+        if data["y"][0] == 14:
+            raise KeyError("fourteen")
+        with pm.Model(coords={"row": np.arange(len(data["y"]))}) as model:
+            mu = pm.Normal("mu", 0.0, self.s)
+            pm.Normal("y", mu, 1.0, observed=data["y"], dims="row")
+        return model
+'''
+
+
+def test_each_fit_is_the_posterior_of_its_data():
+    tree = bz.fit_many(MEAN, SETS, "exact", seed=1, workers=1)
+    assert tree["posterior"]["mu"].dims == ("chain", "draw", "dataset")
+    for label, values in SETS.items():
+        precision = 1 / 25 + 8
+        exact = stats.norm(values.sum() / precision, precision**-0.5)
+        draws = tree["posterior"]["mu"].sel(dataset=label).to_numpy().ravel()
+        assert stats.kstest(draws, exact.cdf).pvalue > 1e-6
+        assert stats.kstest(draws, stats.norm(exact.mean() + 0.1, exact.std()).cdf).pvalue < 1e-6  # of other data
+    assert tree["posterior"]["status"].to_numpy().tolist() == ["ok"] * 5
+
+
+def test_a_data_set_that_cannot_be_read_is_recorded_and_the_others_are_fitted():
+    with pytest.warns(bz.Caution, match=r"1 data set without a fit: 'bad': column 'y': 1 missing value .row 2"):
+        tree = bz.fit_many(MEAN, {"bad": [1.0, np.nan], **SETS}, "exact", seed=1, workers=1)
+    failures = json.loads(tree.attrs["failures"])
+    assert list(failures) == ["bad"]
+    assert "row 2" in failures["bad"]
+    assert tree["posterior"]["dataset"].to_numpy().tolist() == list(SETS) == list(fits_of(tree))
+
+
+def test_equal_data_have_independent_draws():
+    tree = bz.fit_many(MEAN, [[1.0, 2.0], [1.0, 2.0]], "exact", seed=4, workers=1)
+    first, second = (tree["posterior"]["mu"].sel(dataset=label).to_numpy().ravel() for label in ("0", "1"))
+    assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(len(first))
+    assert [fit.attrs["seed"] for fit in fits_of(tree).values()] == [4, 5]
+
+
+def test_parameters_of_other_shapes_are_left_to_the_fits():
+    ridge = bz.find("linear_regression")()
+    tables = {k: {"y": RNG.normal(size=9), **{f"x{i}": RNG.normal(size=9) for i in range(k)}} for k in (1, 2)}
+    tree = bz.fit_many(ridge, tables, "exact", seed=1, workers=1, reading={"target": "y"})
+    assert "w" not in tree["posterior"]
+    assert tree["posterior"].sizes["dataset"] == 2
+    assert [fit["posterior"]["w"].shape[-1] for fit in fits_of(tree).values()] == [2, 3]
+
+
+def test_the_tree_is_taken_as_fits_by_group():
+    tree = bz.fit_many(MEAN, SETS, "exact", seed=1, workers=1)
+    row = bz.contrasts(tree, against="set 0").set_index("group").loc["set 4"]
+    assert row["difference"] == pytest.approx((SETS["set 4"].sum() - SETS["set 0"].sum()) / (1 / 25 + 8))
+
+
+@pytest.mark.parametrize(
+    ("datasets", "more", "said"),
+    [
+        ({}, {}, "there is no data set"),
+        (np.ones((3, 2)), {}, "many data sets are a list or a mapping, got ndarray"),
+        ({1: [1.0], "1": [2.0]}, {}, "two data sets have the same name"),
+        (SETS, {"workers": 0}, "workers must be a whole number >= 1, got 0"),
+        (SETS, {"method": "gibbs"}, "it lacks Collapsed"),
+        (SETS, {"drawz": 3}, "has no option 'drawz'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_any_fit(monkeypatch, datasets, more, said):
+    monkeypatch.setattr(many, "fit", None)
+    with pytest.raises(bz.InputError, match=said):
+        bz.fit_many(MEAN, datasets, **{"method": "exact", **more})
+
+
+def test_without_any_fit_the_first_reason_is_said():
+    with pytest.raises(bz.NumericalError, match=r"no data set has a fit; '0': column 'y': 1 missing value .row 1"):
+        bz.fit_many(MEAN, [[np.nan, 1.0], [2.0, np.nan]], "exact", workers=1)
+
+
+def test_a_model_that_no_other_process_finds_is_fitted_in_this_one():
+    class Elsewhere(type(MEAN)):
+        pass
+
+    with pytest.raises(
+        bz.InputError, match="no other process can find Elsewhere; write it to a file, or use workers=1"
+    ):
+        bz.fit_many(Elsewhere(), SETS, "exact", workers=2)
+
+
+@pytest.mark.slow
+def test_the_draws_are_those_of_single_fits_whatever_the_number_of_workers():
+    trees = [bz.fit_many(MEAN, SETS, "nuts", seed=7, workers=n) for n in (1, 2, 3)]
+    for label, values in SETS.items():
+        alone = bz.fit(MEAN, values, "nuts", seed=7)["posterior"]["mu"]
+        for tree in trees:
+            np.testing.assert_array_equal(tree["posterior"]["mu"].sel(dataset=label), alone)
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_and_a_model_that_raises_stop_no_other_fit(written):
+    model = bz.find(f"{written(OWN, 'ending.py')}:Ending")()
+    sets = {"plain": [1.0, 2.0], "ends": [13.0, 1.0], "raises": [14.0, 1.0], "last": [3.0, 2.0], "more": [0.0, 2.0]}
+    with pytest.warns(bz.Caution, match="2 data sets without a fit"):
+        tree = bz.fit_many(model, sets, "nuts", seed=1, workers=2)
+    assert tree["posterior"]["dataset"].to_numpy().tolist() == ["plain", "last", "more"]
+    failures = json.loads(tree.attrs["failures"])
+    assert failures.keys() == {"ends", "raises"}
+    assert failures["ends"] == "the process that fitted it ended, as it may for lack of memory"
+    assert failures["raises"].endswith("KeyError: 'fourteen'")
