@@ -21,7 +21,7 @@ from bayeszoo.inference.engine.inner import with_inner
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of
-from bayeszoo.model.capabilities import CAPABILITIES, Collapsed, Variational, is_exact, rows_have_parameters
+from bayeszoo.model.capabilities import CAPABILITIES, Atoms, Collapsed, Variational, is_exact, rows_have_parameters
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.groups import extend, extend_while_small
@@ -34,7 +34,7 @@ class Method(NamedTuple):
     """Where a method lives, what a model must have for it, and what it gives."""
 
     where: str
-    needs: str | None  # a capability, or "Exact"
+    needs: str  # a capability, "Exact" or "Density"
     kind: str
     about: str
 
@@ -45,21 +45,22 @@ MOST_BY_NUTS = 1000
 METHODS: dict[str, Method] = {
     "exact": Method("exact:run", "Exact", "exact", "posterior and evidence in closed form, or by quadrature"),
     "enumerate": Method("enumeration:run", "Enumerable", "exact", "sum over all assignments of few rows"),
-    "mle": Method("mode:run_mle", None, "point estimate", "maximum of the likelihood"),
-    "map": Method("mode:run_map", None, "point estimate", "mode of the posterior, constrained space"),
+    "mle": Method("mode:run_mle", "Density", "point estimate", "maximum of the likelihood"),
+    "map": Method("mode:run_map", "Density", "point estimate", "mode of the posterior, constrained space"),
     "em": Method("em:run", "EM", "point estimate", "expectation-maximization, for either mode"),
     "vb": Method("vb:run", "Variational", "approximate", "variational Bayes by coordinate ascent, with its ELBO"),
     "online_vb": Method("online_vb:run", "Stochastic", "approximate", "variational Bayes by minibatches of rows"),
-    "laplace": Method("mode:laplace", None, "approximate", "Gaussian at the mode, unconstrained space"),
-    "advi": Method("advi:mean_field", None, "approximate", "best independent Gaussians, unconstrained space"),
-    "fullrank_advi": Method("advi:full_rank", None, "approximate", "best Gaussian, unconstrained space"),
-    "nuts": Method("nuts:run", None, "sampled", "No-U-Turn sampler"),
+    "laplace": Method("mode:laplace", "Density", "approximate", "Gaussian at the mode, unconstrained space"),
+    "advi": Method("advi:mean_field", "Density", "approximate", "best independent Gaussians, unconstrained space"),
+    "fullrank_advi": Method("advi:full_rank", "Density", "approximate", "best Gaussian, unconstrained space"),
+    "nuts": Method("nuts:run", "Density", "sampled", "No-U-Turn sampler"),
     "gibbs": Method("gibbs:run", "Collapsed", "sampled", "collapsed Gibbs sampler, parameters integrated out"),
-    "smc": Method("smc:run", None, "sampled", "sequential Monte Carlo, with log evidence"),
+    "smc": Method("smc:run", "Density", "sampled", "sequential Monte Carlo, with log evidence"),
 }
 
 
-_NEEDS = {**CAPABILITIES, "Exact": is_exact}
+_NEEDS = {**CAPABILITIES, "Exact": is_exact, "Density": lambda model: not issubclass(model, Atoms)}
+_LACKS = {"Exact": "an exact answer", "Density": "a density, as its parameters have atoms"}
 
 
 def fit(
@@ -167,7 +168,13 @@ def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Ac
 
 def methods_for(model: type[Model]) -> list[str]:
     """Name the methods that a model class can be fitted with."""
-    return [name for name, m in METHODS.items() if m.needs is None or _NEEDS[m.needs](model)]
+    return [name for name, m in METHODS.items() if _NEEDS[m.needs](model)]
+
+
+def default_method(model: type[Model]) -> str:
+    """Return NUTS, or of a model that it does not apply to the first method that does."""
+    methods = methods_for(model)
+    return "nuts" if "nuts" in methods else methods[0]
 
 
 def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
@@ -176,7 +183,7 @@ def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
     NUTS takes hours where each row has parameters of its own, as the proportions of a document, and there are many.
     """
     if not (isinstance(model, Variational) and rows_have_parameters(model) and isinstance(data, Data)):
-        return "nuts", ""
+        return default_method(type(model)), ""
     sizes = model.sizes(data)
     count = sum(math.prod(sizes.get(axis, 1) for axis in axes) for axes in model.dims.values())
     if count <= MOST_BY_NUTS:
@@ -192,8 +199,11 @@ def check_method(model: type[Model], method: str) -> None:
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):
-        lacks = {"Exact": "an exact answer"}.get(str(METHODS[method].needs), METHODS[method].needs)
-        raise InputError(f"{model.name} cannot be fitted with {method!r}: it lacks {lacks}", hint="see `bayeszoo list`")
+        needs = METHODS[method].needs
+        hint = f"use {' or '.join(methods_for(model))}" if needs == "Density" else "see `bayeszoo list`"
+        raise InputError(
+            f"{model.name} cannot be fitted with {method!r}: it lacks {_LACKS.get(needs, needs)}", hint=hint
+        )
 
 
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:

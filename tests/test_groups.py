@@ -11,6 +11,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.answers.leave_out import NoScore, psis
+from bayeszoo.fit import default_method
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.results import groups
 from bayeszoo.results.stored import Fit
@@ -140,7 +141,7 @@ def test_every_model_with_independent_rows(name):
     model, data = weak(name, SINGLE.get(name))
     if data.rows > 500:  # a draw of each row is large; their order may be that of their values
         data = model.inputs.reordered(data, np.linspace(0, data.rows - 1, 200).astype(int))
-    tree = bz.extend(bz.fit(model, data, method="nuts", seed=1))
+    tree = bz.extend(bz.fit(model, data, method=default_method(type(model)), seed=1))
     theirs, ours = score_of(tree)
     assert theirs.elpd == pytest.approx(ours, abs=1e-6)
     for function in FUNCTIONS.keys() - refused_by_arviz(tree):

@@ -11,12 +11,14 @@ from bayeszoo.contract.check import applicable
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import CAPABILITIES, is_exact
+from bayeszoo.model.capabilities import CAPABILITIES, Atoms, is_exact
 
 MODELS = zoo.builtin_names()
 GATE = "NUTS: failed gate checks"
 SAMPLER = {GATE, "NUTS: largest |z|", "NUTS: |z| of the mean log density", "NUTS: MCSE over its limit"}
 SAMPLER |= {"power: |z| of sd x 1.1", "power: |z| of mean + 0.2 sd"}
+GIBBS = {"Gibbs: failed gate checks", "Gibbs: largest |z|", "Gibbs: |z| of the mean log density"}
+GIBBS |= {"power: |z| of a tenth of the draws at 0", "power: |z| of sd x 1.1"}
 BY_ENUMERATION = {GATE, "NUTS against enumeration: largest |z|", "power: |z| of label-free quantities + 0.2 sd"}
 
 
@@ -35,6 +37,8 @@ def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
     assert [by for by in card.made_by if by not in ("source", "sampler")] == identities
     reference = {is_exact: SAMPLER, CAPABILITIES["Enumerable"]: BY_ENUMERATION}
     expected = [names for applies, names in reference.items() if applies(model)]
+    if issubclass(model, Atoms):
+        expected = [GIBBS]
     assert {check.name for check, by in made.items() if by == "sampler"} == set().union(*expected)
     assert sum(by == "source" for by in card.made_by) == 3
 

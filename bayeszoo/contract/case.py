@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.traversal import applys_between
 
 from bayeszoo.data.read import Data, example, read
@@ -16,6 +17,7 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     EM,
+    Atoms,
     ClosedForm,
     Conditional,
     Sufficient,
@@ -30,6 +32,16 @@ from bayeszoo.model.integration import exact_evidence, integrate
 
 MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
 POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
+
+
+class Heights(Density):
+    """The log density of a model that has discrete variables too, without gradients."""
+
+    def _refuse(self, discrete: list[str]) -> None:
+        pass
+
+    def _gradients(self, log_density: Any) -> list[Any]:
+        return [pt.zeros_like(self._flat)]
 
 
 @dataclass(frozen=True)
@@ -65,14 +77,17 @@ class Case:
     @cached_property
     def declared(self) -> Density:
         """The textbook declaration, by PyTensor's own code instead of numba's: nothing that is sampled is compiled."""
-        return Density(self.model.declare(self.data), mode="FAST_COMPILE")
+        return self._density(self.model.declare(self.data), "FAST_COMPILE")
+
+    def _density(self, declared: Any, mode: str) -> Density:
+        return (Heights if isinstance(self.model, Atoms) else Density)(declared, mode=mode)
 
     @cached_property
     def compressed(self) -> Density:
         """The declaration on sufficient statistics, compiled as it is sampled where it has operations of our own."""
         model = self.model.compressed(self.stats)
         is_own = (type(node.op).__module__.startswith("bayeszoo.") for node in applys_between([], [model.logp()]))
-        return Density(model, mode="NUMBA" if any(is_own) else "FAST_COMPILE")
+        return self._density(model, "NUMBA" if any(is_own) else "FAST_COMPILE")
 
     @cached_property
     def compiled(self) -> Density:
@@ -158,15 +173,28 @@ class Case:
         return {name: mode[name] + 0.01 * (values - mode[name]) for name, values in draws.items()}
 
     @cached_property
+    def _augmented(self) -> list[tuple[dict[str, Any], float]]:
+        """The points with all variables of the declaration, and the log density of those that they leave open."""
+        if not isinstance(self.model, Atoms):
+            return [(point, 0.0) for point in self.points]
+        rng = self.rng
+        return [self.model.augmented(point, self.data, rng) for point in self.points]
+
+    @cached_property
     def flat_points(self) -> list[np.ndarray]:
         """The same points, unconstrained."""
-        return [self.declared.unconstrain(point) for point in self.points]
+        return [self.declared.unconstrain(point) for point, _ in self._augmented]
+
+    @property
+    def left_open(self) -> np.ndarray:
+        """Log density at each point of the declaration's variables that parameters leave open."""
+        return np.array([density for _, density in self._augmented])
 
     @cached_property
     def log_joint(self) -> np.ndarray:
         """PyMC's log joint density (no Jacobian) of the ordered data at each point."""
         values = np.array([self.declared.constrained_joint(x)[0] for x in self.flat_points])
-        return values - self.log_coefficient
+        return values - self.log_coefficient - self.left_open
 
     @property
     def log_coefficient(self) -> float:

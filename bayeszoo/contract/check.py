@@ -58,8 +58,8 @@ IDENTITIES = (
     Identity("compressed_density", closed=False),
     Identity("chain_rule", ("Predictive",)),
     Identity("normalization", EXACT, when=_countable, data_free=True),
-    Identity("gradient", closed=False),
-    Identity("jacobian", closed=False),
+    Identity("gradient", closed=False, lacks=("Atoms",)),
+    Identity("jacobian", closed=False, lacks=("Atoms",)),
     Identity("row_order", EXACT),
     Identity("label_order", when=lambda inputs: bool(inputs.coords)),
     Identity("units", EXACT, when=lambda inputs: isinstance(inputs, Measured)),
@@ -142,7 +142,7 @@ def check(
     """
     from bayeszoo.contract import latent  # which imports PyTensor, as the next two do
     from bayeszoo.contract.case import cases_of
-    from bayeszoo.contract.sampler import sampler_checks
+    from bayeszoo.contract.sampler import atoms_checks, sampler_checks
 
     say = (reporter or Reporter()).say
     cases = cases_of(model, data, seed)
@@ -153,8 +153,10 @@ def check(
         say(f"{first.name}: {identity.function}")
         checks += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
     if sampler and is_exact(type(first)):
-        say(f"{first.name}: NUTS against the exact answer")
-        checks += _or_failed("NUTS", lambda: sampler_checks(model, data, seed))
+        name = "Gibbs" if isinstance(first, can.Atoms) else "NUTS"
+        say(f"{first.name}: {name} against the exact answer")
+        compare = atoms_checks if isinstance(first, can.Atoms) else sampler_checks
+        checks += _or_failed(name, lambda: compare(model, data, seed))
     if sampler and isinstance(first, Enumerable):
         say(f"{first.name}: NUTS against enumeration")
         checks += _or_failed("NUTS", lambda: latent.sampler_checks(model, data, seed))

@@ -19,7 +19,7 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
 from bayeszoo.model.base import chosen_by_data
-from bayeszoo.model.capabilities import ClosedForm, Conjugate
+from bayeszoo.model.capabilities import Atoms, ClosedForm, Conjugate
 from bayeszoo.model.density import log_density, log_likelihood
 from bayeszoo.model.integration import exact_evidence
 
@@ -44,6 +44,13 @@ def _log_copula(family: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
     """Joint log density less those of the marginals; rounded, for it is 0 where the parameters are independent."""
     each = (marginal.logpdf(draws[name]).reshape(len(draws[name]), -1).sum(axis=1) for name, marginal in family.items())
     return np.nan_to_num(np.round(family.logpdf(draws) - sum(each), 6))
+
+
+def rank(marginal: Any, values: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return the probabilities of at most the values, at random within the jumps of a distribution that has atoms."""
+    at = marginal.cdf(values)
+    below = marginal.below(values) if hasattr(marginal, "below") else at
+    return np.asarray(at if below is at else at - rng.random(np.shape(at)) * (at - below))
 
 
 def lowest_ks(ranks: np.ndarray) -> float:
@@ -74,7 +81,7 @@ def candidate_identity(case: Case) -> Check:
 
 def compressed_density(case: Case) -> Check:
     """L1a: the density on sufficient statistics equals the textbook declaration's, also of unconstrained points."""
-    compressed = [case.compressed.constrained_joint(x)[0] for x in case.flat_points]
+    compressed = [case.compressed.constrained_joint(x)[0] for x in case.flat_points] - case.left_open
     joint = [case.compressed.joint(x)[0] for x in case.flat_points]
     declared = [case.declared.joint(x)[0] - case.stats.log_coefficient for x in case.flat_points]
     violations = [relative(compressed, case.log_joint), relative(joint, declared)]
@@ -246,10 +253,10 @@ def likelihood_shape(case: Case) -> Check:
 def derived_quantities(case: Case) -> Check:
     """Take derived quantities of all draws at once and of one alone: the same, with the axes that the model names."""
     draws = case.draws
-    together, violations = case.model.derived(draws), [0.0]
+    together, violations, labels = case.model.derived(draws), [0.0], case.model.coords(case.data)
     for name, values in together.items():
         alone = case.model.derived({key: value[1, 2] for key, value in draws.items()})[name]
-        shape = tuple(len(case.data[axis]) for axis in case.model.dims.get(name, ()))
+        shape = tuple(len(labels[axis]) for axis in case.model.dims.get(name, ()))
         same = np.shape(values) == (2, 3, *shape)
         violations.append(relative(values[1, 2], alone) if same else math.inf)
     if isinstance(case.model, ClosedForm):
@@ -261,9 +268,9 @@ def _errors_of_marginals(case: Case) -> float:
     """Return how far the ranks of derived draws under their closed forms are from uniform, of 4000 at most."""
     if not case.is_closed:
         return 0.0
-    marginals = case.model.derived_marginals(case.stats)
+    marginals, rng = case.model.derived_marginals(case.stats), np.random.default_rng(case.seed + 1)
     derived = case.model.derived(case.posterior.rvs(4000, case.rng))
-    ranks = (np.ravel(marginals[name].cdf(derived[name])) for name in marginals)
+    ranks = (np.ravel(rank(marginals[name], derived[name], rng)) for name in marginals)
     return max((float(scipy.stats.kstest(rank, "uniform").statistic) for rank in ranks), default=0.0)
 
 
@@ -294,7 +301,7 @@ def no_data(case: Case) -> Check:
     """L1j: without data the log evidence is 0 and the posterior is PyMC's prior."""
     density, variables = case.declared, case.declared.model.free_RVs
     log_prior = density.gradient_of(density.model.logp(vars=variables, jacobian=False))
-    densities = [case.prior.logpdf(p) for p in case.points]
+    densities = case.left_open + [case.prior.logpdf(p) for p in case.points]
     evidence = case.model.log_evidence(case.model.statistics(case.model.inputs.split(case.data, 0)[0]))
     error = relative(densities, [log_prior(x)[0] for x in case.flat_points])
     return at_most("no data gives the prior", error + abs(evidence), 1e-9)
@@ -311,7 +318,8 @@ def simulator(case: Case) -> Check:
         params, data = case.model.simulate(rng, 20)
         drawn.append(params)
         families = [case.prior, *([case.model.posterior(case.model.statistics(data))] if case.is_closed else [])]
-        ranks.append(np.concatenate([np.ravel(f[name].cdf(value)) for f in families for name, value in params.items()]))
+        pairs = [(f[name], value) for f in families for name, value in params.items()]
+        ranks.append(np.concatenate([np.ravel(rank(marginal, value, rng)) for marginal, value in pairs]))
     return at_least("simulator (KS p)", min(lowest_ks(np.array(ranks)), joint_ks(case.prior, drawn, case.rng)), 1e-5)
 
 
@@ -319,10 +327,11 @@ def prior_sampler(case: Case) -> Check:
     """L1k: PyMC's draws from the declared prior follow the closed-form prior."""
     import pymc as pm
 
-    variables = case.declared.model.free_RVs
+    family, declared, rng = case.prior, case.declared.model, case.rng
+    variables = [declared[name] for name in family] if isinstance(case.model, Atoms) else declared.free_RVs
     draws = pm.draw(variables, draws=2000, random_seed=case.rng, mode="FAST_COMPILE")
-    family = case.prior
-    ranks = [family[v.name].cdf(values).reshape(2000, -1) for v, values in zip(variables, draws, strict=True)]
+    pairs = zip(variables, draws, strict=True)
+    ranks = [rank(family[v.name], values, rng).reshape(2000, -1) for v, values in pairs]
     points = [{v.name: values[i] for v, values in zip(variables, draws, strict=True)} for i in range(2000)]
     p_value = min(lowest_ks(np.concatenate(ranks, axis=1)), joint_ks(case.prior, points, case.rng))
     return at_least("prior sampler (KS p)", p_value, 1e-5)

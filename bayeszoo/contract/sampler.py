@@ -46,6 +46,45 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
     ]
 
 
+def atoms_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
+    """Compare collapsed Gibbs sampling with the closed form, where parameters have atoms, and show the same power."""
+    case = case_of(model, real_data(model) if data is None else data)
+    posterior, rng = case.posterior, case.rng
+    tree = fit(case.model, case.data, "gibbs", seed=seed, groups=())
+    draws, failed = Fit(tree).draws(), Fit(tree).failed
+    exact = posterior.rvs((4, 1000), rng)
+    seldom = {name: np.where(rng.random(values.shape) < 0.1, 0.0, values) for name, values in exact.items()}
+    dense = {name: marginal for name, marginal in posterior.items() if name not in case.model.atoms}
+    wide = {**exact, **_distorted({name: exact[name] for name in dense}, posterior, 1.1, 0.0)}
+    return [
+        at_most(" ".join(["Gibbs: failed gate checks", *failed]), len(failed), 0),
+        at_most("Gibbs: largest |z|", largest_share_z(draws, posterior), MAX_Z),
+        at_most("Gibbs: |z| of the mean log density", abs(joint_z(draws, posterior, rng)), MAX_Z),
+        at_least(
+            "power: |z| of a tenth of the draws at 0", largest_share_z({**exact, "w": seldom["w"]}, posterior), MAX_Z
+        ),
+        at_least("power: |z| of sd x 1.1", largest_share_z(wide, posterior), MAX_Z),
+    ]
+
+
+def largest_share_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
+    """Return the largest error of the share of draws that are 0, or up to an exact quantile, in its own error.
+
+    Shares that are to be below 1/200 or above 199/200 are left out: their errors are not normal.
+    """
+    errors = [np.zeros(1)]
+    for name, marginal in posterior.items():
+        places = [np.asarray(marginal.ppf(prob)) for prob in QUANTILES.values()]
+        shares = [(draws[name] <= place, marginal.cdf(place)) for place in places]
+        for seen, level in [*shares, (draws[name] == 0, marginal.atom)]:
+            level = np.broadcast_to(level, seen.shape[2:])
+            some = (level > 0.005) & (level < 0.995)
+            below = seen[..., some].astype(np.float64)
+            ess = diagnostics.ess(below, "mean") if some.any() else np.ones(0)
+            errors.append((below.mean((0, 1)) - level[some]) / np.sqrt(level[some] * (1 - level[some]) / ess))
+    return float(np.max(np.abs(np.concatenate([np.ravel(error) for error in errors]))))
+
+
 def joint_z(draws: Mapping[str, np.ndarray], posterior: Any, rng: np.random.Generator) -> float:
     """Return the error of the mean log density of the draws against that of exact draws, in its standard error.
 

@@ -53,7 +53,7 @@ def make(kind: type[Model], seed: int = 0, reporter: Reporter | None = None) -> 
 
     results = tuple(check(kind, seed=seed, reporter=reporter))
     identities = [identity.function for identity in applicable(kind)]
-    sampled = sum(result.name.startswith(("NUTS", "power")) for result in results)
+    sampled = sum(result.name.startswith(("NUTS", "Gibbs", "power")) for result in results)
     made_by = [SOURCE] * (len(results) - len(identities) - sampled) + identities + [SAMPLER] * sampled
     used = cases_of(kind, None, seed)
     simulated = len(used) - len(kind.examples)

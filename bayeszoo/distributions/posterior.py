@@ -157,7 +157,7 @@ class InverseRootGamma:
     def __init__(self, shape: float, rate: float) -> None:
         self.shape, self.rate = float(shape), float(rate)
         law = frozen.gengamma(self.shape, -2, scale=math.sqrt(self.rate))
-        self.cdf, self.ppf = law.cdf, law.ppf
+        self.cdf, self.ppf, self.pdf, self.logpdf = law.cdf, law.ppf, law.pdf, law.logpdf
 
     def mean(self) -> float:
         """Return sqrt(rate) Gamma(shape - 1/2) / Gamma(shape)."""
@@ -166,8 +166,12 @@ class InverseRootGamma:
         return math.sqrt(self.rate) * math.exp(-float(log_rising(self.shape - 0.5, 0.5)))
 
     def std(self) -> float:
-        """Return the square root of rate / (shape - 1) less the squared mean."""
+        """Return the square root of the variance."""
+        return math.sqrt(self.var())
+
+    def var(self) -> float:
+        """Return rate / (shape - 1) less the squared mean."""
         if self.shape <= 1:
             return math.inf
         log_share = math.log(self.shape - 1) - 2 * float(log_rising(self.shape - 0.5, 0.5))  # mean^2 of the square's
-        return math.sqrt(self.rate / (self.shape - 1) * -math.expm1(log_share))
+        return self.rate / (self.shape - 1) * -math.expm1(log_share)

@@ -5,6 +5,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.model.base import Axes, Model, Stats, Values
 from bayeszoo.model.capabilities import (
     EM,
+    Atoms,
     ClosedForm,
     Collapsed,
     Conditional,
@@ -26,5 +27,5 @@ from bayeszoo.model.steps import CollapsedChain, ConcaveLikelihood, Coordinates,
 
 __all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
-__all__ += ["ConcaveLikelihood", "LogConcave", "PointEstimates", "Predictive", "Stochastic", "Sufficient", "Symmetric"]
-__all__ += ["Variational", "covariance", "known", "plain", "positive", "real", "whole"]
+__all__ += ["Atoms", "ConcaveLikelihood", "LogConcave", "PointEstimates", "Predictive", "Stochastic", "Sufficient"]
+__all__ += ["Symmetric", "Variational", "covariance", "known", "plain", "positive", "real", "whole"]

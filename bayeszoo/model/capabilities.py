@@ -298,12 +298,31 @@ class Enumerable(Latent):
         return self.replaced(K=1)
 
 
-class Collapsed(Latent):
+class Collapsed(Model):
     """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
     @abstractmethod
     def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
         """Return a chain, started at random; everything that it draws is from ``rng``."""
+
+
+class Atoms(Model):
+    """Some parameters take a value, as 0, with positive probability: they have no density, no gradients and no mode.
+
+    Densities of the posterior are of such a parameter's other values, and at the value itself its probability.
+    `declare` has discrete variables in its place, and the parameter as a deterministic; methods that follow a density
+    are not offered.
+    """
+
+    atoms: ClassVar[tuple[str, ...]]
+    """Names of such parameters, and of discrete derived quantities."""
+
+    @abstractmethod
+    def augmented(self, params: Values, data: Values, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
+        """Return values of the free variables of `declare` at a point, and the log density of what it leaves open.
+
+        The latter is drawn by ``rng``.
+        """
 
 
 class FoldIn(Latent):
@@ -346,6 +365,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
     **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Conditional, Symmetric),
+    **_named(Atoms),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import ClosedForm, Conditional, Symmetric, is_exact
+from bayeszoo.model.capabilities import Atoms, ClosedForm, Conditional, Symmetric, is_exact
 from bayeszoo.model.find import own_file
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.stored import Fit, dumps
@@ -70,7 +70,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     # what a model knows of its posterior that chains may not see
     hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
     agreement = check_agreement(outcome.draws, marginals) if marginals and how["kind"] == "sampled" else []
-    checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"]), *agreement]
+    checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"], _atoms_of(model)), *agreement]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     Fit(tree).remember(model=model, given=problem.given, stats=problem.stats, posterior=marginals)
     return tree
@@ -94,11 +94,18 @@ def _relabelled(outcome: Outcome, labels: Labelled) -> Outcome:
     return replace(outcome, draws=labels.draws, facts=facts, checks=[*outcome.checks, *labels.checks])
 
 
-def _checks_of_derived(tree: xr.DataTree, kind: str) -> list[Check]:
-    """Check that draws of derived quantities have mixed too, and that none of them is broken."""
+def _atoms_of(model: Model) -> tuple[str, ...]:
+    return model.atoms if isinstance(model, Atoms) else ()
+
+
+def _checks_of_derived(tree: xr.DataTree, kind: str, discrete: Sequence[str]) -> list[Check]:
+    """Check that draws of derived quantities have mixed too, and that none of them is broken.
+
+    Those that are ``discrete`` are judged with the parameter that they follow from.
+    """
     if "derived" not in tree.children:
         return []
-    derived = tree["derived"].to_dataset()
+    derived = tree["derived"].to_dataset().drop_vars(discrete, errors="ignore")
     is_sampled = kind == "sampled"
     checks = (
         [check for check in check_draws(derived) if check.name in MIXING] if is_sampled else [check_finite(derived)]

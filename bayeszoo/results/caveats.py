@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
-from bayeszoo.model.capabilities import Collapsed, Variational, is_exact
+from bayeszoo.model.capabilities import Atoms, Collapsed, Variational, is_exact
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -134,4 +134,6 @@ def _other_methods(fit: Fit) -> list[str]:
     exact, gibbs, vb = is_exact(type(model)), isinstance(model, Collapsed), isinstance(model, Variational)
     samplers = ["gibbs"] * gibbs + ["nuts"]
     others = ["vb"] * vb + samplers + ["smc"] if fit.kind == "sampled" else samplers + ["vb"] * vb
+    if isinstance(model, Atoms):  # there is no density to follow
+        others = ["gibbs"] * gibbs
     return [method for method in ["exact"] * exact + others if method != fit.method]

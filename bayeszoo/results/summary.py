@@ -233,7 +233,7 @@ def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None
     if sd is not None:
         measured["sd_ratio"] = sd / exact_sd
     if mcse is not None and tree.attrs["kind"] == "sampled":
-        measured["error_mcse"] = (mean - exact_mean) / mcse
+        measured["error_mcse"] = (mean - exact_mean) / np.where(mcse > 0, mcse, np.nan)  # 0 where all draws are alike
     return measured
 
 

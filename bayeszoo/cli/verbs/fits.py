@@ -20,7 +20,7 @@ from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_metho
 from bayeszoo.data.read import example
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.fit import METHODS, check_method, fit, methods_for, usual_method
+from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for, usual_method
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import rows_have_parameters
@@ -71,12 +71,14 @@ def fit_command(
         Read so many rows at a time and keep their statistics only, of a file larger than memory.
     """
     model = zoo.find(name)
-    check_method(model, method or "nuts")
+    check_method(model, method or default_method(model))
     if by is not None:
         if chunk_rows is not None:
             raise InputError("--by reads the table at once", hint="leave out --chunk-rows")
         shown = (output, overwrite, as_json, digits)
-        return fit_groups(model, data, by, method or "nuts", prior, table, *shown, seed=seed, **options.given)
+        return fit_groups(
+            model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.given
+        )
     if output is not None:
         files.probe(output, overwrite)
     with closing(terminal.TerminalReporter()) as reporter:
@@ -88,9 +90,8 @@ def fit_command(
         else:
             prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
         if method is None:
-            method, why = (
-                usual_method(prior_model, rows) if options.given.keys() <= {"draws", "chains"} else ("nuts", "")
-            )
+            is_plain = options.given.keys() <= {"draws", "chains"}
+            method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
             if why:
                 terminal.note(f"note: {why}")
         groups = () if output is None else None  # nobody asks what is not saved

@@ -95,6 +95,24 @@ def noise_variance(a0: float, b0: float) -> Any:
     return pm.InverseGamma("sigma2", alpha=alpha, beta=beta)
 
 
+def spike_and_slab(
+    pi: Any, sigma2: Any, precision: np.ndarray, origin: np.ndarray, fixed: int, dims: tuple[str, ...]
+) -> Any:
+    """Declare which terms are ``included``, their weights ``slab`` about the origin, and ``w``, 0 where they are not.
+
+    ``precision`` (T, T) is that of all weights, times ``sigma2``; the first ``fixed`` are always in. ``dims`` are the
+    names of the axes of all terms, and of those that may be out. Of these the data know nothing: their weights are
+    independent, of the same scale.
+    """
+    count = len(origin) - fixed
+    term, slope = dims or (None, None)
+    included = pm.Bernoulli("included", pi, shape=count, dims=slope)
+    is_in = pt.concatenate([np.ones(fixed), included])
+    both = is_in[:, None] * is_in + np.eye(len(origin)) * (np.float64(1.0) - is_in)
+    weights = pm.MvNormal("slab", np.zeros(len(origin)), tau=precision * both / sigma2, dims=term)
+    return pm.Deterministic("w", origin + is_in * weights, dims=term)
+
+
 def squared_error(w: Any, design: np.ndarray, outcome: np.ndarray) -> Any:
     """Return the squared error of ``design @ w``, from the few rows that statistics keep."""
     rows, values = as_data(design=design, outcome=outcome)

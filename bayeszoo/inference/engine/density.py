@@ -75,11 +75,14 @@ class Density:
 
     def __init__(self, model: pm.Model, mode: str = "NUMBA") -> None:
         if discrete := [v.name for v in model.free_RVs if v.dtype.startswith(("int", "uint", "bool"))]:
-            raise InputError(f"{', '.join(discrete)}: discrete variables have no gradient", hint="sum them out")
+            self._refuse(discrete)
         self.model, self._mode = model, mode
         self._start = model.initial_point()
         self._flat = pt.dvector("flat")
         self.size = sum(int(np.size(value)) for value in self._start.values())
+
+    def _refuse(self, discrete: list[str]) -> None:
+        raise InputError(f"{', '.join(discrete)}: discrete variables have no gradient", hint="sum them out")
 
     @cached_property
     def _parts(self) -> dict[Any, Any]:
@@ -88,7 +91,7 @@ class Density:
         for variable in self.model.value_vars:
             shape = np.shape(self._start[variable.name])
             size = int(np.prod(shape))
-            parts[variable] = self._flat[at : at + size].reshape(shape)
+            parts[variable] = self._flat[at : at + size].reshape(shape).astype(variable.dtype)
             at += size
         return parts
 
@@ -100,7 +103,7 @@ class Density:
 
     def gradient_of(self, log_density: Any) -> Gradient:
         """Compile a log density of the model, and its gradient, as a function of the flat point."""
-        gradients = pt.grad(log_density, self.model.value_vars, disconnected_inputs="ignore")
+        gradients = self._gradients(log_density)
         function = self._compile([log_density, pt.concatenate([g.ravel() for g in gradients])])
 
         def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -111,6 +114,9 @@ class Density:
             return float(value), np.ascontiguousarray(gradient)  # a single part may come as a strided view
 
         return value_and_gradient
+
+    def _gradients(self, log_density: Any) -> list[Any]:
+        return list(pt.grad(log_density, self.model.value_vars, disconnected_inputs="ignore"))
 
     @cached_property
     def joint(self) -> Gradient:
@@ -189,7 +195,7 @@ class Density:
 
     def unconstrain(self, params: Mapping[str, Any]) -> np.ndarray:
         """Map the model's parameters to the flat point, shape (D,)."""
-        values = [np.asarray(params[variable.name], dtype=np.float64) for variable in self.model.free_RVs]
+        values = [np.asarray(params[variable.name], dtype=variable.dtype) for variable in self.model.free_RVs]
         return np.concatenate([np.ravel(value) for value in self._unconstrain(*values)])
 
     @property

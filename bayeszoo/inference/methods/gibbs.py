@@ -24,7 +24,7 @@ from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Collapsed
+from bayeszoo.model.capabilities import Atoms, Collapsed
 from bayeszoo.model.steps import CollapsedChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
@@ -67,12 +67,23 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
     Entries are left out that are the same in all draws, as the share of an only topic.
     """
     draws = {name: values for name, values in kept.items() if name != LP}
+    if isinstance(problem.model, Atoms):
+        draws = {name: _ties_broken(values, problem.rng) for name, values in draws.items()}
     free = label_free(problem.model, draws, problem.given)
     of_labels = draws if free is None else {str(name): values.to_numpy() for name, values in free.items()}
     flat = {name: some_entries(values) for name, values in {**of_labels, "lp": kept[LP][..., None]}.items()}
     moving = {name: values[..., (values != values[:1, :1]).any(axis=(0, 1))] for name, values in flat.items()}
     arrays = {name: (("chain", "draw", f"{name}_dim"), values) for name, values in moving.items()}
     return check_draws(xr.Dataset(arrays))
+
+
+def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Move zeros to random places next to 0: chains are judged by ranks, and draws that are all 0 in one have none.
+
+    Chains that agree on how often a number is 0 still do, and chains of which it is 0 in some and not in others do not.
+    """
+    near = 1e-9 * np.min(np.abs(values), where=values != 0, initial=1.0)
+    return np.where(values == 0, near * rng.standard_normal(values.shape), values)
 
 
 def _room(chain: CollapsedChain, size: tuple[int, int]) -> dict[str, np.ndarray]:

@@ -1,0 +1,191 @@
+"""Finite mixtures of one standard distribution, moved and scaled: what averaging over models gives.
+
+Where weights do not add up to one, the rest is an atom at 0: of a weight that some of the models do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy
+
+MOST_NUMBERS = 2**20
+"""Entries, components times own ones, that are computed at a time."""
+CLOSE = 1e-13
+"""Probability within which a quantile is found, where doubles are that dense."""
+STEPS = 200
+NO_ATOM = 1e-12
+"""What rounding may leave of weights that add up to one."""
+
+
+class LocationScaleMixture:
+    """Numbers, of any shape: each is ``loc_p + scale_p x`` with probability ``weights_p``, else 0; p = 1..P.
+
+    Parameters
+    ----------
+    standard : frozen SciPy distribution
+        Of x, the same for all, or where P is small one for each of shape (P, *own shape).
+    weights, loc, scale : ndarray
+        Of shape (P, *own shape), or that broadcasts to it: weights >= 0, of which no entry's add up to more than 1, and
+        scales > 0.
+    """
+
+    def __init__(self, standard: Any, weights: Any, loc: Any, scale: Any) -> None:
+        self._standard = standard
+        self._weights, self._loc, self._scale = np.broadcast_arrays(weights, loc, scale)
+        self._inside = np.minimum(np.sum(self._weights, axis=0), 1.0)
+        self.atom = np.where(self._inside < 1 - NO_ATOM, 1 - self._inside, 0.0)
+        """Probability of 0, of the own shape."""
+
+    def mean(self) -> Any:
+        """Return the mean, of the own shape; as SciPy says it where there is none."""
+        return self._average(self._loc + self._scale * self._standard.mean())[()]
+
+    def var(self) -> Any:
+        """Return the variance: within the components and between them."""
+        means = self._loc + self._scale * self._standard.mean()
+        mean, spread = self._average(means), np.square(self._scale) * self._standard.var()
+        return (self._average(spread + np.square(means - mean)) + self.atom * np.square(mean))[()]
+
+    def std(self) -> Any:
+        """Return the standard deviation."""
+        return np.sqrt(self.var())
+
+    def _average(self, values: np.ndarray) -> np.ndarray:
+        used = self._weights > 0  # 0 * inf would be NaN
+        return np.asarray(np.sum(np.where(used, self._weights * np.where(used, values, 0.0), 0.0), axis=0))
+
+    def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        step = max(1, MOST_NUMBERS // max(1, self._inside.size))
+        for at in range(0, len(self._weights), step):
+            some = slice(at, at + step)
+            yield self._weights[some], self._loc[some], self._scale[some]
+
+    def _sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:
+        """Add up a function of the standardized places, at one place of the own shape."""
+        total = np.zeros(self._inside.shape)
+        for weights, loc, scale in self._parts():
+            heights = weights * function((x - loc) / scale)
+            total = total + np.sum(heights / scale if is_density else heights, axis=0)
+        return total
+
+    def _log_sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:
+        """Add up exponentials of a logarithm, and return the logarithm."""
+        total = np.full(self._inside.shape, -np.inf)
+        with np.errstate(divide="ignore"):
+            for weights, loc, scale in self._parts():
+                heights = np.log(weights) + function((x - loc) / scale)
+                each = heights - np.log(scale) if is_density else heights
+                total = np.logaddexp(total, np.asarray(scipy.special.logsumexp(each, axis=0)))
+        return total
+
+    def _at(self, at: Callable[[np.ndarray], np.ndarray], x: Any) -> Any:
+        """Take a function at places with leading axes or without."""
+        x = np.asarray(x, dtype=np.float64)
+        own = self._inside.shape
+        if x.ndim <= len(own):
+            return at(x)[()]
+        return np.reshape([at(place) for place in x.reshape(-1, *own)], x.shape)
+
+    def cdf(self, x: Any) -> Any:
+        """Return the probability of at most ``x``, of the own shape, with leading axes or without."""
+        return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place >= 0), x)
+
+    def below(self, x: Any) -> Any:
+        """Return the probability of less than ``x``, which the atom at 0 parts from that of at most ``x``."""
+        return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place > 0), x)
+
+    def pdf(self, x: Any) -> Any:
+        """Return the density of what is not 0."""
+        return self._at(lambda place: self._sum(self._standard.pdf, place, True), x)
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the log density, at an atom at 0 the log of its probability."""
+
+        def at(place: np.ndarray) -> np.ndarray:
+            density = self._log_sum(self._standard.logpdf, place, True)
+            with np.errstate(divide="ignore"):
+                return np.where((place == 0) & (self.atom > 0), np.log(self.atom), density)
+
+        return self._at(at, x)
+
+    def logcdf(self, x: Any) -> Any:
+        """Return the log of the probability of at most ``x``."""
+
+        def at(place: np.ndarray) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return np.logaddexp(self._log_sum(self._standard.logcdf, place), np.log(self.atom * (place >= 0)))
+
+        return self._at(at, x)
+
+    def logsf(self, x: Any) -> Any:
+        """Return the log of the probability of more than ``x``."""
+
+        def at(place: np.ndarray) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return np.logaddexp(self._log_sum(self._standard.logsf, place), np.log(self.atom * (place < 0)))
+
+        return self._at(at, x)
+
+    def ppf(self, q: float) -> Any:
+        """Return the quantile of a level, 0 where the atom at 0 takes the level in."""
+        zero = np.zeros(self._inside.shape)
+        low = self._sum(self._standard.cdf, zero)
+        within = (self.atom > 0) & (q >= low) & (q <= low + self.atom)
+        level = np.where((q > low) & (self.atom > 0), q - self.atom, q)
+        some = np.where(within, 0.5 * self._inside, level)  # a level that has a quantile, which is not looked at
+        return np.where(within, 0.0, self._solved(np.where(self._inside > 0, some, 0.5)))[()]
+
+    def _solved(self, level: np.ndarray) -> np.ndarray:
+        """Find where the components together reach a level, between the least and the largest of their own quantiles.
+
+        Newton's steps are taken where they stay between the bounds, else these are halved.
+        """
+        share = level / np.where(self._inside > 0, self._inside, 1.0)
+        own = self._loc + self._scale * self._standard.ppf(share)
+        used = self._weights > 0
+        low = np.min(np.where(used, own, np.inf), axis=0, initial=np.inf)
+        high = np.max(np.where(used, own, -np.inf), axis=0, initial=-np.inf)
+        is_used = used.any(axis=0)
+        low, high = np.where(is_used, low, 0.0), np.where(is_used, high, 0.0)
+        x = np.clip(self._average(own) / np.where(self._inside > 0, self._inside, 1.0), low, high)
+        for _ in range(STEPS):
+            short = self._sum(self._standard.cdf, x) - level
+            is_far = (np.abs(short) > CLOSE) & (high - low > 2 * np.spacing(np.abs(x)))
+            if not is_far.any():
+                break
+            low, high = np.where(short < 0, x, low), np.where(short > 0, x, high)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far out there is no density
+                there = x - short / self._sum(self._standard.pdf, x, True)
+            there = np.where((there > low) & (there < high), there, (low + high) / 2)
+            x = np.where(is_far, there, x)
+        return x
+
+
+class Inclusion:
+    """Indicators, of any shape, each 1 with a probability ``p``: SciPy's, but for their probability of less."""
+
+    def __init__(self, p: Any) -> None:
+        self.p = np.asarray(p, dtype=np.float64)
+
+    def mean(self) -> np.ndarray:
+        """Return the probabilities."""
+        return self.p
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviations."""
+        return np.sqrt(self.p * (1 - self.p))
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """Return the probability of at most ``x``."""
+        return np.where(np.asarray(x) >= 1, 1.0, (1 - self.p) * (np.asarray(x) >= 0))
+
+    def below(self, x: Any) -> np.ndarray:
+        """Return the probability of less than ``x``."""
+        return np.where(np.asarray(x) > 1, 1.0, (1 - self.p) * (np.asarray(x) > 0))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile, 0 or 1."""
+        return np.where(1 - self.p >= q, 0.0, 1.0)

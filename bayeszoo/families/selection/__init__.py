@@ -1,0 +1,1 @@
+"""Linear regressions of which it is not known what terms are in."""

@@ -1,0 +1,67 @@
+"""Linear regressions of which it is not known what terms are in: a Markov chain over the subsets."""
+
+from __future__ import annotations
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.selection.subsets import Selection, share_given
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.selection", suppress_warning=True)
+
+MAX_ROUNDING = 1e-3
+"""Nats that rounding may change a log density by that a chain goes by: far less than its draws can tell."""
+
+
+class SelectionChain:
+    """Gibbs sampling of which terms are in, weights and noise integrated out (George and McCulloch 1997).
+
+    A sweep draws each term given all others, and proposes to put each that is in in the place of one that is not:
+    of terms that stand for each other, one by one a chain would not come from one to the other.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        units: np.ndarray,
+        origin: np.ndarray,
+        share: tuple[float, float] | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self._selection, self._units, self._origin, self._share, self._rng = selection, units, origin, share, rng
+        columns, outcome = selection.triangle[:, :-1], selection.triangle[:, -1]
+        own, total = selection.inverse_root, float(outcome @ outcome)
+        left = 2 * selection.b0 + selection.triangle[-1, -1] ** 2
+        rounding = len(own) * np.finfo(np.float64).eps * (selection.condition**2 + selection.shape * total / left)
+        if not rounding <= MAX_ROUNDING:
+            raise NumericalError("rounding decides: terms nearly depend on each other under so wide a prior; narrow V0")
+        self._numbers = columns.T @ columns, own.T @ own, columns.T @ outcome, total
+        self._scalars = selection.fixed, selection.shape, selection.b0
+        self._members = np.ones(len(own), dtype=bool)
+        if np.isfinite(selection.log_prior).all():  # else only all of them are
+            probability = min(0.5, 10 / max(selection.choices, 1))
+            self._members[selection.fixed :] = rng.random(selection.choices) < probability
+
+    def sweep(self, times: int, power: float = 1.0) -> None:
+        """Draw whether each term is in given all others, so many times over, from probabilities to a power."""
+        for _ in range(times):
+            loops.sweep(self._members, *self._numbers, *self._scalars, self._selection.log_prior, power, self._rng)
+
+    @property
+    def members(self) -> np.ndarray:
+        """Which terms are in, shape (F,)."""
+        return self._members[self._selection.fixed :].copy()
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """Draw weights and noise variance, and the share of terms where it is not known, given those that are in."""
+        (w,), (sigma2,) = self._selection.draw(self.members, 1, self._rng, self._units, self._origin)
+        if self._share is None:
+            return {"w": w, "sigma2": sigma2}
+        share = share_given(*self._share, w, self._selection.fixed)
+        return {"w": w, "sigma2": sigma2, "pi": share.rvs((), self._rng)}
+
+    @property
+    def log_joint(self) -> float:
+        """Log p(y, subset) of the ordered rows, with every constant."""
+        return float(self._selection.log_joint(self._selection.columns(self.members)[None])[0])
