@@ -65,7 +65,7 @@ class VaryingLines(Conditional, Observable):
             "sleepstudy.csv",
             "reaction times, in milliseconds, of 18 people after days of too little sleep",
             "Belenky et al. 2003",
-            {"outcome": "reaction", "feature": "days", "group": "subject"},
+            {"target": "reaction", "features": ["days"], "group": "subject"},
         ),
     )
 

@@ -215,11 +215,11 @@ def test_the_command_line_reads_outcome_feature_and_group(tmp_path, run):
     path = tmp_path / "growth.csv"
     rows = [f"{name},{i},{7 * j + 2 * i + (i * j) % 3}" for j, name in enumerate("abc") for i in range(5)]
     path.write_text("rat,week,grams\n" + "\n".join(rows) + "\n")
-    words = ("--outcome", "grams", "--feature", "week", "--group", "rat")
+    words = ("--target", "grams", "--features", "week", "--group", "rat")
     code, out, err = run("fit", "varying_lines", path, *words, "--method", "mle", "--seed", "1")
     assert code == 0, err
     assert "intercept[c]" in out
-    code, _, err = run("fit", "varying_lines", path, "--outcome", "grams", "--method", "mle")
+    code, _, err = run("fit", "varying_lines", path, "--target", "grams", "--method", "mle")
     assert code == 2
     problem = "growth.csv has columns 'rat', 'week', 'grams'; say with --group which holds the group of each row"
     assert err.splitlines()[-1] == f"error: {problem}"
@@ -238,8 +238,8 @@ def test_rows_are_read_with_the_codes_of_their_groups():
     assert data.notes == ("3 rows, 2 groups",)
     assert (data.rows, dict(data.columns)) == (3, {"y": "y", "feature": "x", "group": "group"})
     other = {"who": ["b", "a", "b"], "dose": [0, 1, 5], "effect": [1.5, 2.0, -1.0]}
-    assert plain(read(Rows, other, outcome="effect", group="who")) == expected  # the feature is what is left
-    assert plain(read(Rows, other, feature="dose", group="who")) == expected
+    assert plain(read(Rows, other, target="effect", group="who")) == expected  # the feature is what is left
+    assert plain(read(Rows, other, features="dose", group="who")) == expected
     dropped = read(Rows, {**TABLE, "x": [0, None, 5]}, missing="drop")
     assert plain(dropped)["group"] == ["b"]
     assert dropped.numbers.tolist() == [1, 3]
@@ -252,7 +252,7 @@ def test_new_rows_have_the_codes_of_the_fit_and_perhaps_no_outcome():
     assert plain(new) == {"x": [3.0], "group_code": [1], "group": ["b", "a"]}
     assert not GroupRows().has_outcome(new)
     assert plain(read(Rows, {**TABLE, "y": [0, 0, 0]}, new=True, like=like))["group_code"] == [0, 1, 0]
-    named = read(Rows, {"a": [1, 2], "b": [3, 4], "c": ["u", "v"]}, outcome="a", feature="b", group="c")
+    named = read(Rows, {"a": [1, 2], "b": [3, 4], "c": ["u", "v"]}, target="a", features=["b"], group="c")
     assert plain(read(Rows, {"a": [9], "b": [3], "c": ["v"]}, new=True, like=named))["y"] == [9.0]
     assert plain(read(Rows, Data(new), new=True, like=like)) == plain(new)
 
@@ -271,30 +271,35 @@ REFUSED = {
     "no outcome": (
         {"a": [1, 2], "b": [1, 2], "group": ["a", "b"]},
         {},
-        "the table has columns 'a', 'b', 'group'; say with --outcome which holds the outcome",
+        "the table has columns 'a', 'b', 'group'; say with --target which holds the outcome",
     ),
     "no feature": (
         {"y": [1, 2], "a": [1, 2], "b": [1, 2], "group": ["a", "b"]},
         {},
-        "the table has columns 'y', 'a', 'b', 'group'; say with --feature which holds the feature",
+        "the table has columns 'y', 'a', 'b', 'group'; say with --features which holds the feature",
     ),
     "a constant feature": (
         {**TABLE, "x": [2, 2, 2]},
         {},
         "column 'x' is constant: no slope is known from it; "
-        "name a column of different numbers with --feature; groups without a feature go to normal_means",
+        "name a column of different numbers with --features; groups without a feature go to normal_means",
     ),
     "words for a feature": ({**TABLE, "x": ["low", "3", "4"]}, {}, "column 'x', row 1: 'low' is not a number"),
     "words for an outcome": ({**TABLE, "y": ["1", "two", "3"]}, {}, "column 'y', row 2: 'two' is not a number"),
     "a feature that is the outcome": (
         TABLE,
-        {"outcome": "x", "feature": "x"},
+        {"target": "x", "features": "x"},
         "column 'x' cannot hold both the outcome and the feature",
     ),
     "an outcome that is the group": (
         TABLE,
-        {"outcome": "group"},
+        {"target": "group"},
         "column 'group' cannot hold both the outcome and the names of the groups",
+    ),
+    "two features": (
+        {**TABLE, "z": [1, 2, 3]},
+        {"features": "x,z"},
+        "rows of groups have one feature, not 'x', 'z'; name one of them",
     ),
     "a missing value": (
         {**TABLE, "x": [0, None, 5]},

@@ -82,8 +82,6 @@ class TableOptions:
     se: Annotated[str | None, _help("Column of the standard error of each value.")] = None
     exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
     group: Annotated[str | None, _help("Column that names the groups of a hierarchical model, all in one fit.")] = None
-    outcome: Annotated[str | None, _help("Column of the outcome of rows of groups (varying_lines).")] = None
-    feature: Annotated[str | None, _help("Column of the one feature of rows of groups (varying_lines).")] = None
     sequence: Annotated[str | None, _help("Column that says to which sequence a row belongs.")] = None
     source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None
     target: Annotated[str | None, _help("Column of a regression's outcome, or of where a transition ends.")] = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
 from bayeszoo.data.inputs.counts import EXPOSURE, read_outcomes
-from bayeszoo.data.inputs.groups.rows import GROUP, Request, Rows, grouped, is_text, named_by, said_to_be_named
+from bayeszoo.data.inputs.groups.rows import GROUP, Request, Rows, grouped, named_by, names_groups, said_to_be_named
 from bayeszoo.data.inputs.labels import joined, label_array
 from bayeszoo.data.table.table import (
     Column,
@@ -90,7 +90,9 @@ class Groups(Inputs):
         """Return the column of the outcome, or none where rows to be predicted have no other column of numbers."""
         asked, others = request.options.get("column"), request.table.columns.items()
         is_there = asked or self.name in request.table.columns
-        if request.new and not (is_there or any(not is_text(column) for name, column in others if name not in taken)):
+        if request.new and not (
+            is_there or any(not names_groups(column) for name, column in others if name not in taken)
+        ):
             return {}
         return {self.name: choose(request.table, asked, self.name, taken)}
 

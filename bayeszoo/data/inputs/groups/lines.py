@@ -16,6 +16,8 @@ from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to
 from bayeszoo.errors import InputError
 
 OUTCOME, FEATURE, CODE = "outcome", "feature", "group_code"
+_OPTIONS = {OUTCOME: "target", FEATURE: "features"}
+"""The options that name the columns of the roles."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class GroupRows(Measured):
     """Rows of groups: an outcome, and one feature that explains it.
 
     The table has columns of the outcome, of the feature and of the group of each row: called `name`, `feature` and
-    ``group``, or as the options ``outcome``, ``feature`` and ``group`` say; the only column that is left need not be
-    said. Rows to be predicted may lack the outcome; their groups must be of the fit.
+    ``group``, or as the options ``target``, ``features`` (of which there is one) and ``group`` say; the only column
+    that is left need not be said. Rows to be predicted may lack the outcome; their groups must be of the fit.
 
     The canonical arrays are `name` and `feature`, both of shape (rows,), the codes ``group_code`` and the coordinate
     ``group``.
@@ -32,9 +34,10 @@ class GroupRows(Measured):
 
     name: str = "y"
     feature: str = "x"
-    options = frozenset({OUTCOME, FEATURE, GROUP})
+    options = frozenset({*_OPTIONS.values(), GROUP})
+    lists = frozenset({"features"})
     holds = (
-        "a column of the outcome ({0.name}, or --outcome), one of a feature ({0.feature}, or --feature), both of real "
+        "a column of the outcome ({0.name}, or --target), one of a feature ({0.feature}, or --features), both of real "
         "numbers, and one that names the group of each row (group, or --group)"
     )
 
@@ -50,19 +53,29 @@ class GroupRows(Measured):
 
     # Tables
 
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is asked for by roles: the column of the outcome, and the one of the feature."""
+        asked = super()._given(table, missing, options)
+        features = asked.pop(_OPTIONS[FEATURE], [])
+        if len(features) > 1:
+            raise InputError(f"rows of groups have one feature, not {quoted(features)}", hint="name one of them")
+        by_role = {OUTCOME: asked.pop(_OPTIONS[OUTCOME], None), FEATURE: next(iter(features), None)}
+        return {**asked, **{role: name for role, name in by_role.items() if name is not None}}
+
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         parsed = self._read(Request(table, missing, options))
         feature = parsed.arrays[self.feature]
         if len(feature) > 1 and not np.ptp(feature):
             column = table[parsed.columns[FEATURE]]
-            hint = "name a column of different numbers with --feature; groups without a feature go to normal_means"
+            hint = "name a column of different numbers with --features; groups without a feature go to normal_means"
             raise column.error("is constant: no slope is known from it", hint=hint)
         return parsed
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse rows of the groups of the fit, and perhaps the outcome."""
-        usual = getattr(like, "columns", {}).get(self.name)
-        known = {OUTCOME: usual} if usual in table.columns else {}
+        columns = getattr(like, "columns", {})
+        usual = {OUTCOME: columns.get(self.name), FEATURE: columns.get(FEATURE)}
+        known = {role: name for role, name in usual.items() if name in table.columns}
         parsed = self._read(Request(table, missing, {**known, **options}, new=True, like=like))
         if like is None:
             return parsed
@@ -135,4 +148,4 @@ def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> 
     if len(left) == 1:
         return table[left[0]]
     problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-    raise InputError(problem, hint=f"say with --{role} which holds the {role}")
+    raise InputError(problem, hint=f"say with --{_OPTIONS[role]} which holds the {role}")

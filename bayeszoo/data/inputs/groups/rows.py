@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayeszoo.data.inputs.labels import Arrays, joined, spelled_alike, texts_of
-from bayeszoo.data.table.table import MISSING, Column, Table, complete, number, quoted, shown
+from bayeszoo.data.table.table import MISSING, Column, Table, complete, is_text, quoted, shown
 from bayeszoo.errors import InputError
 
 GROUP = "group"
@@ -107,7 +107,7 @@ def named_by(request: Request, held: Mapping[str, str]) -> Naming:
     if name is not None:
         return Naming(table[name], is_said=True)
     others = (column for label, column in table.columns.items() if label not in held)
-    return Naming(next(filter(is_text, others), None))
+    return Naming(next(filter(names_groups, others), None))
 
 
 def said_to_be_named(request: Request, hint: str) -> Naming:
@@ -118,12 +118,9 @@ def said_to_be_named(request: Request, hint: str) -> Naming:
     return named_by(request, {})
 
 
-def is_text(column: Column) -> bool:
-    """Say whether a column holds text, and not a single number."""
-    if not isinstance(column.values, list):
-        return False
-    numbers = [number(text, column.decimal) for text in {*column.values}]
-    return None in numbers and all(value is None or np.isnan(value) for value in numbers)
+def names_groups(column: Column) -> bool:
+    """Say whether a column holds words, as names of groups are."""
+    return isinstance(column.values, list) and is_text(column)
 
 
 def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers: Sequence[np.ndarray]) -> Rows:
