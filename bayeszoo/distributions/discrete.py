@@ -235,6 +235,7 @@ class LogitBinomial(ByMarginals):
     def __init__(self, trials: Any, logits: Any) -> None:
         self.trials, self.logits = np.asarray(trials, dtype=np.float64), np.asarray(logits, dtype=np.float64)
         self._marginals = frozen.binom(self.trials, scipy.special.expit(self.logits))
+        self._failures = frozen.binom(self.trials, scipy.special.expit(-self.logits))
 
     def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
         """Draw numbers of successes of shape ``size``."""
@@ -256,9 +257,11 @@ class LogitBinomial(ByMarginals):
 
     def cdf(self, k: Any) -> np.ndarray:
         """Probability of at most ``k`` successes."""
-        return np.asarray(self._marginals.cdf(k))
+        sure = self._failures.sf(
+            self.trials - np.asarray(k) - 1
+        )  # so many failures at least: 1 - p has lost its digits
+        return np.where(self.logits > 0, sure, self._marginals.cdf(k))
 
     def logsf(self, k: Any) -> np.ndarray:
         """Log probability of more than ``k`` successes, of at least that many failures fewer."""
-        failures = frozen.binom(self.trials, scipy.special.expit(-self.logits))
-        return np.asarray(failures.logcdf(self.trials - np.asarray(k) - 1))
+        return np.asarray(self._failures.logcdf(self.trials - np.asarray(k) - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,3 +24,16 @@ def BinomialByLogOdds(name: str, trials: Any, log_odds: Any, observed: Any) -> A
     return pm.CustomDist(
         name, trials, log_odds, logp=log_mass, random=draw, observed=observed, dims="row", dtype="int64"
     )
+
+
+def log_odds_of_probit(eta: Any) -> Any:
+    """Return the log odds of a success of probability Phi(eta); its gradient is finite however far out eta is."""
+    return _log_normal_cdf(eta) - _log_normal_cdf(-eta)
+
+
+def _log_normal_cdf(eta: Any) -> Any:
+    """Return log Phi(eta); each branch sees only what it can take, as PyTensor differentiates both of a switch."""
+    below, above = pt.minimum(eta, np.float64(0.0)), pt.maximum(eta, np.float64(0.0))
+    root = np.float64(math.sqrt(2))
+    low = pt.log(pt.erfcx(-below / root) / np.float64(2.0)) - pt.sqr(below) / np.float64(2.0)
+    return pt.switch(pt.lt(eta, 0), low, pt.log1p(-pt.erfc(above / root) / np.float64(2.0)))

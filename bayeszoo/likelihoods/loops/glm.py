@@ -11,8 +11,12 @@ from typing import Any
 import numba
 import numpy as np
 
-LOGIT, LOG = 0, 1
-"""The codes of the links: successes of trials by log odds; counts of an exposure by the log of their mean."""
+LOGIT, LOG, PROBIT = 0, 1, 2
+"""The codes of the links: successes of trials by log odds or by a quantile, counts of an exposure by the log of their
+mean."""
+TAIL = -25.0
+"""Below it the normal distribution function comes from its asymptotic series, exact there to double precision."""
+_ROOT, _LOG_ROOT = math.sqrt(2 * math.pi), math.log(2 * math.pi) / 2
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
@@ -36,6 +40,31 @@ def _log(eta: float, outcome: float, size: float) -> Any:
 
 
 @_loops
+def _log_cdf(eta: float) -> Any:
+    """Return log Phi(eta) and its slope."""
+    if eta < TAIL:
+        v = 1 / (eta * eta)
+        series = 1 - v * (1 - 3 * v * (1 - 5 * v * (1 - 7 * v * (1 - 9 * v * (1 - 11 * v)))))
+        return -0.5 * eta * eta - math.log(-eta) - _LOG_ROOT + math.log(series), -eta / series
+    probability = 0.5 * math.erfc(-eta / math.sqrt(2.0))
+    value = math.log(probability) if eta < 0 else math.log1p(-0.5 * math.erfc(eta / math.sqrt(2.0)))
+    return value, math.exp(-0.5 * eta * eta) / (_ROOT * probability)
+
+
+@_loops
+def _probit(eta: float, outcome: float, size: float) -> Any:
+    """Return log density and slope of successes of ordered trials, of probability Phi(eta)."""
+    value, slope = 0.0, 0.0
+    if outcome > 0:
+        log_cdf, hazard = _log_cdf(eta)
+        value, slope = outcome * log_cdf, outcome * hazard
+    if outcome < size:
+        log_cdf, hazard = _log_cdf(-eta)
+        value, slope = value + (size - outcome) * log_cdf, slope - (size - outcome) * hazard
+    return value, slope
+
+
+@_loops
 def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
     """Return log likelihood and its derivatives in the weights (T,), of rows (n, T), outcomes and sizes (n,)."""
     if design.shape != (len(outcome), len(w)) or len(size) != len(outcome):
@@ -47,6 +76,8 @@ def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: i
             term, slopes[i] = _logit(eta[i], outcome[i], size[i])
         elif link == LOG:
             term, slopes[i] = _log(eta[i], outcome[i], size[i])
+        elif link == PROBIT:
+            term, slopes[i] = _probit(eta[i], outcome[i], size[i])
         else:
             raise ValueError("there is no link of this code")
         value += term
