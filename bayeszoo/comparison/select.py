@@ -20,12 +20,11 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
-    Conditional,
     Observable,
     PointEstimates,
     Predictive,
     Sufficient,
-    is_exact,
+    is_integrated,
 )
 from bayeszoo.model.density import log_likelihood
 from bayeszoo.model.integration import exact_evidence
@@ -233,7 +232,7 @@ def _evidence(latent: Criteria) -> dict[str, Any]:
 def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
     model, method, tree = candidate.model, candidate.method, candidate.tree
-    if isinstance(model, Conditional) and is_exact(type(model)) and method == "exact":
+    if is_integrated(type(model)) and method == "exact":
         return exact_evidence(model, candidate.data), 0.0, method
     if isinstance(model, ClosedForm):
         if method == "exact":

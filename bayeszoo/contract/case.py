@@ -19,11 +19,11 @@ from bayeszoo.model.capabilities import (
     EM,
     Atoms,
     ClosedForm,
-    Conditional,
     Sufficient,
     Variational,
     exchangeable_axis,
     is_exact,
+    is_integrated,
     rows_have_parameters,
 )
 from bayeszoo.model.density import prior
@@ -65,7 +65,7 @@ class Case:
     @cached_property
     def posterior(self) -> Any:
         """The exact posterior, in closed form or by quadrature."""
-        if isinstance(self.model, Conditional):
+        if is_integrated(type(self.model)):
             return integrate(self.model, self.data).posterior
         return self.model.posterior(self.stats)
 

@@ -16,7 +16,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import capabilities as can
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import CAPABILITIES, Enumerable, is_exact, simulates
+from bayeszoo.model.capabilities import CAPABILITIES, Enumerable, is_exact, is_integrated, simulates
 
 if TYPE_CHECKING:
     from bayeszoo.contract.case import Case
@@ -80,6 +80,10 @@ IDENTITIES = (
     Identity("conditional_candidate", ("Conditional",), closed=False),
     Identity("marginalized_density", ("Conditional",), closed=False),
     Identity("quadrature", ("Conditional", "Exact"), closed=False),
+    Identity("concave_density", ("LogConcave",), closed=False),
+    Identity("concave_derivatives", ("LogConcave",), closed=False),
+    Identity("certified_mode", ("LogConcave",), closed=False),
+    Identity("integrated_evidence", ("LogConcave", "Exact")),
     Identity("em_objective", LATENT, closed=False),
     Identity("em_map_is_stationary", LATENT, closed=False),
     Identity("em_mle_is_stationary", LATENT, closed=False),
@@ -148,7 +152,7 @@ def check(
     cases = cases_of(model, data, seed)
     first: Model = cases[0].model
     checks = _or_failed("source", lambda: source_checks(first, cases[0]))
-    closed = isinstance(model, type) or any(case.is_closed for case in cases)
+    closed = any(case.is_closed for case in cases) or (isinstance(model, type) and not is_integrated(model))
     for identity in applicable(type(first), closed):
         say(f"{first.name}: {identity.function}")
         checks += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
@@ -221,9 +225,9 @@ def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:
 
 def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
-    from bayeszoo.contract import conditional, declared, identities, latent
+    from bayeszoo.contract import concave, conditional, declared, identities, latent
 
-    known = vars(identities) | vars(latent) | vars(declared) | vars(conditional)
+    known = vars(identities) | vars(latent) | vars(declared) | vars(conditional) | vars(concave)
     return cast(Check, known[identity.function](case))
 
 

@@ -15,7 +15,7 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Conditional, Sufficient
+from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Conditional, Sufficient, is_integrated
 from bayeszoo.model.find import blaming_its_file
 from bayeszoo.model.integration import Integrated, integrate
 
@@ -67,14 +67,14 @@ class Problem:
 
     @cached_property
     def integrated(self) -> Integrated:
-        """The posterior and evidence of a `Conditional` model, by quadrature."""
+        """The posterior and evidence by quadrature; `NumericalError` where there are too many coordinates."""
         with self.clock.phase("run"):
-            return integrate(self.model_as(Conditional), self.data)
+            return integrate(self.model, self.data)
 
     @cached_property
     def posterior(self) -> Posterior:
         """The exact posterior; `NumericalError` where it has none of these data."""
-        if isinstance(self.model, Conditional):
+        if is_integrated(type(self.model)):
             return self.integrated.posterior
         return self.model_as(ClosedForm).posterior(self.stats)
 

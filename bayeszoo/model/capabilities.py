@@ -370,9 +370,17 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 
 
+def is_integrated(model: type[Model]) -> bool:
+    """Say whether the exact posterior and evidence of a class are by quadrature."""
+    return issubclass(model, LogConcave) or (issubclass(model, Conditional) and len(over(model)) <= MOST_OUTER)
+
+
 def is_exact(model: type[Model]) -> bool:
-    """Say whether a class has an exact posterior and evidence: in closed form, or by quadrature."""
-    return issubclass(model, ClosedForm) or (issubclass(model, Conditional) and len(over(model)) <= MOST_OUTER)
+    """Say whether a class has an exact posterior and evidence: in closed form, or by quadrature.
+
+    A class whose exact answers are of some data only raises `NumericalError` for the others.
+    """
+    return issubclass(model, ClosedForm) or is_integrated(model)
 
 
 simulates = has_step("simulate")

@@ -1,4 +1,4 @@
-"""Exact answers of models in which few outer parameters make all others closed-form: by quadrature over the outer."""
+"""Exact answers by quadrature: over few outer parameters that make all others closed-form, or over all of few."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.about_mode import AboutMode, FirstMarginal, VectorMarginal
 from bayeszoo.distributions.integrated import inner_moved, integrated
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.grid import Grid, Integrand, enclosing, refined
+from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.capabilities import ClosedForm, LogConcave
 from bayeszoo.model.conditional import Conditional, over
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
@@ -31,6 +33,8 @@ PROBED = 8
 """Rows whose quantiles are looked at."""
 DEPTH, LEAST_DEPTH = 50.0, 30.0
 """Nats below its highest at which a density is cut off, and at which it must be cut off."""
+MOST_WEIGHTS, MOST_ROWS = 2, 10_000
+"""Parameters of a log-concave model, and rows, up to which they are integrated over."""
 MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 
@@ -110,6 +114,8 @@ class OuterIntegrand(Integrand):
 
 def exact_evidence(model: Model, data: Values) -> float:
     """Return the log evidence of the ordered data, in closed form or by quadrature."""
+    if isinstance(model, LogConcave):
+        return integrate(model, data).log_evidence
     if isinstance(model, Conditional):
         with one_thread():
             return refined(OuterIntegrand(model, data), _is_fine).log_integral
@@ -117,11 +123,15 @@ def exact_evidence(model: Model, data: Values) -> float:
     return float(model.log_evidence(model.statistics(data)))
 
 
-def integrate(model: Conditional, data: Values) -> Integrated:
-    """Integrate over the outer parameters of a model.
+def integrate(model: Model, data: Values) -> Integrated:
+    """Integrate over the outer parameters of a model, or over all of them of one that is `LogConcave`.
 
-    Raises `NumericalError` where the data are impossible everywhere.
+    Raises `NumericalError` where the data are impossible everywhere, or there are too many parameters or rows.
     """
+    if isinstance(model, LogConcave):
+        with one_thread():
+            return _over_weights(model, data)
+    assert isinstance(model, Conditional)
     with one_thread():
         integrand = OuterIntegrand(model, data)
         few = _few_rows(model, data)
@@ -138,6 +148,50 @@ def integrate(model: Conditional, data: Values) -> Integrated:
             at_least("nats by which the density falls off towards the bounds", grid.depth, LEAST_DEPTH),
         ]
     return Integrated(posterior, grid.log_integral, checks)
+
+
+def _over_weights(model: LogConcave, data: Values) -> Integrated:
+    """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
+    rows = model.concave(data)
+    _refuse_much(model, rows.size, model.inputs.size(data))
+    mode = climb(rows.joint, rows.start())
+    orders = [(0,)] if rows.size == 1 else [(0, 1), (1, 0)]
+    integrands = [AboutMode(rows.joint_values, mode.x, mode.there.curvature, order) for order in orders]
+    grids = [refined(integrand, _is_fine) for integrand in integrands]
+    first, evidence = integrands[0], grids[0].log_integral
+    marginals = [FirstMarginal(*pair) for pair in zip(integrands, grids, strict=True)]
+    origin = rows.params(np.zeros(rows.size))["w"]
+    marginal = VectorMarginal(marginals, origin, rows.params(np.ones(rows.size))["w"] - origin)
+
+    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        u = first.points(grids[0].draw(math.prod(size), rng))
+        return rows.params(u.reshape(*size, rows.size))
+
+    def log_density(params: Mapping[str, Any]) -> Any:
+        u = rows.place(params)
+        heights = rows.joint_values(u.reshape(-1, rows.size)).reshape(u.shape[:-1])
+        return heights - rows.log_volume - evidence
+
+    checks = [
+        at_most("log evidence changed by halving the grid", max(grid.error for grid in grids), MAX_ERROR),
+        at_most("log evidence changed by another grid", abs(grids[-1].log_integral - evidence), MAX_ERROR),
+        at_most("probability by which halving the grid moves quantiles", max(g.moved for g in grids), MAX_MOVED),
+        at_least("nats by which the density falls off towards the bounds", min(g.depth for g in grids), LEAST_DEPTH),
+    ]
+    return Integrated(Posterior({"w": marginal}, draw, log_density), evidence, checks)
+
+
+def _refuse_much(model: LogConcave, weights: int, rows: int) -> None:
+    if weights > MOST_WEIGHTS or not weights:
+        counted = f"of at most {MOST_WEIGHTS} weights, and there are {weights}"
+        raise NumericalError(
+            f"{model.name}: exact answers are by quadrature, {counted}; nuts samples, smc has evidence"
+        )
+    if rows > MOST_ROWS:
+        counted = f"of at most {MOST_ROWS:,} rows, and there are {rows:,}"
+        raise NumericalError(
+            f"{model.name}: exact answers are by quadrature, {counted}; laplace is close to exact there"
+        )
 
 
 def _is_fine(grid: Grid) -> bool:

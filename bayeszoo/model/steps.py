@@ -96,6 +96,11 @@ class ConcaveLikelihood(ABC):
         value = likelihood.value - (float(u @ u) + self.size * math.log(2 * math.pi)) / 2
         return Derivatives(value, likelihood.gradient - u, likelihood.curvature + identity)
 
+    def joint_values(self, points: np.ndarray) -> np.ndarray:
+        """Return the log joint density of data and u at points (P, D), shape (P,)."""
+        squares = np.sum(np.square(points), axis=1)
+        return self.values(points) - (squares + self.size * math.log(2 * math.pi)) / 2
+
     def log_prior(self, params: Mapping[str, Any]) -> Any:
         """Return the log density of the prior of the parameters themselves; leading axes are draws."""
         u = self.place(params)

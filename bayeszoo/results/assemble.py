@@ -21,7 +21,7 @@ from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import Atoms, ClosedForm, Conditional, Symmetric, is_exact
+from bayeszoo.model.capabilities import Atoms, ClosedForm, Symmetric, is_integrated
 from bayeszoo.model.find import own_file
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.stored import Fit, dumps
@@ -57,7 +57,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         with suppress(NumericalError):  # of some data there is no posterior, or a posterior and no evidence
             marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
             groups["exact"] = _exact(marginals, dims, coords).assign_attrs(_evidence(model, problem.stats))
-    if isinstance(model, Conditional) and is_exact(type(model)):
+    if is_integrated(type(model)):
         with suppress(NumericalError):
             marginals = dict(problem.posterior)
             evidence = {"log_evidence": problem.integrated.log_evidence}

@@ -18,7 +18,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Conditional, is_exact
+from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.find import OwnFile, find, find_again
 from bayeszoo.model.integration import integrate
 
@@ -191,7 +191,7 @@ class Fit:
         if isinstance(self.model, ClosedForm):
             with suppress(NumericalError):
                 return {**self.model.posterior(self.stats), **self.model.derived_marginals(self.stats)}
-        if isinstance(self.model, Conditional) and is_exact(type(self.model)):
+        if is_integrated(type(self.model)):
             with suppress(NumericalError):
                 return dict(integrate(self.model, self.data).posterior)
         return None

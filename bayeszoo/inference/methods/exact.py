@@ -11,7 +11,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import ClosedForm, Conditional
+from bayeszoo.model.capabilities import ClosedForm, is_integrated
 
 MAX_ERROR = 1e-6
 """Probability by which a quantile may be off."""
@@ -41,7 +41,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
 def _evidence(problem: Problem) -> tuple[float, Mapping[str, float], list[Check]]:
     """Return the log evidence, the figures that the model shows beside it, and the checks of a quadrature."""
     model = problem.model
-    if isinstance(model, Conditional):
+    if is_integrated(type(model)):
         return problem.integrated.log_evidence, {}, problem.integrated.checks
     known = problem.model_as(ClosedForm)
     return known.log_evidence(problem.stats), known.figures(problem.stats), []

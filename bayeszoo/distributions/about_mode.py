@@ -1,0 +1,85 @@
+"""A density of one or two numbers with one mode, on grids about it: its integral, marginals and draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.foundation.grid import Grid, Integrand, enclosing
+from bayeszoo.foundation.quadrature import Distribution
+
+DEPTH = 50.0
+"""Nats below its highest at which a density is cut off."""
+
+LogDensity = Callable[[np.ndarray], np.ndarray]
+"""A log density at points (P, D), shape (P,)."""
+
+
+class AboutMode(Integrand):
+    """A log density in coordinates z, of which the Gaussian with the curvature at the mode is standard normal.
+
+    ``u = mode + root z`` with a lower triangular root in the order of the coordinates that is given: the first of them
+    hangs on the first z alone, so that the marginal distribution of that is its own.
+    """
+
+    def __init__(self, log_density: LogDensity, mode: np.ndarray, curvature: np.ndarray, order: Sequence[int]) -> None:
+        self._log_density, self._mode, self._order = log_density, mode, list(order)
+        self.names = tuple(map(str, order))
+        covariance = np.linalg.inv(curvature)[np.ix_(self._order, self._order)]
+        self._root = np.linalg.cholesky((covariance + covariance.T) / 2)
+        self._log_volume = float(np.sum(np.log(np.diag(self._root))))
+        self.low, self.high = enclosing(self.log_density, np.zeros(len(mode)), np.ones(len(mode)), DEPTH)
+
+    def points(self, places: np.ndarray) -> np.ndarray:
+        """Return u at coordinates (P, D), in their own order."""
+        u = np.empty_like(places)
+        u[:, self._order] = self._mode[self._order] + places @ self._root.T
+        return u
+
+    def log_density(self, points: np.ndarray) -> np.ndarray:
+        """Return the log density in the coordinates at points (P, D)."""
+        heights = self._log_density(self.points(points)) + self._log_volume
+        return np.where(np.isfinite(heights), heights, -math.inf)
+
+    def values(self, i: int, places: Any) -> np.ndarray:
+        """Return the first of the numbers, which hangs on its coordinate alone; of the others, their coordinates."""
+        values = np.asarray(places)
+        return self._mode[self._order[0]] + self._root[0, 0] * values if i == 0 else values
+
+
+class FirstMarginal:
+    """The marginal distribution of the first number of a grid."""
+
+    def __init__(self, integrand: AboutMode, grid: Grid) -> None:
+        share, places = grid.share(0), np.asarray(integrand.values(0, grid.rules[0].points))
+        self.mean = float(share @ places)
+        self.sd = math.sqrt(float(share @ np.square(places - self.mean)))
+        tabulated = grid.distribution(0)
+        self.law = Distribution(integrand.values(0, tabulated.points), tabulated.below)
+
+
+class VectorMarginal:
+    """The marginals of the entries of a vector (T,), ``origin + sd u``, each tabulated."""
+
+    def __init__(self, entries: Sequence[FirstMarginal], origin: np.ndarray, sd: np.ndarray) -> None:
+        self._entries, self._origin, self._sd = entries, origin, sd
+
+    def mean(self) -> np.ndarray:
+        """Return the means, shape (T,)."""
+        return self._origin + self._sd * np.array([entry.mean for entry in self._entries])
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviations."""
+        return self._sd * np.array([entry.sd for entry in self._entries])
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """Return the probabilities below x, shape (..., T)."""
+        u = (np.asarray(x, dtype=np.float64) - self._origin) / self._sd
+        return np.stack([entry.law.cdf(u[..., j]) for j, entry in enumerate(self._entries)], axis=-1)
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantiles of a level."""
+        return self._origin + self._sd * np.array([entry.law.quantile(q) for entry in self._entries])
