@@ -10,7 +10,7 @@ The log joint is concave, so that it has one mode. Berkson 1944; Bishop, PRML, s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import lazy_loader
 import numpy as np
@@ -20,7 +20,7 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.families.glm.links import Logit
 from bayeszoo.families.glm.model import GeneralizedLinear
-from bayeszoo.model import Example, Values
+from bayeszoo.model import Axes, Example, Values
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -39,7 +39,15 @@ class LogisticRegression(GeneralizedLinear):
 
     inputs = BinaryRegression("y")
     link = Logit()
+    without_moments = ("even_odds",)
+    dims: ClassVar[Axes] = {"w": ("term",), "odds_ratio": ("slope",)}
     examples = (
+        Example(
+            "bioassay.csv",
+            "deaths among five animals at each of four doses of a chemical; the dose is the log of g / ml",
+            "Racine, Grieve, Fluehler and Smith 1986; BDA3 section 3.7",
+            {"successes": "deaths", "trials": "animals", "features": ["dose"]},
+        ),
         Example(
             "challenger.csv",
             "distress of O-rings on 23 flights of the space shuttle, and the temperature at launch",
@@ -65,6 +73,12 @@ class LogisticRegression(GeneralizedLinear):
         w, data = self.simulate_weights(rng, size)
         probability = self.link.mean(self.predictor({"w": w}, data))
         return {"w": w}, {"y": rng.binomial(1, probability), **data}
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return the odds ratios, and of one feature where the chance is a half, as the median lethal dose."""
+        crossing = self.crossing(params)
+        ratios = {"odds_ratio": np.exp(self.slope_weights(params))}
+        return ratios if crossing is None else {**ratios, "even_odds": crossing}
 
     def declare(self, data: Values) -> Any:
         """Declare the successes of each row."""

@@ -13,6 +13,7 @@ from bayeszoo.families.glm.existence import recession
 from bayeszoo.families.glm.links import Logit
 from bayeszoo.foundation import newton
 from bayeszoo.likelihoods.ops.glm import glm_log_likelihood
+from bayeszoo.results.summary import document
 
 LOGISTIC = bz.find("logistic_regression")
 DOSE, DEATHS = np.array([-0.86, -0.30, -0.05, 0.73]), [0, 1, 3, 5]
@@ -45,7 +46,7 @@ def test_mle_of_the_bioassay_is_as_published():
 
 
 def test_mle_of_the_challenger_is_as_published():
-    data = bz.example(LOGISTIC)
+    data = bz.example(LOGISTIC, "challenger")
     w = estimate(data, "mle")
     np.testing.assert_allclose(w, [15.0429, -0.2322], atol=5e-5)
     np.testing.assert_allclose(curvature_sd((data["X"], data["y"]), w), [7.379, 0.108], atol=5e-4)
@@ -74,6 +75,97 @@ def test_priors_are_on_standardized_terms_and_weights_in_units_of_the_table():
     far = LOGISTIC(tau=0.5, s0=3, center=(100.0,) * 3, scale=(10.0, 0.1, 5.0))
     w = estimate((100 + X * far.scale, y), model=far)
     np.testing.assert_allclose(w * [1, *far.scale], plain, rtol=1e-9)
+
+
+def trials(**more):
+    return {"dose": DOSE, "deaths": DEATHS, "animals": [5] * 4, **more}
+
+
+def read(table, **options):
+    return bz.read(LOGISTIC, table, **options)
+
+
+def test_successes_of_trials_are_the_ordered_rows():
+    one_by_one, counted = read(BIOASSAY), read(trials(), successes="deaths", trials="animals")
+    model = LOGISTIC()
+    fits = [bz.fit(model, data, "exact", seed=1) for data in (one_by_one, counted)]
+    evidence = [fit["exact"].attrs["log_evidence"] for fit in fits]
+    assert evidence == pytest.approx([-9.79716] * 2, abs=5e-6)
+    np.testing.assert_allclose(fits[0]["exact"]["w"], fits[1]["exact"]["w"], rtol=1e-5)
+    points = [
+        float(json.loads(bz.fit(model, d, "map", seed=1).attrs["facts"])["log_joint"]) for d in (one_by_one, counted)
+    ]
+    assert points[0] == pytest.approx(points[1], rel=1e-12)
+    laplace = json.loads(bz.fit(model, counted, "laplace", seed=1, draws=10).attrs["facts"])["log_evidence"]
+    assert laplace == pytest.approx(-9.8447, abs=5e-5)
+
+
+def test_exact_moments_are_those_of_a_plain_grid():
+    tree = bz.fit(LOGISTIC(), BIOASSAY, "exact", seed=1)
+    grid = np.stack(np.meshgrid(np.linspace(-10, 12, 700), np.linspace(-15, 60, 900), indexing="ij"), -1).reshape(-1, 2)
+    eta = grid[:, :1] + grid[:, 1:] * DOSE
+    heights = np.sum(np.array(DEATHS) * eta - 5 * np.logaddexp(0, eta), axis=1) - np.sum(grid**2, axis=1) / 200
+    weight = scipy.special.softmax(heights)
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    np.testing.assert_allclose(tree["exact"]["w"].sel(statistic=["mean", "sd"]), [mean, sd], rtol=1e-4)
+    draws = tree.posterior["w"].to_numpy().reshape(-1, 2)
+    expected = weight @ ((grid[:, 0] - mean[0]) * (grid[:, 1] - mean[1])) / np.prod(sd)
+    assert np.corrcoef(draws.T)[0, 1] == pytest.approx(expected, abs=0.05)
+
+
+def test_exact_answers_are_of_one_or_two_weights():
+    with pytest.raises(bz.NumericalError, match="at most 2 weights, and there are 4"):
+        bz.fit(LOGISTIC(), rows(), "exact", seed=1)
+    slope = bz.fit(LOGISTIC(intercept=False, tau=2.0), (BIOASSAY[0], BIOASSAY[1]), "exact", seed=1)
+    x, y = BIOASSAY[0][:, 0], BIOASSAY[1]
+
+    def density(w):
+        return np.exp(np.sum(y * x * w - np.logaddexp(0, x * w)) + scipy.stats.norm.logpdf(w, 0, 2))
+
+    assert slope["exact"].attrs["log_evidence"] == pytest.approx(np.log(scipy.integrate.quad(density, -25, 25)[0]))
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "line"),
+    [
+        (trials(animals=[5, 5, 2, 5]), {"successes": "deaths", "trials": "animals"}, "successes are more than 2"),
+        (trials(), {"successes": "deaths"}, "say which column holds them with --trials"),
+        (trials(), {"target": "deaths", "features": ["dose"]}, "is neither 0 nor 1"),
+        (trials(animals=[5, 5.5, 5, 5]), {"successes": "deaths", "trials": "animals"}, "not a whole number"),
+        (trials(), {"successes": "deaths", "trials": "animals", "positive": "1"}, "leave out --target and --positive"),
+    ],
+)
+def test_trials_that_are_refused(table, options, line):
+    with pytest.raises(bz.InputError, match=line):
+        read(table, **options)
+
+
+def test_trials_are_recognized_dropped_with_their_rows_and_kept_in_a_table():
+    data = read({"x": [1.0, np.nan, 3], "successes": [1, 2, 3], "trials": [4, 5, 6]}, missing="drop")
+    assert (data["y"].tolist(), data["trials"].tolist(), data["feature"].tolist()) == ([1, 3], [4, 6], ["x"])
+    inputs = LOGISTIC.inputs
+    again = read(inputs.table(data), **inputs.reading(data))
+    assert all(np.array_equal(again[name], data[name]) for name in data)
+
+
+def test_new_rows_are_predicted_with_their_trials_or_one():
+    tree = bz.fit(LOGISTIC(), read(trials(), successes="deaths", trials="animals"), "exact", seed=1)
+    chance = bz.predict(tree, {"dose": [0.73]})["mean"].to_numpy()
+    ten = bz.predict(tree, {"dose": [0.73], "animals": [10]})["mean"].to_numpy()
+    assert 0.9 < chance[0] < 1
+    np.testing.assert_allclose(ten, 10 * chance, rtol=0.02)
+
+
+def test_the_median_lethal_dose_has_quantiles_and_no_mean():
+    tree = bz.fit(LOGISTIC(), BIOASSAY, "exact", seed=1)
+    shown = document(tree)["derived"]["even_odds"]
+    assert shown["mean"] is None or np.isnan(shown["mean"])
+    assert -0.4 < shown["q025"] < shown["median"] < shown["q975"] < 0.3
+    w = tree.posterior["w"].to_numpy()
+    np.testing.assert_allclose(tree["derived"]["even_odds"], -w[..., 0] / w[..., 1])
+    centred = LOGISTIC(center=5.0)
+    np.testing.assert_allclose(centred.derived({"w": np.array([1.0, 2.0])})["even_odds"], 4.5)
 
 
 # Where there is no maximum of the likelihood

@@ -58,6 +58,9 @@ class Model(ABC):
         Of a model that was updated: the labels that its hyperparameters' entries belong to. `read` refuses others.
     instead_of_predict : str
         Of a model whose rows cannot be predicted one by one: what a user does instead.
+    without_moments : tuple of str
+        Derived quantities whose mean does not exist, however light the tails of some draws look: a ratio of numbers of
+        which the lower may be 0. Their quantiles are shown.
     own : tuple of str
         Public methods that only this model has, and that no engine asks for.
 
@@ -75,6 +78,7 @@ class Model(ABC):
     dims: ClassVar[Axes] = {}
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     instead_of_predict: ClassVar[str] = "rows are predicted of a model that has the base Observable"
+    without_moments: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, family: bool = False, **kwargs: Any) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayeszoo.model.base import Model, Stats, Values
-from bayeszoo.model.conditional import MOST_OUTER, Conditional, over
-from bayeszoo.model.steps import CollapsedChain, ConcaveLikelihood, Coordinates, Expectation
+from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, over
+from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -113,17 +113,6 @@ class PointEstimates[S: Stats](ClosedForm[S]):
     def certificate(self, stats: S, params: Values) -> list[Check]:
         """Check that a point is the mode, where the density has corners and small steps do not tell it."""
         return []
-
-
-class LogConcave(Model):
-    """The log joint density is concave, under a Gaussian prior: its mode is the only one, and Newton's method finds it.
-
-    Where there are one or two parameters they are integrated over by quadrature, which gives exact answers.
-    """
-
-    @abstractmethod
-    def concave(self, data: Values) -> ConcaveLikelihood:
-        """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
 
 
 class EM(Model):

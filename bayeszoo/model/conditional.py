@@ -1,4 +1,4 @@
-"""Models in which few outer parameters make all others closed-form."""
+"""Models with exact answers by quadrature: few outer parameters make all others closed-form, or all are few."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bayeszoo.model.base import Model, Values
+from bayeszoo.model.steps import ConcaveLikelihood
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -68,6 +69,17 @@ class Conditional(Model, family=True):
         the mean is no such average.
         """
         return None
+
+
+class LogConcave(Model, family=True):
+    """The log joint density is concave, under a Gaussian prior: its mode is the only one, and Newton's method finds it.
+
+    Where there are one or two parameters they are integrated over by quadrature, which gives exact answers.
+    """
+
+    @abstractmethod
+    def concave(self, data: Values) -> ConcaveLikelihood:
+        """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
 
 
 def over(model: type[Conditional]) -> tuple[str, ...]:

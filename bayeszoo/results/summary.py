@@ -146,6 +146,8 @@ def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
     fit = Fit(tree)
     if fit.kind not in ("sampled", "exact") or not fit.is_shown:
         return None
+    if name in fit.model.without_moments:
+        return np.full(np.shape(fit.draws(group)[name])[2:], np.inf)
     compute = partial(diagnostics.tail_shape, fit.draws(group)[name])
     return np.asarray(fit.once(f"tails of {group}/{name}", tree[group].variables[name], compute))
 
@@ -157,11 +159,12 @@ def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[st
     names = names if only is None else [pair for pair in names if pair[1] in only]
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
-    return [
+    without = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]
+    return without + [
         f"{name}: the tails of its draws have Pareto k-hat {k:.2f}; an sd is given below {SD_TAIL:g}, its error below "
         f"{UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}: read its quantiles"
         for name, k in worst.items()
-        if k >= UNSURE_TAIL
+        if UNSURE_TAIL <= k < np.inf
     ]
 
 

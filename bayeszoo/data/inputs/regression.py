@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from bayeszoo.data.inputs.labels import OUTCOMES, checked_labels, joined, label_
 from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
-from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
+from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_counts, to_reals
 from bayeszoo.errors import InputError
 
 
@@ -35,7 +36,7 @@ class WithFeatures(Inputs):
     predicted are coded as those of the fit were.
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
-    names of the features. Rows to be predicted may lack the outcome.
+    names of the features. Rows to be predicted may lack the outcome. Kinds with a `beside` may have an array of it.
     """
 
     name: str = "y"
@@ -47,11 +48,15 @@ class WithFeatures(Inputs):
     """The type of the outcome."""
     if_constant: ClassVar[str]
     """What a constant outcome means."""
+    beside: ClassVar[str] = ""
+    """An option, and an array, of a number that belongs to the outcome of each row: its trials, or its exposure."""
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
         """Features have names."""
-        return Layout((self.axis,), dims={self.features: (self.axis,)}, forms=({self.name, self.features, self.axis},))
+        form = {self.name, self.features, self.axis}
+        forms = (form, form | {self.beside}) if self.beside else (form,)
+        return Layout((self.axis,), dims={self.features: (self.axis,)}, forms=forms)
 
     # Tables
 
@@ -60,6 +65,7 @@ class WithFeatures(Inputs):
         return {**super()._given(table, missing, {**options, "levels": None}), **levels}
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        options = self._with_beside(table, options)
         target, coding = self._asked(table, options)
         try:
             return self._from_columns(table, target, coding, missing, None, options)
@@ -83,7 +89,9 @@ class WithFeatures(Inputs):
             columns = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
             raise InputError(f"{columns} and none called {shown(self.name)}", hint="say which with --target")
         target = target or self.name
-        return target, Coding(_features_of(table, target, options), levels, options.get("interactions", ()))
+        return target, Coding(
+            _features_of(table, target, options, self.beside), levels, options.get("interactions", ())
+        )
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
@@ -94,7 +102,11 @@ class WithFeatures(Inputs):
         fitted = [] if like is None else like[self.axis].tolist()
         usual = getattr(like, "columns", {}).get(self.name, _free(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
-        coding = Coding(_features_of(table, target, options)) if like is None else self._as_in(like, table, options)
+        known = getattr(like, "columns", {}).get(self.beside, self.beside)
+        if self.beside and self.beside not in options and known in table.columns and self.beside in (like or {}):
+            options = {**options, self.beside: known}
+        named = _features_of(table, target, options, self.beside) if like is None else []
+        coding = Coding(named) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, target, coding, missing, like or {}, options)
         is_unused = target is None and self.name in table.columns and self.name not in coding.features
         note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
@@ -127,18 +139,21 @@ class WithFeatures(Inputs):
         if other := next((name for name in coding.levels if name not in coding.features), None):
             raise InputError(f"levels are given of {shown(other)}, which is no feature", hint="leave them out")
         outcome = [] if target is None else [table[target]]
+        beside = [table[options[self.beside]]] if self.beside in options else []
         columns, is_named = [table[name] for name in coding.features], bool({"features", "formula"} & options.keys())
         if like is None:
             features = [Feature.read(column, coding, is_named) for column in columns]
         else:
             features = [Feature.read_new(column, coding.levels) for column in columns]
-        parsed = self._arrays(outcome, features, coding, missing, like, options)
+        parsed = self._arrays(outcome, beside, features, coding, missing, like, options)
         roles = {self.name: target} if target is not None else {}
+        roles |= {self.beside: beside[0].name} if beside else {}
         return replace(parsed, columns={**roles, self.features: ", ".join(coding.features)})
 
     def _arrays(
         self,
         outcome: list[Column],
+        beside: list[Column],
         features: list[Feature],
         coding: Coding,
         missing: str,
@@ -146,14 +161,21 @@ class WithFeatures(Inputs):
         options: Mapping[str, Any],
     ) -> Parsed:
         """Convert the columns, drop the same rows of all of them, and say what is remarkable; ``like`` of new rows."""
-        columns = [*outcome, *(feature.column for feature in features)]
+        columns = [*outcome, *beside, *(feature.column for feature in features)]
+        options = {**options, self.beside: beside[0].name} if beside else options
         read = [self._outcome(column, options, like) for column in outcome]
-        arrays = [*(each.values for each in read), *(feature.values for feature in features)]
+        sizes = [self._beside(column) for column in beside]
+        if read and sizes:
+            self._refuse_together(outcome[0], read[0].values, sizes[0])
+        arrays = [*(each.values for each in read), *sizes, *(feature.values for feature in features)]
         values, notes = complete(columns, arrays, missing)
-        if like is None and columns[0].before is None and len(values[0]) > 1 and not np.ptp(values[0]):  # not of a part
+        is_whole = like is None and columns[0].before is None and not beside  # not a part
+        if is_whole and len(values[0]) > 1 and not np.ptp(values[0]):
             notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
         known = {self.name: values[0].astype(self.kind)} if outcome else {}
-        kept = [feature.of_rows(own) for feature, own in zip(features, values[len(outcome) :], strict=True)]
+        known |= {self.beside: values[len(outcome)]} if beside else {}
+        of_features = values[len(outcome) + len(beside) :]
+        kept = [feature.of_rows(own) for feature, own in zip(features, of_features, strict=True)]
         coding, names, X = coding.coded(kept)
         of_outcome = read[0] if read else Outcomes(np.empty(0))
         of_levels = coding.notes(kept) if like is None else []
@@ -169,12 +191,26 @@ class WithFeatures(Inputs):
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
         """Convert the column of the outcome."""
 
+    def _with_beside(self, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+        """Add the column that is called as `beside`, where no option says otherwise."""
+        taken = {options.get("target"), *options.get("features", ()), *re.findall(r"\w+", options.get("formula", ""))}
+        if not self.beside or self.beside in options or self.beside in taken or self.beside not in table.columns:
+            return options
+        return {**options, self.beside: self.beside}
+
+    def _beside(self, column: Column) -> np.ndarray:
+        """Convert the column of what belongs to the outcome."""
+        raise NotImplementedError
+
+    def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
+        """Refuse outcomes that what belongs to them does not allow."""
+
     # Python objects
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read features in two dimensions, and the outcome beside them: a pair ``(X, y)``, or a mapping of both."""
         if isinstance(source, Mapping):
-            known = {self.name, self.features, self.axis}
+            known = {self.name, self.features, self.axis, *([self.beside] if self.beside else [])}
             ours = source.keys() <= known and has_two_dimensions(source.get(self.features))
             return self._joined(source, decimal) if ours else None
         if isinstance(source, list | tuple) and len(source) == 2 and self._is_pair(source):
@@ -195,6 +231,7 @@ class WithFeatures(Inputs):
     def _joined(self, parts: Mapping[str, Any], decimal: str) -> Table:
         """Put the columns of X, called by their own names or numbered, beside the outcome."""
         features, outcome, notes = self._columns(parts, decimal)
+        outcome = [*outcome, *self._beside_in(parts, decimal)]
         columns = {column.name: column for column in features}
         if outcome and self.name in columns:
             problem = f"{self.features} has a column {shown(self.name)}, and so is the outcome called"
@@ -221,18 +258,26 @@ class WithFeatures(Inputs):
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         features, outcome, notes = self._columns(arrays)
         read = [Feature(column, to_reals(column)) for column in features]
-        checked = self._arrays(outcome, read, Coding([column.name for column in features]), missing, None, {})
+        coding = Coding([column.name for column in features])
+        checked = self._arrays(outcome, self._beside_in(arrays), read, coding, missing, None, {})
         return replace(checked, notes=(*notes, *checked.notes))
+
+    def _beside_in(self, parts: Mapping[str, Any], decimal: str = ".") -> list[Column]:
+        return [to_column(self.beside, parts[self.beside], decimal)] if self.beside in parts else []
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
         features = dict(zip(arrays[self.axis].tolist(), arrays[self.features].T, strict=True))
+        if self.beside in arrays:
+            features = {_free(self.beside, features): arrays[self.beside], **features}
         return {_free(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
         """Name the outcome where a feature is called as it usually is."""
-        target = _free(self.name, arrays[self.axis].tolist())
-        return {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
+        features = arrays[self.axis].tolist()
+        target, beside = _free(self.name, features), _free(self.beside, features)
+        named = {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
+        return named | ({self.beside: beside} if self.beside in arrays and beside != self.beside else {})
 
     def has_outcome(self, arrays: Arrays) -> bool:
         """Say whether the rows hold more than their features."""
@@ -268,16 +313,59 @@ class Regression(WithFeatures, Measured):
 
 @dataclass(frozen=True)
 class BinaryRegression(WithFeatures):
-    """One column of the outcome, 0 or 1 or two labels with the option ``positive``, and columns of features."""
+    """One column of the outcome, 0 or 1 or two labels with the option ``positive``, and columns of features.
 
-    options = WithFeatures.options | {"positive"}
+    Or instead columns of successes and ``trials``: the outcome then counts the successes.
+    """
+
+    options = WithFeatures.options | {"positive", "successes", "trials"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
+    beside = "trials"
     holds = (
-        "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive) and columns of "
-        "features, all others or some of them (--features), of real numbers or of text, which has levels (--levels)"
+        "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive), or columns of "
+        "--successes and --trials, and columns of features, all others or some of them (--features), of real numbers "
+        "or of text, which has levels (--levels)"
     )
 
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = super()._given(table, missing, options)
+        successes = given.pop("successes", None)
+        if successes is not None and not {"target", "positive"}.isdisjoint(given):
+            raise InputError("successes are the outcome: leave out --target and --positive")
+        if successes is None and not {"target", self.name} & {*given, *table.columns}:
+            successes = "successes" if {"successes", "trials"} <= table.columns.keys() else None
+        if successes is not None and "trials" not in {*given, *table.columns}:
+            raise InputError("successes and trials go together", hint="say which column holds them with --trials")
+        return given if successes is None else {**given, "target": successes}
+
+    def _beside(self, column: Column) -> np.ndarray:
+        return to_counts(column)
+
+    def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
+        above = np.flatnonzero(values > sizes)
+        if len(above):
+            raise outcome.error(f"successes are more than {shown(sizes[above[0]])} trials", above)
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return of each row with trials a failure and a success, and how often each occurs."""
+        if self.beside not in arrays:
+            return super().observations(arrays)
+        twice = np.repeat(np.arange(self.size(arrays)), 2)
+        single = {name: values for name, values in self.reordered(arrays, twice).items() if name != self.beside}
+        successes, trials = arrays[self.name], arrays[self.beside]
+        both = np.stack([trials - successes, successes], axis=1).astype(np.int64)
+        return {**single, self.name: np.tile([0, 1], self.size(arrays))}, np.ravel(both)
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return rows of one, two, three or four trials with the same outcomes in each."""
+        if self.beside in arrays:
+            return []
+        trials = 1 + np.arange(self.size(arrays)) % 4
+        return [{**arrays, self.name: arrays[self.name] * trials, self.beside: trials}]
+
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        if self.beside in options:
+            return Outcomes(to_counts(column))
         known = getattr(like, "reading", {}).get(OUTCOMES, ())
         return read_outcomes(column, options.get("positive"), known)
 
@@ -285,9 +373,10 @@ class BinaryRegression(WithFeatures):
 # Columns
 
 
-def _features_of(table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
-    """Return the features that are asked for, or all columns but the outcome's."""
-    features: list[str] = options.get("features", [name for name in table.columns if name != target])
+def _features_of(table: Table, target: str | None, options: Mapping[str, Any], beside: str) -> list[str]:
+    """Return the features that are asked for, or all columns but the outcome's and what belongs to it."""
+    others = [name for name in table.columns if name not in (target, options.get(beside))]
+    features: list[str] = options.get("features", others)
     if not features:
         hint = "give a table with columns beside it"
         raise InputError(f"there is no feature: column {shown(target)} is the only one", column=target, hint=hint)

@@ -61,6 +61,22 @@ class GeneralizedLinear(LinearTerms, LogConcave, family=True):
         base = cls(**cls.standardized(data), tau=2.5)
         return replace(base, **base.weak_intercept(data)).labelled(data)
 
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the names of the terms, and of those but for the intercept."""
+        terms = super().coords(data)["term"]
+        return {"term": terms, "slope": terms[int(self.intercept) :]}
+
+    def slope_weights(self, params: Values) -> np.ndarray:
+        """Return the weights but for the intercept's, shape (..., K)."""
+        return np.asarray(params["w"])[..., int(self.intercept) :]
+
+    def crossing(self, params: Values) -> np.ndarray | None:
+        """Return where the linear predictor is 0, shape (...,): of one feature alone; None of more or of powers."""
+        w, center = np.asarray(params["w"]), np.ravel(self.center)
+        if not (self.intercept and self.degree == 1 and w.shape[-1] == 2 and len(center) == 1):
+            return None
+        return np.asarray(center[0] - w[..., 0] / w[..., 1])
+
     def prior(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
         units = self.units(self.nothing({**data, "X": data["X"][:0]}))
