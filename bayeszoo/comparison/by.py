@@ -263,12 +263,15 @@ def _means(fit: Fit) -> dict[str, np.ndarray]:
 
 
 def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray] | None:
-    """Compare exact marginals, integrating over the first by the trapezoidal rule; None without few of them."""
+    """Compare exact marginals, integrating over the first by the trapezoidal rule; None without few of them.
+
+    Nor with atoms, where distribution functions jump: the rule does not follow them.
+    """
     if not (first.method == second.method == "exact" and first.posterior and second.posterior):
         return None
     low, high = first.posterior[name], second.posterior[name]
     shape = np.shape(low.mean())
-    if math.prod(shape) > MOST_ENTRIES:
+    if math.prod(shape) > MOST_ENTRIES or any(np.any(getattr(each, "atom", 0.0)) for each in (low, high)):
         return None
     weights = stats.norm.pdf(_SCORES) * (_SCORES[1] - _SCORES[0])
     points = np.array([low.ppf(level) for level in stats.norm.cdf(_SCORES)])

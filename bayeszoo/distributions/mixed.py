@@ -38,6 +38,7 @@ class LocationScaleMixture:
         self._inside = np.minimum(np.sum(self._weights, axis=0), 1.0)
         self.atom = np.where(self._inside < 1 - NO_ATOM, 1 - self._inside, 0.0)
         """Probability of 0, of the own shape."""
+        self._quantiles = dict[float, Any]()
 
     def mean(self) -> Any:
         """Return the mean, of the own shape; as SciPy says it where there is none."""
@@ -131,6 +132,11 @@ class LocationScaleMixture:
 
     def ppf(self, q: float) -> Any:
         """Return the quantile of a level, 0 where the atom at 0 takes the level in."""
+        if q not in self._quantiles:
+            self._quantiles[q] = self._quantile(q)
+        return self._quantiles[q]
+
+    def _quantile(self, q: float) -> Any:
         zero = np.zeros(self._inside.shape)
         low = self._sum(self._standard.cdf, zero)
         within = (self.atom > 0) & (q >= low) & (q <= low + self.atom)
