@@ -20,6 +20,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.mixed import LocationScaleMixture
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.selection import chain as chains
+from bayeszoo.results.quantities import exact_densities
 
 rng = np.random.default_rng(2)
 FEATURES = rng.standard_normal((9, 3)) * [1.0, 5.0, 0.2] + [0.0, 3.0, 1.0]
@@ -337,3 +338,23 @@ def test_a_fit_says_what_is_most_probable():
     included = tree["exact"]["included"].sel(statistic="mean")
     assert included.sel(slope="bmi") > 0.999
     assert included.sel(slope="age") < 0.2
+
+
+def test_what_may_be_exactly_0_has_no_density_to_draw_and_is_compared_by_draws():
+    draw = np.random.default_rng(8)
+    X = draw.standard_normal((24, 2))
+    table = {"y": X[:, 0] + draw.standard_normal(24), "a": X[:, 0], "b": X[:, 1], "group": ["u", "v"] * 12}
+    weak = SpikeSlabRegression(a0=2.0)
+    trees = bz.fit_by(weak, table, by="group", method="exact", seed=1)
+    both = [read(weak, {name: table[name][i::2] for name in "yab"}) for i in (0, 1)]
+    (low, high) = (weak.posterior(weak.statistics(rows)) for rows in both)
+    frame = bz.contrasts(trees).set_index("quantity")
+    places = np.random.default_rng(9)
+    drawn = [each.rvs(20_000, places)["w"][:, 1] for each in (low, high)]
+    greater = np.mean(drawn[1] > drawn[0])
+    row = frame.loc["w[a]"]
+    assert abs(row["p_greater"] - greater) < 4.5 * math.hypot(row["p_greater_mcse"], 0.5 / math.sqrt(20_000))
+    assert row["p_greater_mcse"] > 0
+    tree = bz.fit(weak, both[0], "exact", seed=1, groups=[])
+    curves = exact_densities(tree, ["w[(intercept)]", "w[a]", "included[a]", "sigma2"])
+    assert curves["quantity"].to_numpy().tolist() == ["w[(intercept)]", "sigma2"]

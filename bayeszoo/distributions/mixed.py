@@ -175,6 +175,8 @@ class Inclusion:
 
     def __init__(self, p: Any) -> None:
         self.p = np.asarray(p, dtype=np.float64)
+        self.atom = np.ones_like(self.p)
+        """Probability of values that have one: of 0 and 1 together."""
 
     def mean(self) -> np.ndarray:
         """Return the probabilities."""

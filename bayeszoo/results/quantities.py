@@ -98,16 +98,20 @@ def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset 
     """Return the closed-form marginal density of each scalar that has one, or None where none has.
 
     ``value`` has dims ``plot_axis`` (x, y), ``point`` and ``quantity``, the form that ArviZ draws: differences of the
-    distribution function between the quantiles 0.001 and 0.999.
+    distribution function between the quantiles 0.001 and 0.999. What takes a value with positive probability has none.
     """
     marginals, curves = Fit(tree).posterior or {}, {}
     for _, name, index, label in _scalars(tree, GROUPS):
-        if label in quantities and name in marginals:
+        if label in quantities and name in marginals and not _has_atom(marginals[name], index):
             curves[label] = _density(marginals[name], index)
     if not curves:
         return None
     values = np.stack(list(curves.values()), axis=-1)
     return _dataset(values, ("plot_axis", "point"), list(curves), plot_axis=["x", "y"])
+
+
+def _has_atom(marginal: Any, index: tuple[int, ...]) -> bool:
+    return hasattr(marginal, "atom") and bool(np.asarray(marginal.atom)[index])
 
 
 def _density(marginal: Any, index: tuple[int, ...]) -> np.ndarray:
