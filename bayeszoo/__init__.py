@@ -12,6 +12,8 @@ imports nothing of what is higher.
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.bootstrap import bootstrap
+from bayeszoo.answers.classes.classify import classify
+from bayeszoo.answers.classes.scores import calibration, confusion, roc
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.group_estimates import group_estimates
@@ -46,6 +48,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import accumulate, read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.update import stream, update
+from bayeszoo.plots.classes import plot_calibration, plot_roc
 from bayeszoo.plots.effects import plot_effects, plot_slopes
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.groups import plot_groups
@@ -70,6 +73,7 @@ __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "su
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
 __all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
+__all__ += ["calibration", "classify", "confusion", "roc"]
 __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates", "predict", "predictive_check"]
 __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
@@ -78,6 +82,7 @@ __all__ += ["contrasts", "fit_by", "fit_many", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa"]
 # Pictures and the page.
+__all__ += ["plot_calibration", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += ["plot_pooling", "plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes"]
 __all__ += ["plot_states", "plot_topics", "plots", "report"]

@@ -20,13 +20,13 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.families.glm.links import Logit
 from bayeszoo.families.glm.model import GeneralizedLinear
-from bayeszoo.model import Axes, Example, Values
+from bayeszoo.model import Axes, Classifies, Example, Values
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class LogisticRegression(GeneralizedLinear):
+class LogisticRegression(GeneralizedLinear, Classifies):
     """Outcomes of yes and no, or successes of trials, whose log odds are linear in terms with Gaussian weights.
 
     Parameters

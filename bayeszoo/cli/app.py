@@ -18,7 +18,20 @@ from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
-from bayeszoo.cli.verbs import by, check, empirical, factors, fits, models, parts, pooling, resampling, rows, select
+from bayeszoo.cli.verbs import (
+    by,
+    check,
+    classes,
+    empirical,
+    factors,
+    fits,
+    models,
+    parts,
+    pooling,
+    resampling,
+    rows,
+    select,
+)
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 
@@ -32,7 +45,7 @@ app = App(
     help_epilogue=EPILOGUE,
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-for verbs in (by, check, empirical, factors, fits, models, parts, pooling, resampling, rows, select):
+for verbs in (by, check, classes, empirical, factors, fits, models, parts, pooling, resampling, rows, select):
     for function, command in vars(verbs).items():
         if function.endswith("_command"):
             app.command(command, name=function.removesuffix("_command").replace("_", "-"))

@@ -6,6 +6,7 @@ from bayeszoo.model.base import Axes, Model, Stats, Values
 from bayeszoo.model.capabilities import (
     EM,
     Atoms,
+    Classifies,
     ClosedForm,
     Collapsed,
     Conditional,
@@ -26,6 +27,6 @@ from bayeszoo.model.fields import covariance, known, plain, positive, real, whol
 from bayeszoo.model.steps import CollapsedChain, ConcaveLikelihood, Coordinates, Expectation
 
 __all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
-__all__ += ["EM", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent", "Observable"]
-__all__ += ["Atoms", "ConcaveLikelihood", "LogConcave", "PointEstimates", "Predictive", "Stochastic", "Sufficient"]
-__all__ += ["Symmetric", "Variational", "covariance", "known", "plain", "positive", "real", "whole"]
+__all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent"]
+__all__ += ["Atoms", "ConcaveLikelihood", "LogConcave", "Observable", "PointEstimates", "Predictive", "Stochastic"]
+__all__ += ["Sufficient", "Symmetric", "Variational", "covariance", "known", "plain", "positive", "real", "whole"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayeszoo.model.base import Model, Stats, Values
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, over
+from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
     from bayeszoo.distributions.posterior import Posterior
     from bayeszoo.foundation.gate import Check
-
-
-class Observable(Model):
-    """The distribution of one row given the parameters is at hand as a SciPy distribution."""
-
-    @abstractmethod
-    def likelihood(self, params: Values, data: Values) -> Any:
-        """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
 
 
 class Sufficient[S: Stats](Model):
@@ -350,7 +343,7 @@ def _named(*kinds: type[Model]) -> dict[str, Callable[[type[Model]], bool]]:
 
 
 CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
-    **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable),
+    **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
     **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Conditional, Symmetric),

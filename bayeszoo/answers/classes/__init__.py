@@ -1,0 +1,1 @@
+"""Classes of rows: decisions by their probabilities, and how well these foretold known outcomes."""

@@ -1,0 +1,230 @@
+"""Which class to decide for: probabilities integrated over the posterior, and the decision of least expected loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.assign import by_row, labelled
+from bayeszoo.answers.classes.scores import scored
+from bayeszoo.answers.predict import log_mean
+from bayeszoo.data.read import Data, read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Classifies
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+REJECT = "reject"
+"""The decision not to decide."""
+_CELLS = 2**22
+"""Draws times rows times classes that are computed at a time."""
+_ROUNDING = 1e-14
+"""Relative differences of draws that are none."""
+_ERRORS = 2.0
+"""Monte Carlo errors by which another decision must be worse, or the decision is not settled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What is known of the classes of some rows, in order: probabilities (rows, K), and one number a row.
+
+    ``log_p`` and ``log_p_mcse`` are the log of each probability and its error, NaN where no trial had that class, or so
+    few draws carry the mean that it says nothing.
+    """
+
+    p: np.ndarray
+    mcse: np.ndarray
+    action: np.ndarray
+    expected_loss: np.ndarray
+    mcse_expected_loss: np.ndarray
+    settled: np.ndarray
+    log_p: np.ndarray
+    log_p_mcse: np.ndarray
+
+
+def classify(
+    tree: xr.DataTree, new_data: Any = None, *, loss: Any = None, reject: float | None = None, **options: Any
+) -> pd.DataFrame:
+    """Decide which class each row is of, by the class probabilities of a fit and what wrong decisions cost.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned, of a model with classes, such as ``logistic_regression``.
+    new_data : Data or anything that `read` takes, optional
+        Further rows, with or without their outcome; by default the rows of the fit, which it knows better than others.
+    loss : array_like, shape (K, K), optional
+        ``loss[i][j]`` is what it costs to decide for class j when class i is true, classes in the order of
+        ``attrs["classes"]``. By default 0 where right and 1 where wrong.
+    reject : float, optional
+        What it costs not to decide. Rows whose least expected loss is larger are rejected.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a data row, numbered as in the table read. ``decision``: the class of least expected loss, the first of
+        equal ones, or ``reject``; ``expected_loss`` of it, and ``mcse_expected_loss``; ``settled``: whether every other
+        decision is worse by more than two Monte Carlo errors of the difference; ``p[...]``, the probability of each
+        class, and ``mcse[...]``, its Monte Carlo standard error (NaN of a point estimate).
+        Where outcomes are known also ``observed``, the class of the row, or ``observed[...]``, how many of its trials
+        were of each class; ``log_score``, the log probability of the outcomes (the sum over trials; NaN where so few
+        draws carry the mean that it says nothing) and ``mcse_log_score``; ``brier_score``, the squared distance of the
+        probabilities from the outcome (the sum over trials; of two classes that of one of them).
+        ``attrs`` has the ``classes``, the ``loss`` and, where outcomes are known, the means of one trial
+        ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
+        ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
+
+    Notes
+    -----
+    The probability is of one trial, also where a row has several. It is the average over the draws; a point estimate is
+    plugged in, so that its probabilities do not know how uncertain the parameters are. Scores are as of scikit-learn's
+    ``log_loss``, with the other sign, ``brier_score_loss`` and ``roc_auc_score`` of the same probabilities.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit failed its gate.
+    InputError
+        When the model has no classes, the loss does not suit them, or the new data do not suit the model.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> tree = bz.fit(bz.find("logistic_regression")(), method="nuts", seed=1)  # doctest: +SKIP
+    >>> bz.classify(tree, {"temperature": [31.0]}, loss=[[0, 1], [5, 0]])  # doctest: +SKIP
+    """
+    fit = require_shown(tree, "decisions by it")
+    model = _classifier(fit.model)
+    classes = model.classes(fit.like)
+    losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]
+    data = _rows(fit, new_data, options)
+    counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
+    known = _together([decided(p, losses, n, fit.kind) for p, n in _probabilities(fit, model, data, counts)])
+    columns = {"decision": np.array(actions, dtype=object)[known.action], "expected_loss": known.expected_loss}
+    columns |= {"mcse_expected_loss": known.mcse_expected_loss, "settled": known.settled}
+    columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
+    frame = by_row(columns, data)
+    frame.attrs |= {
+        "classes": classes,
+        "loss": losses.tolist(),
+        "rows_are": "new" if new_data is not None else "fitted",
+    }
+    return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
+
+
+def _classifier(model: Model) -> Classifies:
+    if not isinstance(model, Classifies):
+        hint = "fit one that has, such as logistic_regression: `bayeszoo list`, Classifies"
+        raise InputError(f"{model.name} has no classes to decide between", hint=hint)
+    return model
+
+
+def losses_of(loss: Any, reject: float | None, classes: Sequence[str]) -> np.ndarray:
+    """Return the loss of each decision, shape (K, K), with a last column of the cost of none where there is one."""
+    names = ", ".join(classes)
+    try:
+        matrix = 1 - np.eye(len(classes)) if loss is None else np.array(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the loss is no matrix of numbers", hint=_how(len(classes), names)) from None
+    if matrix.shape != (len(classes), len(classes)):
+        shape = " x ".join(map(str, matrix.shape)) or "a number"
+        raise InputError(f"the loss is {shape}, for {len(classes)} classes ({names})", hint=_how(len(classes), names))
+    if not np.isfinite(matrix).all():
+        raise InputError("the loss has an entry that is not finite", hint="large costs do as well")
+    if reject is None:
+        return matrix
+    if not math.isfinite(reject):
+        raise InputError(f"the cost of rejecting must be finite, got {reject}")
+    if REJECT in classes:
+        raise InputError(f"a class is called {REJECT}", hint="rename it to use that option")
+    return np.column_stack([matrix, np.full(len(classes), float(reject))])
+
+
+def _how(classes: int, names: str) -> str:
+    return f"give {classes} rows of {classes} numbers, a row for each true class in this order: {names}"
+
+
+def _rows(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data:
+    """Return the rows of the fit, or new ones."""
+    if new_data is not None:
+        return read(fit.model, new_data, new=True, like=fit.like, **options)
+    if options:
+        raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
+    return fit.data
+
+
+def _counts(model: Classifies, data: Values, classes: int) -> np.ndarray:
+    """Return how many trials of each row were of each class, shape (rows, K)."""
+    outcome = np.asarray(model.inputs.outcome(data))
+    if "trials" in data:
+        return np.column_stack([data["trials"] - outcome, outcome])
+    return (outcome[:, None] == np.arange(classes)).astype(np.int64)
+
+
+def _probabilities(
+    fit: Fit, model: Classifies, data: Data, counts: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Yield log probabilities (chain, draw, rows, K) of some rows at a time, and the outcomes of these rows."""
+    draws, total, classes = fit.draws(), model.inputs.size(data), len(model.classes(fit.like))
+    cells = math.prod(next(iter(draws.values())).shape[:2]) * classes
+    step = max(1, _CELLS // cells)
+    for some in np.split(np.arange(total), range(step, total, step)):
+        log_p = model.log_class_probabilities(draws, model.inputs.reordered(data, some))
+        if np.isnan(log_p).any() or (log_p > 1e-9).any():
+            raise NumericalError(f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1")
+        yield log_p, None if counts is None else counts[some]
+
+
+def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, kind: str) -> Decisions:
+    """Average probabilities over draws, take the decision of least expected loss, and ask whether it is settled."""
+    p = np.exp(log_p)
+    risks = p @ losses
+    risk = risks.mean((0, 1))
+    action = np.argmin(risk, axis=-1)
+    best = np.take_along_axis(risks, action[None, None, :, None], axis=-1)
+    margin = risk - risk[np.arange(len(risk)), action][:, None]
+    others = np.arange(losses.shape[1]) != action[:, None]
+    far = np.full(margin.shape, True) if kind == "point estimate" else margin > _ERRORS * _error(risks - best, kind)
+    log_means = log_mean_of(log_p, counts) if counts is not None else [np.full(p.shape[2:], np.nan)] * 2
+    return Decisions(
+        p.mean((0, 1)),
+        _error(p, kind),
+        action,
+        risk[np.arange(len(risk)), action],
+        _error(best[..., 0], kind),
+        np.all(far | ~others, axis=-1),
+        *log_means,
+    )
+
+
+def _error(draws: np.ndarray, kind: str) -> np.ndarray:
+    """Return the Monte Carlo error of the mean, NaN of a point estimate; 0 where all draws are alike."""
+    if kind == "point estimate":
+        return np.full(draws.shape[2:], np.nan)
+    alike = np.ptp(draws, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(draws), axis=(0, 1))
+    return np.where(alike, 0.0, diagnostics.mcse(draws))
+
+
+def log_mean_of(log_p: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the mean over draws of the probabilities of the classes that occurred, and its error."""
+    value, error = np.full(counts.shape, np.nan), np.full(counts.shape, np.nan)
+    seen = counts > 0
+    value[seen], error[seen] = log_mean(log_p[:, :, seen])
+    return value, error
+
+
+def _together(parts: Sequence[Decisions]) -> Decisions:
+    names = Decisions.__dataclass_fields__
+    return Decisions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -1,0 +1,213 @@
+"""How well class probabilities foretold outcomes: log and Brier score, confusion, calibration, and the ROC curve."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.answers.assign import labelled
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+_INTERVAL = (0.025, 0.975)
+
+
+def scored(
+    frame: pd.DataFrame, counts: np.ndarray, log_p: tuple[np.ndarray, np.ndarray], by_trials: bool
+) -> pd.DataFrame:
+    """Add to the decisions of rows what was observed, shape (rows, K), and scores of their probabilities."""
+    classes, p = frame.attrs["classes"], _probabilities(frame)
+    frame = frame.assign(**_observed(counts, classes, by_trials))
+    frame.attrs["by_trials"] = by_trials
+    seen, squared = counts > 0, _squared(p)
+    frame["log_score"] = np.where(seen, counts * log_p[0], 0.0).sum(axis=1)
+    frame["mcse_log_score"] = np.abs(np.where(seen, counts * log_p[1], 0.0)).sum(axis=1)
+    frame["brier_score"] = (counts * squared).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        terms = {"loss_of_one": _losses(frame), "log_score_of_one": log_p[0], "brier_score_of_one": squared}
+    for name, values in terms.items():
+        frame.attrs[name], frame.attrs[f"se_{name}"] = _mean(np.where(seen, values, 0.0), counts)
+    frame.attrs["trials"] = int(counts.sum())
+    frame.attrs["auc"] = {label: _area(p[:, k], counts[:, k], counts.sum(axis=1)) for k, label in _one_by_one(classes)}
+    return frame
+
+
+def _probabilities(frame: pd.DataFrame) -> np.ndarray:
+    return frame[[f"p[{label}]" for label in frame.attrs["classes"]]].to_numpy()
+
+
+def _observed(counts: np.ndarray, classes: list[str], by_trials: bool) -> dict[str, Any]:
+    if by_trials:
+        return labelled("observed", classes, counts)
+    return {"observed": np.array(classes, dtype=object)[np.argmax(counts, axis=1)]}
+
+
+def _squared(p: np.ndarray) -> np.ndarray:
+    """Return the Brier score of a trial of each class: the squared distance, of two classes that of one of them."""
+    distance = np.square(p[:, None, :] - np.eye(p.shape[1])).sum(axis=-1)
+    return distance / 2 if p.shape[1] == 2 else distance
+
+
+def _losses(frame: pd.DataFrame) -> np.ndarray:
+    """Return what the decision costs a trial of each class, shape (rows, K)."""
+    return np.asarray(frame.attrs["loss"])[:, _actions(frame)].T
+
+
+def _actions(frame: pd.DataFrame) -> np.ndarray:
+    """Return the place of each decision among the classes; after them that of rejecting."""
+    places = {label: place for place, label in enumerate(frame.attrs["classes"])}
+    return frame["decision"].map(lambda label: places.get(label, len(places))).to_numpy(dtype=np.int64)
+
+
+def _mean(terms: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Return the mean of one trial and its standard error over trials."""
+    total = int(counts.sum())
+    mean = float((counts * terms).sum() / total) if total else math.nan
+    if total < 2 or not math.isfinite(mean):
+        return mean, math.nan
+    return mean, math.sqrt(float((counts * np.square(terms - mean)).sum()) / (total - 1) / total)
+
+
+def _one_by_one(classes: list[str]) -> list[tuple[int, str]]:
+    """Return the classes that are told from all others: of two the second alone, whose counterpart the first is."""
+    return list(enumerate(classes))[1 if len(classes) == 2 else 0 :]
+
+
+# What the decisions of a table say as a whole
+
+
+def _known(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities and how many trials were of each class, or raise `InputError`."""
+    if "classes" not in frame.attrs or "by_trials" not in frame.attrs:
+        known = "the outcomes are not known" if "classes" in frame.attrs else "the table is not one of bz.classify"
+        raise InputError(known, hint="give the whole table that bz.classify returned for rows with their outcome")
+    classes = frame.attrs["classes"]
+    if frame.attrs["by_trials"]:
+        return _probabilities(frame), frame[[f"observed[{label}]" for label in classes]].to_numpy()
+    return _probabilities(frame), (frame["observed"].to_numpy()[:, None] == np.array(classes, dtype=object)).astype(int)
+
+
+def confusion(frame: pd.DataFrame) -> pd.DataFrame:
+    """Count how many trials of each class got which decision.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What `classify` returned for rows whose outcomes are known.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a true class, a column a decision; the last one is ``reject`` where that was an option.
+
+    Raises
+    ------
+    InputError
+        When the outcomes are not known.
+    """
+    counts, classes = _known(frame)[1], frame.attrs["classes"]
+    columns = [*classes, *["reject"] * (len(frame.attrs["loss"][0]) > len(classes))]
+    decided = _actions(frame)[:, None] == np.arange(len(columns))
+    index, names = pd.Index(classes, name="observed"), pd.Index(columns, name="decision")
+    return pd.DataFrame(counts.T @ decided, index=index, columns=names)
+
+
+def calibration(frame: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
+    """Compare probabilities with how often the class occurred, in bins of equal width.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What `classify` returned for rows whose outcomes are known.
+    bins : int
+        Number of bins between 0 and 1, at least 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a bin with trials, of two classes for the second, else for each: ``class``, ``low`` and ``high``, the
+        edges of the bin, of which the lower one belongs to it; ``trials``, ``mean_probability``, ``share`` of the
+        trials that were of the class, and ``q025`` and ``q975``, a 95% interval of the long-run share (Jeffreys).
+
+    Raises
+    ------
+    InputError
+        When the outcomes are not known, or there is no bin.
+    """
+    if bins < 1:
+        raise InputError(f"the number of bins must be >= 1, got {bins}")
+    p, counts = _known(frame)
+    parts = [
+        _reliability(p[:, k], counts[:, k], counts.sum(axis=1), bins) for k, _ in _one_by_one(frame.attrs["classes"])
+    ]
+    named = [
+        part.assign(**{"class": label})
+        for part, (_, label) in zip(parts, _one_by_one(frame.attrs["classes"]), strict=True)
+    ]
+    table = pd.concat(named, ignore_index=True)
+    return table[["class", *(name for name in table if name != "class")]]
+
+
+def _reliability(p: np.ndarray, hits: np.ndarray, trials: np.ndarray, bins: int) -> pd.DataFrame:
+    edges = np.linspace(0, 1, bins + 1)
+    place = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, bins - 1)
+    total, expected, observed = (np.bincount(place, weights, bins) for weights in (trials, trials * p, hits))
+    kept = total > 0
+    total, expected, observed = total[kept], expected[kept], observed[kept]
+    low, high = (scipy.special.betaincinv(observed + 0.5, total - observed + 0.5, q) for q in _INTERVAL)
+    columns = {"low": edges[:-1][kept], "high": edges[1:][kept], "trials": total.astype(np.int64)}
+    columns |= {"mean_probability": expected / total, "share": observed / total, "q025": low, "q975": high}
+    return pd.DataFrame(columns)
+
+
+def roc(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the ROC curve: shares of right and false alarms as the threshold of the probability falls.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What `classify` returned for rows whose outcomes are known.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a distinct probability, from the highest, of two classes for the second, else for each against the
+        others: ``class``, ``threshold`` (first infinite: no alarm), ``false_positive_rate`` and ``true_positive_rate``,
+        NaN where no trial, or every one, was of the class.
+
+    Raises
+    ------
+    InputError
+        When the outcomes are not known.
+    """
+    p, counts = _known(frame)
+    parts = []
+    for k, label in _one_by_one(frame.attrs["classes"]):
+        threshold, hits, alarms = _curve(p[:, k], counts[:, k], counts.sum(axis=1))
+        with np.errstate(invalid="ignore"):
+            rates = {"false_positive_rate": alarms / alarms[-1], "true_positive_rate": hits / hits[-1]}
+        parts.append(pd.DataFrame({"class": label, "threshold": threshold, **rates}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _curve(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return thresholds from infinity down, and how many of the class and of the others are at or above each."""
+    values, place = np.unique(-p, return_inverse=True)
+    true, false = (np.concatenate([[0.0], np.bincount(place, count).cumsum()]) for count in (hits, trials - hits))
+    return np.concatenate([[np.inf], -values]), true, false
+
+
+def _area(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> float:
+    """Return the area under the ROC curve; NaN where no trial, or every one, was of the class."""
+    _, true, false = _curve(p, hits, trials)
+    if not (true[-1] and false[-1]):
+        return math.nan
+    return float(np.trapezoid(true / true[-1], false / false[-1]))

@@ -1,0 +1,43 @@
+"""Classes as rows of text: the confusion table, the calibration table, and the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.report.tables import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ABOUT_FITTED = "These are the rows of the fit, which it knows better than new ones: their scores flatter it."
+ABOUT_PLUGGED_IN = "The estimate is plugged in: how uncertain the parameters are is not in the probabilities."
+
+
+def confusion_rows(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and a row a true class: how many trials got which decision."""
+    rows = [[str(label), *map(int, counts)] for label, counts in zip(table.index, table.to_numpy(), strict=True)]
+    return ["truth", *map(str, table.columns)], rows
+
+
+def calibration_rows(table: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and a row a bin: its edges, how many trials, mean probability, and share with its interval."""
+    columns = ["class", "probability", "trials", "mean", "share", "95%"]
+    return columns, [_bin(row, digits) for row in table.to_dict("records")]
+
+
+def _bin(row: Mapping[Any, Any], digits: int | None) -> list[Any]:
+    edges, interval = f"{row['low']:.3g} to {row['high']:.3g}", f"{row['q025']:.2f} to {row['q975']:.2f}"
+    means = [number(float(row[name]), digits or 3) for name in ("mean_probability", "share")]
+    return [str(row["class"]), edges, int(row["trials"]), *means, interval]
+
+
+def score_rows(whole: Mapping[str, Any], digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and a row a score: its mean over trials with the standard error; then ROC areas."""
+    named = {"loss": "loss_of_one", "log score": "log_score_of_one", "Brier score": "brier_score_of_one"}
+    rows: list[list[Any]] = [
+        [name, number(float(whole[key]), digits or 4), number(float(whole[f"se_{key}"]), 2)]
+        for name, key in named.items()
+    ]
+    areas = [[f"area under ROC of {label}", number(area, digits or 4), "-"] for label, area in whole["auc"].items()]
+    return ["score", f"mean of {whole['trials']} trials", "standard error"], rows + areas

@@ -1,0 +1,342 @@
+"""Classes: integrated probabilities, decisions of least expected loss, and scores, against SciPy and scikit-learn."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    brier_score_loss,
+    confusion_matrix,
+    log_loss,
+    roc_auc_score,
+    roc_curve,
+)
+
+import bayeszoo as bz
+from bayeszoo.answers.classes import classify as module
+from bayeszoo.distributions.discrete import Categorical
+from bayeszoo.model import Classifies
+
+LOGISTIC = bz.find("logistic_regression")
+ROWS, NEW = 200, 100
+
+
+def table(rows=ROWS, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 2))
+    y = rng.binomial(1, scipy.special.expit(-0.5 + X @ [1.5, -1.0]))
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(y, "yes", "no")})
+
+
+def later():
+    """Further rows."""
+    return table(NEW, seed=2)
+
+
+def trial_table():
+    return {"dose": [-0.86, -0.3, -0.05, 0.73], "successes": [0, 1, 3, 5], "trials": [5, 5, 5, 5]}
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return bz.fit(LOGISTIC(), bz.read(LOGISTIC, table(), positive="yes"), "laplace", seed=1)
+
+
+@pytest.fixture(scope="module")
+def point():
+    return bz.fit(LOGISTIC(), bz.read(LOGISTIC, table(), positive="yes"), "map", seed=1)
+
+
+@pytest.fixture(scope="module")
+def new(tree):
+    return bz.classify(tree, later())
+
+
+def outcomes(frame):
+    return (frame["observed"] == "yes").astype(int).to_numpy()
+
+
+# Probabilities and decisions
+
+
+def test_probabilities_are_the_average_over_the_draws(tree, new):
+    w = tree.posterior["w"].to_numpy().reshape(-1, 3)
+    X = np.column_stack([np.ones(NEW), later()[["a", "b"]]])
+    np.testing.assert_allclose(new["p[yes]"], scipy.special.expit(X @ w.T).mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(new["p[yes]"] + new["p[no]"], 1, rtol=1e-12)
+
+
+def test_probabilities_of_one_weight_are_those_of_quadrature():
+    """Draws from the exact posterior of one weight, by its distribution function."""
+    X, y = np.array([[-1.0], [0.4], [1.3], [2.0]]), [0, 1, 0, 1]
+    model = LOGISTIC(intercept=False, tau=2.0)
+    base = bz.fit(model, (X, y), "laplace", seed=1)
+
+    def density(w):
+        return np.exp(-w * w / 8) * np.prod(scipy.special.expit(np.where(y, 1, -1) * X[:, 0] * w))
+
+    whole = scipy.integrate.quad(density, -20, 20, epsabs=1e-14)[0]
+    places = np.linspace(-12, 14, 4001)
+    mass = scipy.integrate.cumulative_simpson([density(w) for w in places], x=places, initial=0) / whole
+    u = np.random.default_rng(1).uniform(size=base.posterior["w"].shape)
+    sampled = base.copy()
+    w = base.posterior["w"].copy(data=np.interp(u, mass, places))
+    sampled["posterior"] = base.posterior.to_dataset().assign(w=w)
+    frame = bz.classify(sampled, {"x1": [-3.0, 0.5, 2.5]})
+    for row, x in zip(frame.to_dict("records"), [-3.0, 0.5, 2.5], strict=True):
+        exact = scipy.integrate.quad(lambda w, x=x: density(w) * scipy.special.expit(w * x), -20, 20)[0] / whole
+        assert abs(row["p[1]"] - exact) < 5 * row["mcse[1]"]
+        assert 1e-4 < row["mcse[1]"] < 0.02
+    # the last row: an estimate plugged in would be seen
+    mean = scipy.integrate.quad(lambda w: w * density(w), -20, 20)[0] / whole
+    assert abs(scipy.special.expit(2.5 * mean) - exact) > 5 * row["mcse[1]"]
+
+
+def test_a_point_estimate_is_plugged_in_without_an_error(point):
+    frame, w = bz.classify(point, {"a": [0.2], "b": [-1.0]}), point.posterior["w"].to_numpy()[0, 0]
+    np.testing.assert_allclose(frame["p[yes]"], scipy.special.expit(w @ [1, 0.2, -1.0]), rtol=1e-12)
+    assert frame["mcse[yes]"].isna().all()
+    assert frame["settled"].all()
+
+
+@pytest.mark.parametrize("loss", [[[0, 1], [5, 0]], [[-1, 2], [3, 0.5]]])
+@pytest.mark.parametrize("reject", [None, 0.4])
+def test_the_decision_has_the_least_expected_loss(tree, new, loss, reject):
+    frame = bz.classify(tree, later(), loss=loss, reject=reject)
+    costs = new[["p[no]", "p[yes]"]].to_numpy() @ np.array(loss)
+    costs = costs if reject is None else np.column_stack([costs, np.full(NEW, reject)])
+    names = np.array(["no", "yes", "reject"], dtype=object)
+    assert frame["decision"].tolist() == names[np.argmin(costs, axis=1)].tolist()
+    np.testing.assert_allclose(frame["expected_loss"], costs.min(axis=1), atol=1e-12)
+    assert len(set(frame["decision"])) >= 2
+
+
+def test_rows_near_the_threshold_are_not_settled(tree, new):
+    frame = bz.classify(tree, later(), loss=[[0, 1], [1, 0]])
+    far = np.abs(2 * frame["p[yes]"] - 1) > 4 * frame["mcse[yes]"]  # the losses differ by 2 p - 1
+    assert frame["settled"].tolist() == far.tolist()
+    w = tree.posterior["w"].mean(("chain", "draw")).to_numpy()
+    edge = bz.classify(tree, {"a": [-w[0] / w[1]], "b": [0.0]})
+    assert not edge["settled"].item()
+
+
+def test_no_decision_is_settled_between_equal_losses(tree):
+    assert not bz.classify(tree, {"a": [1.0], "b": [0.0]}, loss=[[1, 1], [1, 1]])["settled"].any()
+
+
+def test_classes_far_out_keep_their_digits(point):
+    w = point.posterior["w"].to_numpy()[0, 0]
+    frame = bz.classify(point, {"a": [60.0], "b": [0.0], "y": ["no"]})
+    np.testing.assert_allclose(frame["log_score"], -np.logaddexp(0, w[0] + 60 * w[1]), rtol=1e-12)
+    assert frame["p[no]"].item() > 0
+
+
+# Scores
+
+
+def test_scores_are_those_of_scikit_learn(new):
+    y, p, attrs = outcomes(new), new["p[yes]"], new.attrs
+    np.testing.assert_allclose(attrs["log_score_of_one"], -log_loss(y, p))
+    np.testing.assert_allclose(attrs["brier_score_of_one"], brier_score_loss(y, p))
+    np.testing.assert_allclose(attrs["auc"]["yes"], roc_auc_score(y, p))
+    np.testing.assert_allclose(attrs["loss_of_one"], np.mean(new["decision"] != new["observed"]))
+    np.testing.assert_allclose(attrs["se_brier_score_of_one"], scipy.stats.sem((y - p) ** 2))
+    np.testing.assert_allclose(attrs["se_log_score_of_one"], scipy.stats.sem(new["log_score"]))
+    np.testing.assert_allclose(new["log_score"], np.log(np.where(y, p, 1 - p)))
+
+
+def test_tables_are_those_of_scikit_learn(new):
+    y, p = outcomes(new), new["p[yes]"]
+    expected = confusion_matrix(new["observed"], new["decision"], labels=["no", "yes"])
+    assert bz.confusion(new).to_numpy().tolist() == expected.tolist()
+    bins, (share, mean) = bz.calibration(new), calibration_curve(y, p, n_bins=10)
+    np.testing.assert_allclose(bins[["share", "mean_probability"]], np.column_stack([share, mean]))
+    assert bins["trials"].sum() == NEW
+    curve = bz.roc(new)
+    rates = roc_curve(y, p, drop_intermediate=False)
+    names = ["false_positive_rate", "true_positive_rate", "threshold"]
+    np.testing.assert_allclose(curve[names], np.column_stack(rates))
+
+
+def test_intervals_of_the_calibration_are_jeffreys(new):
+    bins = bz.calibration(new, 4)
+    hits, misses = bins["share"] * bins["trials"], (1 - bins["share"]) * bins["trials"]
+    for name, q in {"q025": 0.025, "q975": 0.975}.items():
+        np.testing.assert_allclose(bins[name], scipy.stats.beta.ppf(q, hits + 0.5, misses + 0.5))
+
+
+def test_trials_count_as_so_many_rows():
+    """Rows of trials and the same outcomes row by row have one posterior, and so one answer."""
+    grouped = trial_table()
+    dose, wins = np.repeat(grouped["dose"], 5), np.concatenate([[1] * k + [0] * (5 - k) for k in grouped["successes"]])
+    tree = bz.fit(LOGISTIC(), (dose[:, None], wins), "map", seed=1)
+    rows = bz.classify(tree)
+    probabilities = rows[["p[0]", "p[1]"]].to_numpy()[::5]
+    frame = rows.iloc[::5].drop(columns=["observed", "log_score", "mcse_log_score", "brier_score"])
+    counts = np.column_stack([np.subtract(5, grouped["successes"]), grouped["successes"]])
+    scored = module.scored(frame, counts, (np.log(probabilities), np.zeros((4, 2))), by_trials=True)
+    for name in ("loss_of_one", "log_score_of_one", "brier_score_of_one"):
+        np.testing.assert_allclose(scored.attrs[name], rows.attrs[name])
+        np.testing.assert_allclose(scored.attrs[f"se_{name}"], rows.attrs[f"se_{name}"])
+    np.testing.assert_allclose(scored.attrs["auc"]["1"], rows.attrs["auc"]["1"])
+    pd.testing.assert_frame_equal(bz.confusion(scored), bz.confusion(rows))
+    pd.testing.assert_frame_equal(bz.calibration(scored), bz.calibration(rows))
+
+
+def test_one_class_alone_has_no_area(point):
+    frame = bz.classify(point, {"a": [1.0, 0.0], "b": [0.0, 1.0], "y": ["yes", "yes"]})
+    assert np.isnan(frame.attrs["auc"]["yes"])
+    assert bz.roc(frame)["false_positive_rate"].isna().all()
+
+
+# Three classes: a likelihood that is categorical
+
+
+class ThreeWay(Classifies):
+    """A law by the table, as a softmax regression has."""
+
+    inputs = LOGISTIC.inputs
+
+    def declare(self, data):
+        raise NotImplementedError
+
+    def classes(self, data):
+        return ["low", "middle", "high"]
+
+    def likelihood(self, params, data):
+        logits = np.stack([0 * params["w"], params["w"], 2 * params["w"]], axis=-1)[..., None, :]
+        return Categorical(scipy.special.softmax(logits + data["X"], axis=-1))
+
+
+def test_several_classes_take_their_probabilities_from_the_likelihood():
+    rng = np.random.default_rng(1)
+    X, w = rng.standard_normal((5, 3)), rng.standard_normal((2, 40))
+    model = ThreeWay.__new__(ThreeWay)
+    log_p = model.log_class_probabilities({"w": w}, {"X": X})
+    assert log_p.shape == (2, 40, 5, 3)
+    expected = scipy.special.log_softmax(np.multiply.outer(w, [0, 1, 2])[:, :, None] + X, axis=-1)
+    np.testing.assert_allclose(log_p, expected, atol=1e-12)
+    loss = np.array([[0, 1, 9], [2, 0, 1], [9, 3, 0.0]])
+    counts = np.eye(3, dtype=int)[[0, 1, 2, 2, 1]]
+    known = module.decided(log_p, loss, counts, "sampled")
+    p = np.exp(expected).mean((0, 1))
+    assert known.action.tolist() == np.argmin(p @ loss, axis=1).tolist()
+    np.testing.assert_allclose(known.expected_loss, (p @ loss).min(axis=1))
+    columns = {
+        "decision": np.array(["low", "middle", "high"])[known.action],
+        **dict(zip(["p[low]", "p[middle]", "p[high]"], p.T, strict=True)),
+    }
+    frame = pd.DataFrame(columns)
+    frame.attrs = {"classes": ["low", "middle", "high"], "loss": loss.tolist()}
+    scored = module.scored(frame, counts, (known.log_p, known.log_p_mcse), False)
+    y = [0, 1, 2, 2, 1]
+    np.testing.assert_allclose(scored.attrs["log_score_of_one"], -log_loss(y, p))
+    np.testing.assert_allclose(scored.attrs["brier_score_of_one"], brier_score_loss(y, p))
+    areas = [roc_auc_score(counts[:, k], p[:, k]) for k in range(3)]
+    np.testing.assert_allclose(list(scored.attrs["auc"].values()), areas)
+    assert bz.calibration(scored, 2).groupby("class")["trials"].sum().tolist() == [5, 5, 5]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("loss", "line"),
+    [
+        ([[0, 1]], "the loss is 1 x 2, for 2 classes (no, yes); give 2 rows of 2 numbers, a row for each true class"),
+        (3, "the loss is a number, for 2 classes"),
+        ([[0, 1], [2]], "the loss is no matrix of numbers"),
+        ([[0, "x"], [1, 0]], "the loss is no matrix of numbers"),
+        ([[0, np.inf], [1, 0]], "the loss has an entry that is not finite"),
+    ],
+)
+def test_a_loss_that_does_not_suit_the_classes_is_refused(point, loss, line):
+    with pytest.raises(bz.InputError) as error:
+        bz.classify(point, loss=loss)
+    assert str(error.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("new", "line"),
+    [
+        ({"a": [1.0]}, "b"),
+        ({"a": [1.0], "b": [0.0], "y": ["maybe"]}, "maybe"),
+        ({"a": [1.0], "b": ["x"]}, "x"),
+    ],
+)
+def test_rows_that_do_not_suit_the_fit_are_refused(point, new, line):
+    with pytest.raises(bz.InputError, match=line):
+        bz.classify(point, new)
+
+
+def test_what_cannot_be_classified_is_refused(point):
+    M = bz.find("gaussian_mean")
+    with pytest.raises(bz.InputError, match="gaussian_mean has no classes to decide between"):
+        bz.classify(bz.fit(M(), {"y": [1.0, 2.0]}, "exact", seed=1))
+    with pytest.raises(bz.InputError, match="cost of rejecting must be finite, got nan"):
+        bz.classify(point, reject=np.nan)
+    unknown = bz.classify(point, {"a": [1.0], "b": [0.0]})
+    for ask in (bz.confusion, bz.calibration, bz.roc, bz.plot_calibration, bz.plot_roc):
+        with pytest.raises(bz.InputError, match="the outcomes are not known"):
+            ask(unknown)
+    with pytest.raises(bz.InputError, match="number of bins must be >= 1, got 0"):
+        bz.calibration(bz.classify(point), 0)
+
+
+# The command
+
+
+@pytest.fixture
+def saved(tree, tmp_path):
+    return bz.save(tree, tmp_path / "fit.nc")
+
+
+def test_the_command_prints_decisions_scores_and_tables(run, tree, saved, tmp_path):
+    path, picture = tmp_path / "new.csv", tmp_path / "classes.png"
+    table(12, seed=3).to_csv(path, index=False)
+    code, out, _ = run("classify", saved, path, "--loss", "[[0,1],[5,0]]", "--reject", 0.3, "--plot", picture)
+    assert code == 0
+    assert picture.stat().st_size > 5000
+    frame = bz.classify(tree, path, loss=[[0, 1], [5, 0]], reject=0.3)
+    assert max(len(line) for line in out.splitlines() if "No room" not in line) <= 80
+    whole = json.loads(run("classify", saved, path, "--loss", "[[0,1],[5,0]]", "--reject", 0.3, "--json")[1])
+    assert [row["decision"] for row in whole["rows"]] == frame["decision"].tolist()
+    assert whole["confusion"] == bz.confusion(frame).to_dict("index")
+    assert whole["log_score_of_one"] == frame.attrs["log_score_of_one"]
+    assert "rows of the fit" not in out
+    assert "rows of the fit" in run("classify", saved)[1]
+
+
+def test_the_command_marks_what_is_not_settled(run, tree, saved, tmp_path):
+    w, path = tree.posterior["w"].mean(("chain", "draw")).to_numpy(), tmp_path / "new.csv"
+    path.write_text(f"a,b\n5,0\n{-w[0] / w[1]},0\n")
+    out = run("classify", saved, path)[1]
+    assert "Not settled within the Monte Carlo error (?): row 2." in out
+    assert [line.split()[2] for line in out.splitlines() if line[1:2] in "12"][1] == "?"
+
+
+def test_the_command_appends_decisions_to_the_table(run, saved, tmp_path):
+    path, output = tmp_path / "new.csv", tmp_path / "out.csv"
+    path.write_text("b,a,name\n0,3,x\n0,-3,y\n")
+    assert run("classify", saved, path, "--append", "-o", output)[0] == 0
+    frame = pd.read_csv(output)
+    assert frame["name"].tolist() == ["x", "y"]
+    assert frame["predicted_decision"].tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--loss", "[[0,1]"], "--loss [[0,1] is not JSON"),
+        (["--loss", "[[0,1]]"], "the loss is 1 x 2, for 2 classes (no, yes)"),
+        (["--append"], "--append goes with DATA and -o"),
+    ],
+)
+def test_the_command_refuses_in_a_line(run, saved, words, line):
+    code, out, err = run("classify", saved, *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {line}")
+    assert err.count("\n") == 1
