@@ -47,6 +47,12 @@ class ProbitRegression(GeneralizedLinear):
             "Finney 1947; Pregibon 1981",
             {"target": "constricted", "features": ["log_volume", "log_rate"]},
         ),
+        Example(
+            "bioassay.csv",
+            "deaths among five animals at each of four doses of a chemical; the dose is the log of g / ml",
+            "Racine, Grieve, Fluehler and Smith 1986; BDA3 section 3.7",
+            {"successes": "deaths", "trials": "animals", "features": ["dose"]},
+        ),
     )
 
     def weak_intercept(self, data: Values) -> dict[str, Any]:

@@ -269,6 +269,12 @@ def off_default(model: type[Model], data: Data | None = None, by_label: bool = F
     return moved(base, {axis: size for axis, size in base.sizes(arrays).items() if axis != alike})
 
 
+def closed_case(model: Model | type[Model], seed: int) -> Case:
+    """Return the case of the first example whose exact answer is known, or where none is that of simulated data."""
+    each = (case_of(model, data) for data in examples_of(model) if suits(model, data))
+    return next((case for case in each if case.is_closed), case_of(model, None, seed))
+
+
 def real_data(model: Model | type[Model]) -> Data | None:
     """Return the first example of a model, unless it does not suit the model's fields."""
     return next((data for data in examples_of(model)[:1] if suits(model, data)), None)

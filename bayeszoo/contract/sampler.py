@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.contract.case import case_of, real_data
+from bayeszoo.contract.case import case_of, closed_case, real_data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
@@ -24,9 +24,7 @@ MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
 
 def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
     """Compare NUTS with the closed form (layer 2), and show that the comparison would see a wrong sampler."""
-    case = case_of(model, real_data(model) if data is None else data)
-    if data is None and not case.is_closed:
-        case = case_of(model, None, seed)
+    case = closed_case(model, seed) if data is None else case_of(model, data)
     if not case.is_closed:
         return []
     posterior = case.posterior

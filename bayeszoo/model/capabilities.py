@@ -354,7 +354,9 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
 
 def is_integrated(model: type[Model]) -> bool:
     """Say whether the exact posterior and evidence of a class are by quadrature."""
-    return issubclass(model, LogConcave) or (issubclass(model, Conditional) and len(over(model)) <= MOST_OUTER)
+    if issubclass(model, LogConcave):
+        return model.integrated
+    return issubclass(model, Conditional) and len(over(model)) <= MOST_OUTER
 
 
 def is_exact(model: type[Model]) -> bool:

@@ -74,8 +74,11 @@ class Conditional(Model, family=True):
 class LogConcave(Model, family=True):
     """The log joint density is concave, under a Gaussian prior: its mode is the only one, and Newton's method finds it.
 
-    Where there are one or two parameters they are integrated over by quadrature, which gives exact answers.
+    Where there are one or two weights ``w`` they are integrated over by quadrature, which gives exact answers.
     """
+
+    integrated: ClassVar[bool] = True
+    """Whether its parameters are weights ``w``, and so few of some data that they are integrated over."""
 
     @abstractmethod
     def concave(self, data: Values) -> ConcaveLikelihood:
