@@ -45,8 +45,9 @@ from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, gate
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.chunks import accumulate, read_chunks
+from bayeszoo.model.chunks import read_chunks
 from bayeszoo.model.find import find, names
+from bayeszoo.model.reduction.accumulate import accumulate
 from bayeszoo.model.update import stream, update
 from bayeszoo.plots.classes import plot_calibration, plot_roc
 from bayeszoo.plots.effects import plot_effects, plot_slopes

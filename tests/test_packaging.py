@@ -93,7 +93,13 @@ def test_files_can_be_read_in_one_sitting():
 
 def test_every_import_is_declared():
     extras = PROJECT["project"]["optional-dependencies"]
-    declared = [*PROJECT["project"]["dependencies"], *extras["formula"], *extras["parquet"], *extras["polars"]]
+    declared = [
+        *PROJECT["project"]["dependencies"],
+        *extras["formula"],
+        *extras["dask"],
+        *extras["parquet"],
+        *extras["polars"],
+    ]
     known = set().union(*map(requirement_names, declared)) | {"bayeszoo"}
     undeclared = {
         f"{named(path)}: {module}"

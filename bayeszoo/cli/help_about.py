@@ -29,7 +29,7 @@ def help_about(words: Sequence[str]) -> tuple[Callable[..., None], str] | None:
     if (model := _model_of(words)) is None:
         return None
     others = {field.name for field in fields(opt.TableOptions)} - _OF_ANY_TABLE - model.inputs.options
-    others |= set() if issubclass(model, Sufficient) else {"chunk_rows"}
+    others |= set() if issubclass(model, Sufficient) else {"chunk_rows", "dask"}
     by, method = "", _after(words, "--method")
     with suppress(InputError):
         if method is not None:

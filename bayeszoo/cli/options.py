@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -20,7 +21,10 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.capabilities import Sufficient
-from bayeszoo.model.chunks import accumulate, first_chunk
+from bayeszoo.model.chunks import ROWS, first_chunk
+from bayeszoo.model.reduction import cluster
+from bayeszoo.model.reduction.accumulate import accumulate
+from bayeszoo.model.reduction.files import paths_of
 
 
 def _help(text: str) -> Parameter:
@@ -130,16 +134,27 @@ class TableOptions:
         return {k: v for k, v in asdict(self).items() if v is not None}
 
     def read_in_chunks(
-        self, model: type[Model], prior: PriorOptions, path: str | None, rows: int, reporter: Reporter
+        self,
+        model: type[Model],
+        prior: PriorOptions,
+        path: str | None,
+        rows: int | None,
+        reporter: Reporter,
+        address: str | None = None,
     ) -> tuple[Model, Accumulated]:
         """Add up the statistics of the user's table for a model whose prior is scaled to its first rows."""
         if path is None or self.example is not None:
-            raise InputError("--chunk-rows goes with DATA, and without --example")
+            option = "--chunk-rows" if address is None else "--dask"
+            raise InputError(f"{option} goes with DATA, and without --example")
+        paths, rows = paths_of(path) or [path], rows or ROWS
         if self.scale:
             reporter.phase("reading all rows for the standard deviations")
-        first, which = first_chunk(model, path, rows, **self.of_reading())
+        first, which = first_chunk(model, paths[0], rows, **self.of_reading())
+        which += f" of {first.source}" * (len(paths) > 1)
         prior_model = prior.model(model, first, which)
-        total = _noted(accumulate(prior_model, path, rows, reporter=reporter, **self.of_reading()))
+        with cluster.connected(address) if address is not None else nullcontext() as client:
+            how = {"client": client, "reporter": reporter, **self.of_reading()}
+            total = _noted(accumulate(prior_model, path, rows, **how))
         return prior_model, prior.noted(prior_model, total, which)
 
 

@@ -25,8 +25,8 @@ from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_seed, fit, options_of
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.find import OwnFile, find, find_again, own_file
+from bayeszoo.model.base import Model
+from bayeszoo.model.find import Reference
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def fit_many(
     parts, failures = _read(model, named, reading or {})
     seed = as_seed(seed)
     tasks = {label: _Task(_sent(parts[label]), own) for label, own in own_seeds(parts, seed).items()}
-    run = partial(_attempt, _Reference.of(model), method, {"groups": (), **options})
+    run = partial(_attempt, Reference.of(model), method, {"groups": (), **options})
     results = _here(partial(run, model=model), tasks) if workers == 1 else _over_processes(run, tasks, workers)
     fits = dict[str, xr.DataTree]()
     with closing(reporter or (ProgressLine() if progress else Reporter())) as reporter:
@@ -151,7 +151,7 @@ def _workers(model: Model, workers: int | None, most: int) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError(f"workers must be a whole number >= 1, got {workers!r}")
     workers = min(workers, most)
-    if workers > 1 and not _Reference.of(model).is_of(model):
+    if workers > 1 and not Reference.of(model).is_of(model):
         raise InputError(
             f"no other process can find {type(model).__name__}", hint="write it to a file, or use workers=1"
         )
@@ -170,27 +170,6 @@ def _read(model: Model, named: Mapping[str, Any], options: Mapping[str, Any]) ->
 
 
 # What a process does
-
-
-class _Reference(NamedTuple):
-    """A model as another process finds it again."""
-
-    name: str
-    own: OwnFile | None
-    fields: dict[str, Any]
-
-    @classmethod
-    def of(cls, model: Model) -> _Reference:
-        return cls(model.name, own_file(type(model)), fields_of(model))
-
-    def kind(self) -> type[Model]:
-        return find(self.name) if self.own is None else find_again(self.own)
-
-    def is_of(self, model: Model) -> bool:
-        try:
-            return self.kind() is type(model)
-        except InputError:
-            return False
 
 
 class _Task(NamedTuple):
@@ -216,10 +195,10 @@ def _prepare() -> None:
 
 
 def _attempt(
-    reference: _Reference, method: str, options: dict[str, Any], task: _Task, model: Model | None = None
+    reference: Reference, method: str, options: dict[str, Any], task: _Task, model: Model | None = None
 ) -> _Result:
     """Return the fit of a data set, or why there is none."""
-    model = model or reference.kind()(**reference.fields)
+    model = model or reference.model()
     data = Data(**task.data, checked_for=(model.inputs, False))
     try:
         with warnings.catch_warnings():

@@ -75,49 +75,16 @@ def read_chunks(
     return (chunk.data for chunk in _read(model, source, rows, {**how, "missing": missing, **options}))
 
 
-def accumulate(
+def total_of(
     model: Model,
     source: str | os.PathLike[str],
-    /,
-    rows: int = ROWS,
-    *,
-    reporter: Reporter | None = None,
-    **options: Any,
+    rows: int,
+    options: Mapping[str, Any],
+    reporter: Reporter,
+    is_part: bool = False,
 ) -> Accumulated:
-    """Add up a model's statistics of a file of any size, chunk by chunk.
-
-    Parameters
-    ----------
-    model : Model
-        Must be `Sufficient`.
-    source : path
-        As `read_chunks` takes it.
-    rows : int
-        How many rows are read at a time; the result does not depend on it, but for rounding.
-    reporter : Reporter, optional
-        Takes a line a chunk; silent by default.
-    **options
-        Of `read_chunks`.
-
-    Returns
-    -------
-    Accumulated
-        To be given to `fit` in place of data.
-
-    Raises
-    ------
-    InputError
-        When the model has no sufficient statistics, or as `read_chunks`.
-
-    Examples
-    --------
-    >>> import bayeszoo as bz
-    >>> total = bz.accumulate(bz.find("ridge")(), "large.csv", target="price")  # doctest: +SKIP
-    >>> tree = bz.fit(bz.find("ridge")(tau=2.0), total, "exact")  # doctest: +SKIP
-    """
-    if not isinstance(model, Model):
-        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
-    total = _added_up(sufficient(model), _read(model, source, rows, options), reporter or Reporter())
+    """Add up a model's statistics of one file; one of several keeps to the rules for chunks even where it is small."""
+    total = _added_up(sufficient(model), _read(model, source, rows, options, is_part), reporter)
     return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows), **total.like.reading))
 
 
@@ -143,7 +110,9 @@ class _Chunk(NamedTuple):
         return f"rows {self.first} to {self.last}"
 
 
-def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) -> Iterator[_Chunk]:
+def _read(
+    model: HasInputs, source: Any, rows: int, options: Mapping[str, Any], is_part: bool = False
+) -> Iterator[_Chunk]:
     """Check what can be checked before the file is read, and return its chunks."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}")
@@ -153,7 +122,8 @@ def _read(model: HasInputs, source: Any, rows: int, options: Mapping[str, Any]) 
     options_of_inputs = {name: value for name, value in options.items() if name not in how}
 
     def read_again(inputs: Inputs, **more: Any) -> Iterator[_Chunk]:
-        return _checked(model, inputs, read_parts(source, int(rows), **how), {**options_of_inputs, **more})
+        tables = read_parts(source, int(rows), **how)
+        return _checked(model, inputs, tables, {**options_of_inputs, **more}, is_part)
 
     return _scaled(model.inputs, read_again) if str(options.get("scale")) == "True" else read_again(model.inputs)
 
@@ -179,14 +149,14 @@ def _deviations(inputs: Matrix, chunks: Iterator[_Chunk]) -> dict[str, float]:
 
 
 def _checked(
-    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, Any]
+    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, Any], is_part: bool
 ) -> Iterator[_Chunk]:
     """Parse tables, and hold them to the rules for all of them together."""
     totals, observations = Counter[str](), 0
     like: Data | None = None
     with closing(tables):  # the file, also where a chunk is refused
         for table in tables:
-            chunk = _parsed(inputs, table, options)
+            chunk = _parsed(inputs, table, options, is_part)
             refuse_other_labels(model.labels, chunk.data)
             here = none_of(inputs, chunk.data)
             like = like or here
@@ -202,10 +172,10 @@ def _checked(
         raise InputError("there are no observations: no row has a value in every column that is used, and counts")
 
 
-def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> _Chunk:
+def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any], is_part: bool) -> _Chunk:
     before = next((column.before for column in table.columns.values()), None)
     first, last = 1 + (before or 0), table.rows + (before or 0)
-    if before is not None:
+    if before is not None or is_part:
         _refuse_what_needs_all_rows(inputs, table, options)
     try:
         parsed = inputs.parse(table, **options)

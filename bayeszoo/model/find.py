@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, fields_of
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
 _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")
@@ -97,6 +97,31 @@ def by_name(name: str) -> type[Model]:
     close = get_close_matches(name, names(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else "see `bayeszoo list`"
     raise InputError(f"there is no model called {name!r}", hint=hint)
+
+
+class Reference(NamedTuple):
+    """A model as another process finds it again."""
+
+    name: str
+    own: OwnFile | None
+    fields: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Model) -> Reference:
+        """Refer to a model."""
+        return cls(model.name, own_file(type(model)), fields_of(model))
+
+    def model(self) -> Model:
+        """Find the class, and make the model."""
+        kind = find(self.name) if self.own is None else find_again(self.own)
+        return kind(**self.fields)
+
+    def is_of(self, model: Model) -> bool:
+        """Say whether what it refers to is a model of the same class."""
+        try:
+            return type(self.model()) is type(model)
+        except InputError:
+            return False
 
 
 # Files

@@ -52,6 +52,7 @@ def fit_command(
     digits: opt.Digits = None,
     by: str | None = None,
     chunk_rows: opt.AtLeast1 | None = None,
+    dask: str | None = None,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
     options: opt.MethodOptions = opt.METHOD,
@@ -68,13 +69,15 @@ def fit_command(
     by
         Column that names groups of rows: each is fitted by itself, and all are compared.
     chunk_rows
-        Read so many rows at a time and keep their statistics only, of a file larger than memory.
+        Read so many rows at a time and keep their statistics only, of a file larger than memory, or of "FOLDER/*.csv".
+    dask
+        Let a Dask cluster read the files and keep their statistics only: the address of its scheduler, or local.
     """
     model = zoo.find(name)
     check_method(model, method or default_method(model))
     if by is not None:
-        if chunk_rows is not None:
-            raise InputError("--by reads the table at once", hint="leave out --chunk-rows")
+        if chunk_rows is not None or dask is not None:
+            raise InputError("--by reads the table at once", hint="leave out --chunk-rows and --dask")
         shown = (output, overwrite, as_json, digits)
         return fit_groups(
             model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.given
@@ -83,12 +86,12 @@ def fit_command(
         files.probe(output, overwrite)
     with closing(terminal.TerminalReporter()) as reporter:
         rows: Data | Accumulated
-        if chunk_rows is None:
+        if chunk_rows is None and dask is None:
             rows = table.read(model, data)
             prior_model = prior.model(model, rows)
             rows = prior.noted(prior_model, rows)
         else:
-            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter)
+            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter, dask)
         if method is None:
             is_plain = options.given.keys() <= {"draws", "chains"}
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")

@@ -1,0 +1,1 @@
+"""Statistics of one file or many, added up on this machine or on a cluster."""

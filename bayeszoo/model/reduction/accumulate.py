@@ -1,0 +1,93 @@
+"""Statistics of files of any size and number: the public `accumulate`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from bayeszoo.data.read import reading_of
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model.accumulated import Accumulated, sufficient
+from bayeszoo.model.base import Model
+from bayeszoo.model.chunks import ROWS, total_of
+from bayeszoo.model.reduction import cluster
+from bayeszoo.model.reduction.files import Sum, parts_here, paths_of
+
+
+def accumulate(
+    model: Model,
+    source: str | os.PathLike[str],
+    /,
+    rows: int = ROWS,
+    *,
+    client: Any = None,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> Accumulated:
+    """Add up a model's statistics of a file of any size, or of many files, chunk by chunk.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Sufficient`.
+    source : path
+        As `read_chunks` takes it; or a pattern of files, such as ``"folder/*.parquet"``, which are one table in the
+        order of their names. Their columns and labels must be the same.
+    rows : int
+        How many rows are read at a time; the result does not depend on it, but for rounding.
+    client : dask.distributed.Client, optional
+        A Dask cluster, whose workers read the files, each of them all by itself, from where this machine sees them too.
+        A file whose worker ends is read again by another. The result is the one without a cluster, but for rounding.
+    reporter : Reporter, optional
+        Takes a line a chunk, and of many files how many are read; silent by default.
+    **options
+        Of `read_chunks`.
+
+    Returns
+    -------
+    Accumulated
+        To be given to `fit` in place of data.
+
+    Raises
+    ------
+    InputError
+        When the model has no sufficient statistics, or no file is named so; and as `read_chunks`, naming the file.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> total = bz.accumulate(bz.find("ridge")(), "large.csv", target="price")  # doctest: +SKIP
+    >>> tree = bz.fit(bz.find("ridge")(tau=2.0), total, "exact")  # doctest: +SKIP
+    >>> total = bz.accumulate(bz.find("ridge")(), "sales/*.parquet", client=client, target="price")  # doctest: +SKIP
+    """
+    if not isinstance(model, Model):
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+    reporter, paths = reporter or Reporter(), paths_of(source)
+    if paths is None and client is None:
+        return total_of(model, source, rows, options, reporter)
+    return accumulate_files(model, source, paths or [os.path.abspath(source)], rows, options, client, reporter)
+
+
+def accumulate_files(
+    model: Model,
+    source: str | os.PathLike[str],
+    paths: Sequence[str],
+    rows: int,
+    options: Mapping[str, Any],
+    client: Any,
+    reporter: Reporter,
+) -> Accumulated:
+    """Add up the statistics of files, on this machine or by the workers of a cluster."""
+    sufficient(model)
+    if options.get("scale"):
+        raise InputError("--scale needs all rows together", hint="divide the columns before, or leave it out")
+    total = Sum(paths)
+    each = parts_here if client is None else cluster.parts_on(client)
+    with closing(each(model, paths, rows, options)) as parts:
+        for done, (number, part) in enumerate(parts, start=1):
+            total.take(number, part)
+            reporter.progress("files", done, len(paths))
+    return total.whole(model, source, reading_of(model.inputs, source, options, rows=int(rows)))

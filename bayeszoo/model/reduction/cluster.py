@@ -1,0 +1,90 @@
+"""Files read by the workers of a Dask cluster; Dask is imported where it is asked for only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import Model
+from bayeszoo.model.find import Reference
+from bayeszoo.model.reduction.files import Parts, part_of
+
+LOCAL = "local"
+"""In place of an address: a cluster of this machine's processors, which ends with the command."""
+PATIENCE = 10
+"""Seconds until a scheduler must have answered, and a worker be there."""
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Return a context with a client of the cluster at an address, or of one of this machine."""
+    distributed = _distributed()
+    if address == LOCAL:
+        options = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": ":0"}
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(address, timeout=PATIENCE)
+    except (OSError, TypeError, ValueError):  # nobody is there, or it is no address
+        hint = "give tcp://HOST:PORT as the scheduler prints it, or local"
+        raise InputError(f"no Dask scheduler answers at {escaped(address)}", hint=hint) from None
+    with client:
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("a cluster needs Dask", hint="pip install 'bayeszoo[dask]'") from None
+    return distributed
+
+
+def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, Any]], Parts]:
+    """Return what yields the statistics of files as the workers of a cluster have read them."""
+    distributed = _distributed()
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise InputError(f"client must be a dask.distributed.Client that waits, got {type(client).__name__}")
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise InputError("the Dask cluster has no worker", hint="start one: dask worker ADDRESS") from None
+
+    def parts(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, Any]) -> Parts:
+        reference = Reference.of(model)
+        asked = [client.submit(_part, reference, path, rows, options, pure=False) for path in paths]
+        futures = {future: number for number, future in enumerate(asked)}
+        del asked  # what nobody holds is forgotten by the worker
+        try:
+            for future in distributed.as_completed(list(futures)):
+                number = futures[future]
+                yield number, _result(future, paths[number])
+                del futures[future]
+        finally:
+            client.cancel(list(futures))
+
+    return parts
+
+
+def _part(reference: Reference, path: str, rows: int, options: Mapping[str, Any]) -> Accumulated:
+    """Return the statistics of a file, in a worker."""
+    return part_of(reference.model(), path, rows, options)
+
+
+def _result(future: Any, path: str) -> Accumulated:
+    """Return what a worker has made of a file, or raise the `InputError` that says why there is nothing."""
+    name = escaped(os.path.basename(path))
+    try:
+        part: Accumulated = future.result()
+    except _distributed().KilledWorker:
+        raise InputError(f"{name}: every worker that read it ended, as it may for lack of memory") from None
+    except CancelledError:
+        raise InputError("the Dask cluster ended before all files were read") from None
+    return part

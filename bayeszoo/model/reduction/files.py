@@ -1,0 +1,99 @@
+"""Several files as one table: which they are, and their statistics added up in the order of their names."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, escaped
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model.accumulated import Accumulated, arrays_of
+from bayeszoo.model.base import Model
+from bayeszoo.model.chunks import total_of
+
+Parts = Generator[tuple[int, Accumulated]]
+"""The statistics of files with their numbers, in any order."""
+
+
+def paths_of(source: Any) -> list[str] | None:
+    """Return the files that a pattern names, in the order of their names; None of what is no pattern."""
+    if not isinstance(source, str | os.PathLike) or os.path.exists(source):
+        return None
+    pattern = str(source)
+    if not any(sign in pattern for sign in "*?["):
+        return None
+    paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
+    if not paths:
+        raise InputError(f"there is no file that is named like {escaped(pattern)}")
+    return [os.path.abspath(path) for path in paths]
+
+
+def parts_here(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, Any]) -> Parts:
+    """Yield the statistics of each file."""
+    for number, path in enumerate(paths):
+        yield number, part_of(model, path, rows, options)
+
+
+def part_of(model: Model, path: str, rows: int, options: Mapping[str, Any]) -> Accumulated:
+    """Return the statistics of a file that is one of several; errors name it."""
+    name = escaped(os.path.basename(path))
+    try:
+        return total_of(model, path, rows, options, Reporter(), is_part=True)
+    except InputError as error:
+        message = error.message if name in error.message else f"{name}: {error.message}"
+        raise InputError(message, column=error.column, rows=error.rows, hint=error.hint) from None
+
+
+class Sum:
+    """Adds up statistics of files in the order of their names, whatever the order in which they come."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths, self._waiting = paths, dict[int, Accumulated]()
+        self._first: Accumulated | None = None
+        self._stats: Any = None
+        self._state, self._rows, self._added, self._dropped = hashlib.sha256(b"files\0"), 0, 0, 0
+        self._notes = Counter[str]()
+
+    def take(self, number: int, part: Accumulated) -> None:
+        """Take the statistics of a file, and add up what has come without a gap."""
+        self._waiting[number] = part
+        while self._added in self._waiting:
+            self._add(self._waiting.pop(self._added))
+            self._added += 1
+
+    def _add(self, part: Accumulated) -> None:
+        self._first = self._first or part
+        here, first = part.like, self._first.like
+        if here != first or here.columns != first.columns:
+            raise InputError(f"{part.source} has other labels, columns or types than {self._first.source}")
+        self._stats = part.stats if self._stats is None else self._stats + part.stats
+        for name, values in arrays_of(self._stats).items():
+            if values.dtype.kind in "iu" and np.any(np.abs(values) > LARGEST_COUNT):
+                raise InputError(f"{name} has a sum of 2**53 or more")
+        *said, _ = part.notes  # the last one counts the rows of the file
+        self._dropped += sum(note.total for note in said if isinstance(note, Dropped))
+        self._notes.update(note for note in said if not isinstance(note, Dropped))
+        self._state.update(f"{part.digest}\0".encode())
+        self._rows += part.rows
+
+    def whole(self, model: Model, source: str | os.PathLike[str], reading: Mapping[str, Any]) -> Accumulated:
+        """Return the statistics of all files."""
+        first, count = cast(Accumulated, self._first), len(self._paths)
+        rows, files = f"{self._rows} rows", f"{count} file{'s' * (count > 1)}"
+        notes = [note if times == count else f"in {times} of {files}: {note}" for note, times in self._notes.items()]
+        notes += [f"{self._dropped} row{'s' * (self._dropped > 1)} with missing values dropped"] * (self._dropped > 0)
+        notes.append(f"{rows} in {files}: their statistics were kept, the rows were not")
+        name, digest = escaped(os.path.basename(source)), self._state.hexdigest()
+        about: dict[str, Any] = {"source": name, "notes": tuple(notes)}
+        like = replace(first.like, source=name)
+        return replace(
+            first, model=model, stats=self._stats, like=like, rows=self._rows, digest=digest, reading=reading, **about
+        )
