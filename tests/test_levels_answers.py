@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
@@ -80,6 +81,7 @@ def test_contrasts_are_differences_of_weights_by_joint_draws(crossed):
     assert row["difference"] == pytest.approx(exact.item(), rel=1e-10)
     assert np.isnan(row["difference_mcse"])
     assert found["ratio"].isna().all()
+    assert found.attrs["of"] == "mean outcome"
 
 
 def test_contrasts_do_not_depend_on_the_reference_at_the_mle_and_are_least_squares():
@@ -90,6 +92,20 @@ def test_contrasts_do_not_depend_on_the_reference_at_the_mle_and_are_least_squar
         found = bz.contrasts(fitted("mle", frame, features="origin,weight", levels=levels), "europe")
         found = found.set_index("group")["difference"]
         assert [found["japan"], found["usa"]] == pytest.approx(europe_is_0[1:3], rel=1e-8)
+
+
+def test_of_a_logistic_regression_log_odds_are_compared_as_by_scikit_learn():
+    frame = cars(300)
+    frame["mpg"] = np.where(frame["mpg"] + np.random.default_rng(1).normal(0, 15, 300) > 22, "yes", "no")
+    Logistic = bz.find("logistic_regression")
+    data = bz.read(Logistic, frame, target="mpg", positive="yes", levels="origin=usa,europe,japan")
+    found = bz.contrasts(bz.fit(Logistic.weak(data), data, "mle", seed=1), "usa")
+    sklearn = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
+    sklearn.fit((data["X"] - data["X"].mean(axis=0)) / data["X"].std(axis=0), data["y"])
+    weights = dict(zip(data["feature"].tolist(), sklearn.coef_[0] / data["X"].std(axis=0), strict=True))
+    expected = [weights["origin[europe]"], weights["origin[japan]"]]
+    assert found["difference"].tolist() == pytest.approx(expected, rel=1e-5)
+    assert found.attrs["of"] == "linear predictor"
 
 
 def test_of_many_levels_each_is_compared_with_the_reference():

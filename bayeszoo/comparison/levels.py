@@ -68,7 +68,9 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
         raise InputError(f"there is no level {against!r}", hint=f"the levels are {known}")
     frames = [_contrasted(fit, name, feature, against) for name, feature in chosen.items()]
     frame = pd.concat(frames, ignore_index=True)
-    frame.attrs |= {"withheld": [], "notes": [] if against else _notes(frame, chosen)}
+    assert isinstance(fit.model, LinearTerms)
+    about = {"of": fit.model.predicted_quantity, "notes": [] if against else _notes(frame, chosen)}
+    frame.attrs |= {"withheld": [], **about}
     return frame
 
 

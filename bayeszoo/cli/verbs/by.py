@@ -144,6 +144,7 @@ def _show_contrasts(frame: pd.DataFrame) -> None:
     if len(frame):
         alone = frame["quantity"].nunique() == 1
         title = f"contrasts of {escaped(frame['quantity'].iloc[0])}" if alone else "contrasts"
+        title += f", in the {frame.attrs['of']}" if "of" in frame.attrs else ""
         heads, rows = contrast_rows(frame.head(saved.MAX_ROWS))
         spare = ["ratio", "difference"]
         terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups"], spare)
