@@ -358,3 +358,12 @@ def test_what_may_be_exactly_0_has_no_density_to_draw_and_is_compared_by_draws()
     tree = bz.fit(weak, both[0], "exact", seed=1, groups=[])
     curves = exact_densities(tree, ["w[(intercept)]", "w[a]", "included[a]", "sigma2"])
     assert curves["quantity"].to_numpy().tolist() == ["w[(intercept)]", "sigma2"]
+
+
+def test_a_description_length_of_all_weights_is_not_its_own():
+    data = read(SpikeSlabRegression, THREE)
+    models = {"spike": SpikeSlabRegression(), "line": LinearRegression()}
+    frame = bz.select(models, data, loo=False, folds=3).set_index("model")
+    assert frame.loc["spike", "mdl_from"] == "withheld: it averages over subsets of the weights, and chooses none"
+    assert math.isnan(frame.loc["spike", "mdl"])
+    assert np.isfinite(frame.loc["line", "mdl"])

@@ -19,6 +19,7 @@ from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     EM,
+    Atoms,
     ClosedForm,
     Observable,
     PointEstimates,
@@ -301,6 +302,8 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
     if not isinstance(candidate.model, LinearModel):
         raise NumericalError("it is not a linear model of a Gaussian outcome")
+    if isinstance(candidate.model, Atoms):
+        raise NumericalError("it averages over subsets of the weights, and chooses none")
     weights, squared_error = candidate.model.least_squares(candidate.stats)
     if not squared_error:
         raise NumericalError("the least-squares residuals are all zero")
