@@ -16,6 +16,7 @@ from sklearn.metrics import (
 )
 
 import bayeszoo as bz
+from bayeszoo.answers import leave_out
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.distributions.discrete import Categorical
 from bayeszoo.model import Classifies
@@ -69,30 +70,66 @@ def test_probabilities_are_the_average_over_the_draws(tree, new):
     np.testing.assert_allclose(new["p[yes]"] + new["p[no]"], 1, rtol=1e-12)
 
 
-def test_probabilities_of_one_weight_are_those_of_quadrature():
-    """Draws from the exact posterior of one weight, by its distribution function."""
-    X, y = np.array([[-1.0], [0.4], [1.3], [2.0]]), [0, 1, 0, 1]
-    model = LOGISTIC(intercept=False, tau=2.0)
-    base = bz.fit(model, (X, y), "laplace", seed=1)
+ONE_WEIGHT = np.array([[-1.0], [0.4], [1.3], [2.0]]), np.array([0, 1, 0, 1])
 
-    def density(w):
-        return np.exp(-w * w / 8) * np.prod(scipy.special.expit(np.where(y, 1, -1) * X[:, 0] * w))
 
-    whole = scipy.integrate.quad(density, -20, 20, epsabs=1e-14)[0]
-    places = np.linspace(-12, 14, 4001)
-    mass = scipy.integrate.cumulative_simpson([density(w) for w in places], x=places, initial=0) / whole
-    u = np.random.default_rng(1).uniform(size=base.posterior["w"].shape)
-    sampled = base.copy()
-    w = base.posterior["w"].copy(data=np.interp(u, mass, places))
-    sampled["posterior"] = base.posterior.to_dataset().assign(w=w)
-    frame = bz.classify(sampled, {"x1": [-3.0, 0.5, 2.5]})
-    for row, x in zip(frame.to_dict("records"), [-3.0, 0.5, 2.5], strict=True):
-        exact = scipy.integrate.quad(lambda w, x=x: density(w) * scipy.special.expit(w * x), -20, 20)[0] / whole
-        assert abs(row["p[1]"] - exact) < 5 * row["mcse[1]"]
-        assert 1e-4 < row["mcse[1]"] < 0.02
-    # the last row: an estimate plugged in would be seen
-    mean = scipy.integrate.quad(lambda w: w * density(w), -20, 20)[0] / whole
-    assert abs(scipy.special.expit(2.5 * mean) - exact) > 5 * row["mcse[1]"]
+def density_of_one(w, left_out=()):
+    """Prior times likelihood of one weight, by hand."""
+    x, y = (np.delete(values, left_out) for values in (ONE_WEIGHT[0][:, 0], ONE_WEIGHT[1]))
+    return np.exp(-w * w / 8) * np.prod(scipy.special.expit(np.where(y, 1, -1) * x * w))
+
+
+def mean_of_one(function, left_out=()):
+    """Posterior mean of a function of one weight."""
+
+    def integral(of):
+        return scipy.integrate.quad(of, -20, 20, epsabs=1e-14)[0]
+
+    return integral(lambda w: function(w) * density_of_one(w, left_out)) / integral(
+        lambda w: density_of_one(w, left_out)
+    )
+
+
+@pytest.fixture(scope="module")
+def one_weight():
+    return bz.fit(LOGISTIC(intercept=False, tau=2.0), ONE_WEIGHT, "exact", seed=1)
+
+
+def test_probabilities_of_an_exact_fit_are_those_of_quadrature(one_weight):
+    frame = bz.classify(one_weight, {"x1": [-3.0, 0.5, 2.5]})
+    exact = [mean_of_one(lambda w, x=x: scipy.special.expit(w * x)) for x in (-3.0, 0.5, 2.5)]
+    np.testing.assert_allclose(frame["p[1]"], exact, rtol=1e-6)
+    assert (frame[["mcse[0]", "mcse[1]"]] < 1e-6).all(axis=None)
+    assert frame["settled"].all()
+
+
+def test_a_row_that_the_grid_is_too_coarse_for_says_its_error(one_weight):
+    row = bz.classify(one_weight, {"x1": [40.0]}).iloc[0]
+    exact = scipy.integrate.quad(lambda w: density_of_one(w) * scipy.special.expit(40 * w), -20, 20, points=[0.0])[0]
+    off = abs(row["p[1]"] - exact / scipy.integrate.quad(density_of_one, -20, 20)[0])
+    assert 1e-6 < off <= row["mcse[1]"] < 0.02
+
+
+def test_draws_of_the_exact_posterior_agree_within_their_errors(one_weight):
+    drawn = one_weight.copy()
+    drawn.attrs = {**one_weight.attrs, "method": "nuts", "kind": "sampled"}
+    frame = bz.classify(drawn, {"x1": [-3.0, 0.5, 2.5]})
+    for x, p, error in zip([-3.0, 0.5, 2.5], frame["p[1]"], frame["mcse[1]"], strict=True):
+        assert abs(p - mean_of_one(lambda w, x=x: scipy.special.expit(w * x))) < 5 * error
+        assert 1e-4 < error < 0.02
+    plugged_in = scipy.special.expit(2.5 * mean_of_one(lambda w: w))  # which the test would see
+    assert abs(plugged_in - mean_of_one(lambda w: scipy.special.expit(2.5 * w))) > 5 * error
+
+
+def test_exact_leave_one_out_is_that_of_quadrature_without_each_row(one_weight):
+    x, y = ONE_WEIGHT
+    terms = [
+        np.log(mean_of_one(lambda w, i=i: scipy.special.expit((2 * y[i] - 1) * x[i, 0] * w), left_out=(i,)))
+        for i in range(4)
+    ]
+    score = leave_out.of_fit(one_weight)
+    np.testing.assert_allclose(score.terms, terms, rtol=1e-6)
+    assert score.mcse < 1e-6
 
 
 def test_a_point_estimate_is_plugged_in_without_an_error(point):
@@ -221,7 +258,7 @@ def test_several_classes_take_their_probabilities_from_the_likelihood():
     np.testing.assert_allclose(log_p, expected, atol=1e-12)
     loss = np.array([[0, 1, 9], [2, 0, 1], [9, 3, 0.0]])
     counts = np.eye(3, dtype=int)[[0, 1, 2, 2, 1]]
-    known = module.decided(log_p, loss, counts, "sampled")
+    known = module.decided(log_p, loss, counts, module.Average("sampled"))
     p = np.exp(expected).mean((0, 1))
     assert known.action.tolist() == np.argmin(p @ loss, axis=1).tolist()
     np.testing.assert_allclose(known.expected_loss, (p @ loss).min(axis=1))

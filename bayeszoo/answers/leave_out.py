@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+from scipy.special import logsumexp as log_sum_exp
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation import diagnostics
@@ -14,8 +15,9 @@ from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.capabilities import LogConcave, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density, row_likelihood
+from bayeszoo.model.integration import integrate
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ def of_fit(tree: xr.DataTree) -> Score:
     Raises `NoScore` with the reason where there is none.
     """
     fit = Fit(tree)
+    if fit.method == "exact" and isinstance(fit.model, LogConcave):
+        return by_quadrature(fit.model, fit.given)
     if fit.method == "exact":
         return closed_form(fit.model, fit.given)
     if fit.kind == "point estimate":
@@ -85,6 +89,17 @@ def closed_form(model: Model, data: Values | Accumulated) -> Score:
     if not isinstance(model, Predictive):
         raise NoScore("no closed form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+
+
+def by_quadrature(model: LogConcave, data: Values | Accumulated) -> Score:
+    """Leave-one-out score with few parameters integrated out by quadrature, ``mcse`` what halving its grid changes."""
+    if not isinstance(model, Observable):
+        raise NoScore("the model does not say how one observation is distributed")
+    rows, weights = _observations(model, data)
+    known = integrate(model, _kept(data))
+    log_p = log_density(model.likelihood(known.points, rows), model.inputs.outcome(rows))
+    terms, of_half = (-log_sum_exp(-log_p, b=mass[:, None], axis=0) for mass in (known.mass, known.halved))
+    return _weighted(terms, weights, mcse=abs(float(np.mean(terms - of_half))))
 
 
 def _leave_one_out(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from bayeszoo.distributions.integrated import inner_moved, integrated
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.foundation.grid import Grid, Integrand, enclosing, refined
+from bayeszoo.foundation.grid import Grid, Integrand, combinations, enclosing, refined
 from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
@@ -35,17 +35,26 @@ DEPTH, LEAST_DEPTH = 50.0, 30.0
 """Nats below its highest at which a density is cut off, and at which it must be cut off."""
 MOST_WEIGHTS, MOST_ROWS = 2, 10_000
 """Parameters of a log-concave model, and rows, up to which they are integrated over."""
+NEGLIGIBLE = 1e-20
+"""Probability of a point of the grid below which it is left out of averages over the posterior."""
 MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Integrated:
-    """The posterior, the log evidence, and the checks of the quadrature."""
+    """The posterior, the log evidence, the checks of the quadrature, and where all parameters are integrated over it.
+
+    ``points`` are these parameters, of shape (P, *own shape), and ``mass`` the probability that each point stands for;
+    ``halved`` is that of the grid of every other point, by which the error of a mean is seen.
+    """
 
     posterior: Posterior
     log_evidence: float
     checks: list[Check]
+    points: dict[str, np.ndarray] = field(default_factory=dict)
+    mass: np.ndarray = field(default_factory=lambda: np.empty(0))
+    halved: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 class Support:
@@ -178,7 +187,23 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
         at_most("probability by which halving the grid moves quantiles", max(g.moved for g in grids), MAX_MOVED),
         at_least("nats by which the density falls off towards the bounds", min(g.depth for g in grids), LEAST_DEPTH),
     ]
-    return Integrated(Posterior({"w": marginal}, draw, log_density), evidence, checks)
+    return Integrated(
+        Posterior({"w": marginal}, draw, log_density),
+        evidence,
+        checks,
+        *_points(grids[0], lambda places: rows.params(first.points(places))),
+    )
+
+
+def _points(
+    grid: Grid, params: Callable[[np.ndarray], dict[str, np.ndarray]]
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Return the parameters at the points of a grid that are not negligible, their mass, and that of half the grid."""
+    mass, halved = grid.mass, np.zeros(grid.mass.shape)
+    halved[grid.kept] = grid.halved.mass
+    seen = np.ravel(mass > NEGLIGIBLE)
+    places = combinations([rule.points for rule in grid.rules])[seen]
+    return params(places), mass.ravel()[seen], halved.ravel()[seen]
 
 
 def _refuse_much(model: LogConcave, weights: int, rows: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.answers.assign import by_row, labelled
 from bayeszoo.answers.classes.scores import scored
@@ -16,7 +17,8 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Classifies
+from bayeszoo.model.capabilities import Classifies, LogConcave
+from bayeszoo.model.integration import integrate
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -88,9 +90,11 @@ def classify(
 
     Notes
     -----
-    The probability is of one trial, also where a row has several. It is the average over the draws; a point estimate is
-    plugged in, so that its probabilities do not know how uncertain the parameters are. Scores are as of scikit-learn's
-    ``log_loss``, with the other sign, ``brier_score_loss`` and ``roc_auc_score`` of the same probabilities.
+    The probability is of one trial, also where a row has several. It is the average over the draws; of an exact fit of
+    one or two weights the integral by quadrature, with what halving its grid changes in place of Monte Carlo errors; a
+    point estimate is plugged in, so that its probabilities do not know how uncertain the parameters are. Scores are as
+    of scikit-learn's ``log_loss``, with the other sign, ``brier_score_loss`` and ``roc_auc_score`` of the same
+    probabilities.
 
     Raises
     ------
@@ -111,7 +115,9 @@ def classify(
     losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]
     data = _rows(fit, new_data, options)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
-    known = _together([decided(p, losses, n, fit.kind) for p, n in _probabilities(fit, model, data, counts)])
+    average, draws = _averaging(fit)
+    parts = _probabilities(model, draws, data, len(classes))
+    known = _together([decided(p, losses, None if counts is None else counts[i], average) for i, p in parts])
     columns = {"decision": np.array(actions, dtype=object)[known.action], "expected_loss": known.expected_loss}
     columns |= {"mcse_expected_loss": known.mcse_expected_loss, "settled": known.settled}
     columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
@@ -173,56 +179,88 @@ def _counts(model: Classifies, data: Values, classes: int) -> np.ndarray:
     return (outcome[:, None] == np.arange(classes)).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class Average:
+    """How means over the posterior are taken of values (chain, draw, ...): over draws, or by quadrature.
+
+    The points of a quadrature stand for the draws of one chain, and each has its ``mass``, and one on half the grid.
+    """
+
+    kind: str
+    mass: np.ndarray | None = None
+    halved: np.ndarray | None = None
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean."""
+        return values.mean((0, 1)) if self.mass is None else np.tensordot(self.mass, values[0], 1)
+
+    def error(self, values: np.ndarray) -> np.ndarray:
+        """Return the Monte Carlo error of the mean, or what halving the grid changes; NaN of a point estimate."""
+        if self.mass is not None and self.halved is not None:
+            return np.abs(np.tensordot(self.mass - self.halved, values[0], 1))
+        if self.kind == "point estimate":
+            return np.full(values.shape[2:], np.nan)
+        alike = np.ptp(values, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
+        return np.where(alike, 0.0, diagnostics.mcse(values))
+
+    def log_means(self, log_p: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log of the mean probabilities of the classes that occurred, and its error, shape (rows, K)."""
+        value, error, seen = np.full(counts.shape, np.nan), np.full(counts.shape, np.nan), counts > 0
+        if self.mass is None:
+            value[seen], error[seen] = log_mean(log_p[:, :, seen])
+        else:
+            each = [scipy.special.logsumexp(log_p[0][:, seen], b=mass, axis=0) for mass in self._masses()]
+            value[seen], error[seen] = each[0], np.abs(each[0] - each[1])
+        return value, error
+
+    def _masses(self) -> list[np.ndarray]:
+        return [mass[:, None] for mass in (self.mass, self.halved) if mass is not None]
+
+
+def _averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
+    """Return how means over a fit are taken, and the parameters over which, with axes (chain, draw)."""
+    if fit.method == "exact" and isinstance(fit.model, LogConcave):
+        known = integrate(fit.model, fit.data)
+        return Average(fit.kind, known.mass, known.halved), {
+            name: values[None] for name, values in known.points.items()
+        }
+    return Average(fit.kind), fit.draws()
+
+
 def _probabilities(
-    fit: Fit, model: Classifies, data: Data, counts: np.ndarray | None
-) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Yield log probabilities (chain, draw, rows, K) of some rows at a time, and the outcomes of these rows."""
-    draws, total, classes = fit.draws(), model.inputs.size(data), len(model.classes(fit.like))
-    cells = math.prod(next(iter(draws.values())).shape[:2]) * classes
-    step = max(1, _CELLS // cells)
+    model: Classifies, draws: Mapping[str, np.ndarray], data: Data, classes: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield some rows at a time, and their log probabilities (chain, draw, rows, K)."""
+    total = model.inputs.size(data)
+    step = max(1, _CELLS // (math.prod(next(iter(draws.values())).shape[:2]) * classes))
     for some in np.split(np.arange(total), range(step, total, step)):
         log_p = model.log_class_probabilities(draws, model.inputs.reordered(data, some))
         if np.isnan(log_p).any() or (log_p > 1e-9).any():
             raise NumericalError(f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1")
-        yield log_p, None if counts is None else counts[some]
+        yield some, log_p
 
 
-def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, kind: str) -> Decisions:
-    """Average probabilities over draws, take the decision of least expected loss, and ask whether it is settled."""
+def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average) -> Decisions:
+    """Average probabilities, take the decision of least expected loss, and ask whether it is settled."""
     p = np.exp(log_p)
     risks = p @ losses
-    risk = risks.mean((0, 1))
+    risk = average.mean(risks)
     action = np.argmin(risk, axis=-1)
     best = np.take_along_axis(risks, action[None, None, :, None], axis=-1)
-    margin = risk - risk[np.arange(len(risk)), action][:, None]
-    others = np.arange(losses.shape[1]) != action[:, None]
-    far = np.full(margin.shape, True) if kind == "point estimate" else margin > _ERRORS * _error(risks - best, kind)
-    log_means = log_mean_of(log_p, counts) if counts is not None else [np.full(p.shape[2:], np.nan)] * 2
+    least = risk[np.arange(len(risk)), action]
+    is_other = np.arange(losses.shape[1]) != action[:, None]
+    error = np.nan_to_num(average.error(risks - best), nan=-1.0 if average.kind == "point estimate" else np.inf)
+    far = risk - least[:, None] > _ERRORS * error
+    unknown = np.full(p.shape[2:], np.nan)
     return Decisions(
-        p.mean((0, 1)),
-        _error(p, kind),
+        average.mean(p),
+        average.error(p),
         action,
-        risk[np.arange(len(risk)), action],
-        _error(best[..., 0], kind),
-        np.all(far | ~others, axis=-1),
-        *log_means,
+        least,
+        average.error(best[..., 0]),
+        np.all(far | ~is_other, axis=-1),
+        *((unknown, unknown) if counts is None else average.log_means(log_p, counts)),
     )
-
-
-def _error(draws: np.ndarray, kind: str) -> np.ndarray:
-    """Return the Monte Carlo error of the mean, NaN of a point estimate; 0 where all draws are alike."""
-    if kind == "point estimate":
-        return np.full(draws.shape[2:], np.nan)
-    alike = np.ptp(draws, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(draws), axis=(0, 1))
-    return np.where(alike, 0.0, diagnostics.mcse(draws))
-
-
-def log_mean_of(log_p: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log of the mean over draws of the probabilities of the classes that occurred, and its error."""
-    value, error = np.full(counts.shape, np.nan), np.full(counts.shape, np.nan)
-    seen = counts > 0
-    value[seen], error[seen] = log_mean(log_p[:, :, seen])
-    return value, error
 
 
 def _together(parts: Sequence[Decisions]) -> Decisions:

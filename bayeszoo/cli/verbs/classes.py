@@ -22,6 +22,9 @@ from bayeszoo.report.classes import ABOUT_FITTED, ABOUT_PLUGGED_IN, calibration_
 if TYPE_CHECKING:
     import pandas as pd
 
+_NEGLIGIBLE = 1e-6
+"""Errors of a quadrature below which they are not printed."""
+
 
 @by_group
 def classify_command(
@@ -86,6 +89,8 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     zero = whole["classes"][0]
     first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two, the second says it
     shown = frame.assign(decision=decided).drop(columns=["settled", *first])
+    if whole["kind"] == "exact":
+        shown = shown.drop(columns=[name for name in shown if "mcse" in name and (shown[name] < _NEGLIGIBLE).all()])
     words = ["decision", "observed"]
     saved.show_rows(shown, saved.title(whole), spare=("brier", "log_score", "p["), words=words, digits=digits)
     if len(open_rows):
