@@ -168,7 +168,7 @@ def test_rows_that_were_read_by_themselves_are_not_those_of_the_fit():
 
 def test_chunks_and_a_missing_library_are_said(tmp_path, monkeypatch):
     table(50).to_csv(tmp_path / "cars.csv", index=False)
-    with pytest.raises(bz.InputError, match="a formula needs all rows together, and cannot be used with chunks"):
+    with pytest.raises(bz.InputError, match="--formula needs all rows together, and cannot be used with chunks"):
         list(read_chunks(Line, tmp_path / "cars.csv", 20, formula="mpg ~ weight"))
     monkeypatch.setattr(formula, "formulaic", lazy_loader.load("no_such_library_as_this"))
     assert str(refusal(Line, ROWS, formula="y ~ a")) == "formulas need formulaic; pip install 'bayeszoo[formula]'"

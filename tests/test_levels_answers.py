@@ -154,3 +154,32 @@ def test_statistics_of_chunks_know_the_levels(tmp_path):
     whole = bz.fit(model, bz.read(Linear, path, target="mpg", levels=levels), "exact", seed=1)
     predicted = bz.predict(bz.load(tmp_path / "fit.nc"), rows)["mean"]
     assert predicted.to_numpy() == pytest.approx(bz.predict(whole, rows)["mean"].to_numpy(), rel=1e-9)
+
+
+def test_levels_of_many_files_must_be_the_same_and_are_kept(tmp_path):
+    frame, model = cars(120), bz.find("ridge")()
+    for number, part in enumerate((frame[:60], frame[60:])):
+        part.to_csv(tmp_path / f"{number}.csv", index=False)
+    levels = {"origin": ["usa", "europe", "japan"]}
+    total = bz.accumulate(model, tmp_path / "*.csv", target="mpg", levels=levels)
+    rows = cars(5, seed=2)
+    whole = bz.fit(model, bz.read(model, frame, target="mpg", levels=levels), "exact", seed=1)
+    predicted = bz.predict(bz.fit(model, total, "exact", seed=1), rows)["mean"]
+    assert predicted.to_numpy() == pytest.approx(bz.predict(whole, rows)["mean"].to_numpy(), rel=1e-9)
+    for number, origin in enumerate(("usa", "japan")):  # of which neither has a column
+        frame[frame["origin"] == origin].to_csv(tmp_path / f"{number}.csv", index=False)
+    with pytest.raises(bz.InputError, match=r"1\.csv has other labels, columns or types than 0\.csv"):
+        bz.accumulate(model, tmp_path / "*.csv", target="mpg")
+    with pytest.raises(bz.InputError, match="--formula needs all rows together"):
+        bz.accumulate(model, tmp_path / "*.csv", formula="mpg ~ weight")
+
+
+def test_batches_need_levels_beforehand_and_update_to_what_all_rows_give():
+    frame, levels = cars(120), {"origin": ["usa", "europe", "japan"]}
+    model = Linear(V0=10.0)
+    with pytest.raises(bz.InputError, match=r"must be known before the first batch; give levels={'origin': \[...\]}"):
+        bz.update(model, frame[:60], target="mpg")
+    for rows in (frame[:60], frame[60:]):
+        model = bz.update(model, rows, target="mpg", levels=levels)
+    whole = bz.update(Linear(V0=10.0), frame, target="mpg", levels=levels)
+    assert np.allclose(model.w0, whole.w0, rtol=1e-8)

@@ -15,6 +15,7 @@ import numpy as np
 from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Series, Transitions
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.inputs.matrix import Matrix, scales_by
+from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
@@ -199,6 +200,7 @@ _OF_ALL_ROWS: dict[type[Inputs], frozenset[str]] = {
     Binary: frozenset({"positive", "count"}),
     Categories: frozenset({"count", "columns"}),
     Transitions: frozenset({"column", "sequence"}),
+    WithFeatures: frozenset({"formula"}),
 }
 """Options that look at all rows together: what they make of a part of the rows is not a part of what they make."""
 _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols"}

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.read import read
+from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
+from bayeszoo.data.inputs.levels import asked_levels
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conjugate
@@ -40,7 +43,7 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     beta_bernoulli(a=3, b=2)
     """
     conjugate = _require_conjugate(model)
-    data = read(model, batch, **options)
+    data = _batch(model, batch, options)
     return conjugate.updated(conjugate.statistics(data)).labelled(data, conjugate.labels)
 
 
@@ -92,13 +95,26 @@ def _stream(
 ) -> Iterator[Model]:
     accumulated = None
     for batch in batches:
-        data = read(model, batch, **options)
+        data = _batch(model, batch, options)
         stats = model.statistics(data)
         if accumulated is None:
             _require_weights(model, stats)
         model = model.labelled(data, model.labels)  # which the other batches must have too
         accumulated = stats if accumulated is None else accumulated.discounted(forget) + stats
         yield model.updated(accumulated).labelled(data, model.labels)
+
+
+def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
+    """Read a batch, of which it must be known by itself what its columns stand for in every other."""
+    data = read(model, batch, **options)
+    coding = coding_of(data)
+    if isinstance(coding, FormulaCoding):
+        raise InputError("a formula needs all rows together, and a batch has some", hint="name the features instead")
+    known = asked_levels(data.reading.get("options", {}).get("levels", {}))
+    if coding is not None and (unknown := next((name for name in coding.levels if name not in known), None)):
+        hint = f"give levels={{{unknown!r}: [...]}}"
+        raise InputError(f"the levels of column {shown(unknown)} must be known before the first batch", hint=hint)
+    return data
 
 
 def _require_weights(model: Conjugate[Any], stats: Any) -> None:

@@ -102,8 +102,6 @@ class FormulaCoding(Coding):
         """Return the coding by these rows, or by those of the fit, and the columns that the terms make."""
         if self.categories or self.state or self.variables:
             return self, self._made(features)[1]
-        if any(feature.column.before is not None for feature in features):
-            raise InputError("a formula needs all rows together, and cannot be used with chunks")
         spec, columns = self._made(features)
         coding = replace(self, **_learnt(spec, columns))
         if any(not np.array_equal(again, columns[name]) for name, again in coding._made(features)[1].items()):

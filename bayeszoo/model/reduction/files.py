@@ -72,7 +72,7 @@ class Sum:
     def _add(self, part: Accumulated) -> None:
         self._first = self._first or part
         here, first = part.like, self._first.like
-        if here != first or here.columns != first.columns:
+        if here != first or here.columns != first.columns or here.reading != first.reading:
             raise InputError(f"{part.source} has other labels, columns or types than {self._first.source}")
         self._stats = part.stats if self._stats is None else self._stats + part.stats
         for name, values in arrays_of(self._stats).items():
@@ -95,5 +95,12 @@ class Sum:
         about: dict[str, Any] = {"source": name, "notes": tuple(notes)}
         like = replace(first.like, source=name)
         return replace(
-            first, model=model, stats=self._stats, like=like, rows=self._rows, digest=digest, reading=reading, **about
+            first,
+            model=model,
+            stats=self._stats,
+            like=like,
+            rows=self._rows,
+            digest=digest,
+            reading={**reading, **like.reading},
+            **about,
         )
