@@ -90,7 +90,9 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two, the second says it
     shown = frame.assign(decision=decided).drop(columns=["settled", *first])
     if whole["kind"] == "exact":
-        shown = shown.drop(columns=[name for name in shown if "mcse" in name and (shown[name] < _NEGLIGIBLE).all()])
+        shown = shown.drop(
+            columns=[name for name in map(str, shown) if "mcse" in name and (shown[name] < _NEGLIGIBLE).all()]
+        )
     words = ["decision", "observed"]
     saved.show_rows(shown, saved.title(whole), spare=("brier", "log_score", "p["), words=words, digits=digits)
     if len(open_rows):
