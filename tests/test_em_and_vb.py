@@ -12,6 +12,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.engine.ascent import Effort
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
@@ -158,6 +159,25 @@ def test_a_climb_cut_short_is_not_sound_and_one_without_end_an_error(monkeypatch
     assert not ascent.climb(1.0, *scalar(5.0, 0.99)).is_sound
     with pytest.raises(NumericalError, match="not finite"):
         ascent.climb(1.0, *scalar(np.inf, 0.99))
+
+
+def jumping(x):
+    """A step that gains more and more, and then leads to the maximum at 0."""
+    return x**5 if x > 0.5 else 0.0
+
+
+def test_a_climb_whose_gains_grew_has_converged_once_nothing_is_gained():
+    evaluate = scalar(5.0, 1.0)[0]
+    end = ascent.climb(0.999, evaluate, jumping)
+    assert (end.objective, end.is_sound) == (5.0, True)
+    assert not ascent.climb(0.999, evaluate, jumping, Effort(steps=4)).is_sound
+
+
+def test_a_jump_from_a_slope_that_goes_on_has_not_converged():
+    """After a jump a thousand steps gain 2e-12 of the height each, and as many may be to come."""
+    trace = np.cumsum([1.0, 1e-6, 2e-6, 4e-6, 1e-3] + [2e-12] * 1000)
+    assert ascent._gain_left(trace) > ascent.GAIN_LEFT
+    assert ascent._gain_left(np.append(trace[:5], [trace[4]] * 4)) < 1e-14
 
 
 def level(begin, restarts, suspect=lambda state: ""):

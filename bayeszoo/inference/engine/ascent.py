@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -208,14 +208,22 @@ def _is_level(trace: list[float]) -> bool:
     return max(gains) <= (NOISE if min(gains) <= 0 else ROUNDING) * size
 
 
-def _gain_left(trace: list[float]) -> float:
-    """Extrapolate the gains, which fall geometrically near a maximum (Aitken), as a share of the height."""
-    size = max(1.0, abs(trace[-1]))
-    gains = np.diff(trace)
-    sure = gains[gains > 10 * NOISE * size][-10:]  # the ratio of smaller ones is that of their errors
+def _gain_left(trace: Sequence[float] | np.ndarray) -> float:
+    """Extrapolate the gains, which fall geometrically near a maximum (Aitken), as a share of the height.
+
+    Where they grew until rounding hides them, as where a plateau or a long step ends, as many steps as there were since
+    then may gain as much as the last ones.
+    """
+    gains = np.diff(trace) / max(1.0, abs(trace[-1]))
+    if not len(gains):
+        return math.inf
+    where = np.flatnonzero(gains > 10 * NOISE)[-10:]  # the ratio of smaller ones is that of their errors
+    sure = gains[where]
     ratio = float((sure[-1] / sure[0]) ** (1 / (len(sure) - 1))) if len(sure) > 1 else 0.0
-    last = max(float(gains[-1]), ROUNDING * size) if len(gains) else math.inf
-    return max(last * ratio / (1 - ratio), ROUNDING * size) / size if ratio < 1 else math.inf
+    if ratio < 1:
+        return max(max(float(gains[-1]), ROUNDING) * ratio / (1 - ratio), ROUNDING)
+    since = len(gains) - 1 - int(where[-1])
+    return since * max(float(gains[-3:].max()), ROUNDING) if since >= 3 else math.inf
 
 
 def search(
