@@ -183,3 +183,10 @@ def test_batches_need_levels_beforehand_and_update_to_what_all_rows_give():
         model = bz.update(model, rows, target="mpg", levels=levels)
     whole = bz.update(Linear(V0=10.0), frame, target="mpg", levels=levels)
     assert np.allclose(model.w0, whole.w0, rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_the_contract_holds_of_levels_and_interactions():
+    data = bz.read(Linear, cars(60), target="mpg", interactions="weight:origin,weight:gears")
+    checks = bz.check(Linear, data, sampler=False)
+    assert [check.name for check in checks if not check.passed] == []

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.contract.case import POINTS, Case
+from bayeszoo.data.inputs.levels import products
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
@@ -191,6 +192,8 @@ def feature_units(case: Case) -> Check:
     """L1h: features in other units, with what the prior says of them moved along, leave the evidence alone."""
     inputs, size = case.model.inputs, len(case.data[case.model.inputs.axis])
     factors = 10.0 ** np.linspace(-12, 12, size)
+    for j, parts in products(case.data[inputs.axis]).items():
+        factors[j] = np.prod(factors[parts])
     shifts = case.rng.normal(size=size) * factors
     centre, scale = (case.model.entries(name, size) for name in ("center", "scale"))
     moved = {"center": fields.plain(centre * factors + shifts), "scale": fields.plain(scale * factors)}

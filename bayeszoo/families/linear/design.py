@@ -34,8 +34,8 @@ class LinearTerms(Observable, family=True):
     """A weighted sum of terms, the linear predictor: an intercept, and powers of each feature about its centre.
 
     Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
-    weights of ``(x - center) ** k``. A feature called ``a:b``, of features ``a`` and ``b``, is their product about the
-    centre, ``(a - center) (b - center)``, in the product of their units.
+    weights of ``(x - center) ** k``. A feature called ``a:b``, of features ``a`` and ``b``, is the product of both
+    about their centres, ``(a - center) (b - center)``, whatever its own.
 
     Parameters
     ----------
@@ -145,10 +145,10 @@ class LinearTerms(Observable, family=True):
     def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
         size, used = len(data["feature"]), self.used(data)
-        centred, units = data["X"] - self.entries("center", size), np.array(self.entries("scale", size))
+        centred = data["X"] - self.entries("center", size)
         for j, factors in products(data["feature"]).items():
-            centred[:, j], units[j] = np.prod(centred[:, factors], axis=1), np.prod(units[factors])
-        return centred[:, used], units[used]
+            centred[:, j] = np.prod(centred[:, factors], axis=1)
+        return centred[:, used], self.entries("scale", size)[used]
 
     def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
