@@ -12,6 +12,7 @@ from pytensor.graph.traversal import applys_between
 
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.newton import climb
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
@@ -19,6 +20,7 @@ from bayeszoo.model.capabilities import (
     EM,
     Atoms,
     ClosedForm,
+    LogConcave,
     Sufficient,
     Variational,
     exchangeable_axis,
@@ -98,6 +100,8 @@ class Case:
     def latent_points(self) -> list[dict[str, Any]]:
         """Parameter values of a model with latent variables: from the prior, and from where the posterior is."""
         rng = np.random.default_rng(self.seed)
+        if isinstance(self.model, LogConcave):
+            return self._about_the_one_mode(rng)
         rows = self.size if rows_have_parameters(self.model) else 1
         prior = [self.model.simulate(rng, rows)[0] for _ in range(POINTS)] if self._suits_its_simulator else []
         if not isinstance(self.model, EM):
@@ -107,6 +111,14 @@ class Case:
         q = vb.climbs(self.model, self.data, rng, restarts=2).best.state
         draws = self.model.vb_posterior(q).rvs(POINTS, rng)
         return [*prior, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
+
+    def _about_the_one_mode(self, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return points of the prior, and of the Gaussian with the curvature at the mode of a log-concave density."""
+        rows = self.model.concave(self.data)
+        mode = climb(rows.joint, rows.start())
+        root = np.linalg.cholesky(np.linalg.inv(mode.there.curvature))
+        noise = rng.standard_normal((2, POINTS, rows.size))
+        return [rows.params(u) for u in (*noise[0], *(mode.x + noise[1] @ root.T))]
 
     def _about_the_start(self, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return points about PyMC's own start, each unconstrained number off by about 1."""

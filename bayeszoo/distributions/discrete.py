@@ -16,6 +16,7 @@ from bayeszoo.distributions.special import (
     log_binomial,
     log_negative_binomial,
     log_peak,
+    log_poisson,
 )
 
 _TIE = 1 - 1e-12
@@ -265,3 +266,34 @@ class LogitBinomial(ByMarginals):
     def logsf(self, k: Any) -> np.ndarray:
         """Log probability of more than ``k`` successes, of at least that many failures fewer."""
         return np.asarray(self._failures.logcdf(self.trials - np.asarray(k) - 1))
+
+
+class LogMeanPoisson(ByMarginals):
+    """Counts of an ``exposure`` (rows,) whose mean is exposure exp(log_rates), (..., rows), also where that is 0."""
+
+    def __init__(self, exposure: Any, log_rates: Any) -> None:
+        self._log_mean = np.asarray(log_rates, dtype=np.float64) + np.log(exposure)
+        with np.errstate(over="ignore"):
+            self._marginals = frozen.poisson(np.exp(self._log_mean))
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+        """Draw counts of shape ``size``."""
+        return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at the counts ``k``; -inf where they are not counts."""
+        k = np.asarray(k, dtype=np.float64)
+        inside = _is_count(k)
+        return np.where(inside, log_poisson(np.where(inside, k, 0.0), self._log_mean), -np.inf)
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Probability of at most ``k``."""
+        return np.asarray(self._marginals.cdf(k))
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Log probability of at most ``k``."""
+        return np.asarray(self._marginals.logcdf(k))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Log probability of more than ``k``."""
+        return np.asarray(self._marginals.logsf(k))

@@ -55,6 +55,16 @@ def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
     return np.where(np.abs(v) < 0.1, near, scipy.special.rel_entr(x, mean) - difference)
 
 
+def log_poisson(k: Any, log_mean: Any) -> np.ndarray:
+    """Return the log mass at counts of Poisson distributions by the logs of their means, however small or large."""
+    k, log_mean = np.asarray(k, dtype=np.float64), np.asarray(log_mean, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        mean = np.exp(log_mean)
+    inside = np.isfinite(mean) & (mean > 0)
+    near = log_peak(k) - deviance(k, np.where(inside, mean, 1.0))
+    return np.where(inside, near, k * log_mean - mean - scipy.special.gammaln(k + 1))
+
+
 def digamma_less_log(x: Any) -> np.ndarray:
     """Return digamma(x) - log(x): the expected logarithm under Gamma(x, rate) less that of the mean.
 

@@ -20,6 +20,8 @@ LEAST_CURVATURE = 1e-12
 ITERATIONS, HALVINGS = 200, 60
 SUFFICIENT = 1e-4
 """Share of the gain that the slope promises which a step must make (Armijo)."""
+NEAR, FLATTER = 1e-3, 0.9
+"""Nats that a step promises below which it is judged by the slope along it, and what share of that it may leave."""
 
 
 class Derivatives(NamedTuple):
@@ -89,15 +91,14 @@ def _stepped(
     except np.linalg.LinAlgError:
         raise NumericalError("the log density is not curved: it has no maximum at one point") from None
     promised = float(there.gradient @ step)
-    rounding = 16 * float(np.finfo(np.float64).eps) * max(1.0, abs(there.value))
     for halving in range(HALVINGS):
         share = 0.5**halving
         moved = derivatives(x + share * step)
-        gain = moved.value - there.value
-        if gain >= SUFFICIENT * share * promised and promised > rounding:
+        is_higher = moved.value - there.value >= SUFFICIENT * share * promised
+        # near the maximum the gain drowns in the rounding of the value, and the slope along the step does not
+        is_flatter = promised < NEAR and abs(float(moved.gradient @ step)) <= FLATTER * promised
+        if is_flatter or (is_higher and promised >= NEAR):
             return x + share * step, moved
-        if promised <= rounding and abs(gain) <= rounding:  # the value says nothing any more, but the slope does
-            return (x + step, moved) if _slope(moved) < _slope(there) else None
     return None
 
 

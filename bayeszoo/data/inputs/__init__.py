@@ -2,12 +2,13 @@
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.categories import Categories
+from bayeszoo.data.inputs.counted import BinaryRegression, CountRegression
 from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
 from bayeszoo.data.inputs.groups.lines import GroupRows
 from bayeszoo.data.inputs.groups.rows import places_of
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
-from bayeszoo.data.inputs.regression import BinaryRegression, Regression
+from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
 from bayeszoo.data.inputs.words.corpus import Corpus, Documents
@@ -18,6 +19,7 @@ __all__ = [
     "BinaryRegression",
     "Categories",
     "Corpus",
+    "CountRegression",
     "CountSeries",
     "Counts",
     "Documents",

@@ -26,6 +26,21 @@ def BinomialByLogOdds(name: str, trials: Any, log_odds: Any, observed: Any) -> A
     )
 
 
+def PoissonByLogMean(name: str, exposure: Any, log_rate: Any, observed: Any) -> Any:
+    """Declare counts of an exposure, one entry a row; ``pm.Poisson`` takes those of tiny means for impossible."""
+
+    def log_mass(value: Any, exposure: Any, log_rate: Any) -> Any:
+        log_mean = log_rate + pt.log(exposure)
+        return value * log_mean - pt.exp(log_mean) - pt.gammaln(value + np.float64(1.0))
+
+    def draw(exposure: Any, log_rate: Any, rng: np.random.Generator, size: Any = None) -> Any:
+        return rng.poisson(exposure * np.exp(log_rate), size)
+
+    return pm.CustomDist(
+        name, exposure, log_rate, logp=log_mass, random=draw, observed=observed, dims="row", dtype="int64"
+    )
+
+
 def log_odds_of_probit(eta: Any) -> Any:
     """Return the log odds of a success of probability Phi(eta); its gradient is finite however far out eta is."""
     return _log_normal_cdf(eta) - _log_normal_cdf(-eta)

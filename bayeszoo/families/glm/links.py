@@ -12,6 +12,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.special import log_poisson
+
 
 class Terms(NamedTuple):
     """Log densities of rows at their eta, the first derivatives, and minus the second ones, which are >= 0."""
@@ -83,3 +85,33 @@ class Logit(Link):
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Say which rows have no failure, and no success."""
         return outcome == size, outcome == 0
+
+
+class Log(Link):
+    """Counts of mean size exp(eta); a size is an exposure, > 0."""
+
+    code = 1
+    apart = "is constant but where all counts are 0"
+    alike = "all counts are 0, and the intercept runs to minus infinity"
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return the mean count of an exposure of 1; infinite where it overflows."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(eta))
+
+    def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
+        """Return y log m - m - log y!, y - m and m, of the mean m."""
+        mean = size * self.mean(eta)
+        return Terms(self.log_density(eta, outcome, size), outcome - mean, mean)
+
+    def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the log density of each count, from the log of its mean."""
+        return log_poisson(outcome, eta + np.log(size))
+
+    def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the log rate of half an event more."""
+        return np.asarray(np.log((outcome + 0.5) / size))
+
+    def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Say that no row has a mean without end, and that counts of 0 have one as small as may be."""
+        return np.zeros(len(outcome), dtype=bool), outcome == 0

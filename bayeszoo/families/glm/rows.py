@@ -93,7 +93,8 @@ class LinkedRows(ConcaveLikelihood):
         if not len(self.outcome):
             raise NumericalError("no maximum-likelihood estimate: there are no rows")
         self._refuse_dependent()
-        direction = recession(self.design, *self.link.recedes(self.outcome, self.sizes))
+        up, down = self.link.recedes(self.outcome, self.sizes)
+        direction = recession(self.design, up, down)
         if direction is None:
             return
         along = direction.direction * self.sd
@@ -102,8 +103,8 @@ class LinkedRows(ConcaveLikelihood):
         if not np.max(np.abs(moved), initial=0.0) > 1e-9 * np.max(np.abs(along)):
             why = self.link.alike
         else:
-            fully = "completely" if direction.is_complete else "but for ties"
-            why = f"{combination(moved, self.terms[first:])} {self.link.apart} {fully}, and its weight runs to infinity"
+            fully = (" completely" if direction.is_complete else " but for ties") if up.any() else ""
+            why = f"{combination(moved, self.terms[first:])} {self.link.apart}{fully}, and its weight runs to infinity"
         raise NumericalError(f"no maximum-likelihood estimate: {why}; map and nuts have a prior that keeps it finite")
 
     def _refuse_dependent(self) -> None:

@@ -1,0 +1,102 @@
+"""An outcome that is counted, and the features that it is explained by: successes of trials, and events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays
+from bayeszoo.data.inputs.counts import Outcomes, read_outcomes
+from bayeszoo.data.inputs.labels import OUTCOMES
+from bayeszoo.data.inputs.regression import WithFeatures
+from bayeszoo.data.table.table import Column, Table, shown, to_counts, to_positive
+from bayeszoo.errors import InputError
+
+
+@dataclass(frozen=True)
+class BinaryRegression(WithFeatures):
+    """One column of the outcome, 0 or 1 or two labels with the option ``positive``, and columns of features.
+
+    Or instead columns of successes and ``trials``: the outcome then counts the successes.
+    """
+
+    options = WithFeatures.options | {"positive", "successes", "trials"}
+    kind, if_constant = np.int64, "no slope is known but by the prior"
+    beside = "trials"
+    holds = (
+        "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive), or columns of "
+        "--successes and --trials, and columns of features, all others or some of them (--features), of real numbers "
+        "or of text, which has levels (--levels)"
+    )
+
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = super()._given(table, missing, options)
+        successes = given.pop("successes", None)
+        if successes is not None and not {"target", "positive"}.isdisjoint(given):
+            raise InputError("successes are the outcome: leave out --target and --positive")
+        if successes is None and not {"target", self.name} & {*given, *table.columns}:
+            successes = "successes" if {"successes", "trials"} <= table.columns.keys() else None
+        if successes is not None and "trials" not in {*given, *table.columns}:
+            raise InputError("successes and trials go together", hint="say which column holds them with --trials")
+        return given if successes is None else {**given, "target": successes}
+
+    def _beside(self, column: Column) -> np.ndarray:
+        return to_counts(column)
+
+    def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
+        above = np.flatnonzero(values > sizes)
+        if len(above):
+            raise outcome.error(f"successes are more than {shown(sizes[above[0]])} trials", above)
+
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return of each row with trials a failure and a success, and how often each occurs."""
+        if self.beside not in arrays:
+            return super().observations(arrays)
+        twice = np.repeat(np.arange(self.size(arrays)), 2)
+        single = {name: values for name, values in self.reordered(arrays, twice).items() if name != self.beside}
+        successes, trials = arrays[self.name], arrays[self.beside]
+        both = np.stack([trials - successes, successes], axis=1).astype(np.int64)
+        return {**single, self.name: np.tile([0, 1], self.size(arrays))}, np.ravel(both)
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return rows of one, two, three or four trials with the same outcomes in each."""
+        if self.beside in arrays:
+            return []
+        trials = 1 + np.arange(self.size(arrays)) % 4
+        return [{**arrays, self.name: arrays[self.name] * trials, self.beside: trials}]
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        if self.beside in options:
+            return Outcomes(to_counts(column))
+        known = getattr(like, "reading", {}).get(OUTCOMES, ())
+        return read_outcomes(column, options.get("positive"), known)
+
+
+@dataclass(frozen=True)
+class CountRegression(WithFeatures):
+    """One column of counts, perhaps one of how long each row was observed, its ``exposure``, and columns of features.
+
+    A column that is called ``exposure`` is taken for it where no option says otherwise.
+    """
+
+    options = WithFeatures.options | {"exposure"}
+    kind, if_constant = np.int64, "no slope is known but by the prior"
+    beside = "exposure"
+    holds = (
+        "one column of counts ({0.name}, or say which with --target), perhaps one of how long each row was observed "
+        "(--exposure), and columns of features, all others or some of them (--features), of real numbers or of text, "
+        "which has levels (--levels)"
+    )
+
+    def _beside(self, column: Column) -> np.ndarray:
+        return to_positive(column)
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        return Outcomes(to_counts(column))
+
+    def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
+        """Return the same counts, made in unequal times."""
+        return [] if self.beside in arrays else [{**arrays, self.beside: 0.5 + np.arange(self.size(arrays)) % 4}]
