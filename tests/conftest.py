@@ -45,8 +45,9 @@ def written(tmp_path):
 
 @pytest.fixture
 def unhurried(monkeypatch):
-    """Whatever a command takes: no line about a phase that lasts, nor about what a run of NUTS may cost."""
+    """Whatever a command takes: no line about a phase or a loop that lasts, nor about what a run of NUTS may cost."""
     monkeypatch.setattr("bayeszoo.cli.terminal.Timer", Mock())
+    monkeypatch.setattr("bayeszoo.cli.terminal.PACE", math.inf)
     monkeypatch.setattr("bayeszoo.inference.engine.cost.LONG", math.inf)
 
 

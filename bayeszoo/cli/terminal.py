@@ -48,6 +48,7 @@ _SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", 
 _SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
 """Columns of the tables of estimates for which there may be no room, the first of them first."""
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
+PACE = 5.0  # seconds between two lines that say how far a loop is, where no bar moves
 WIDE = 160
 """Columns of a line of prose that does not go to a terminal; tables keep to 80, or to those that COLUMNS says."""
 _LONG, _SHORT = 24, 14
@@ -130,7 +131,7 @@ class TerminalReporter(Reporter):
                 self._begin(what, done, total)
             if sys.stderr.isatty():
                 self._draw(f"{what}: {done} of {total}", done, total)
-            elif time.monotonic() - self._last > 5:
+            elif time.monotonic() - self._last > PACE:
                 self._last = time.monotonic()
                 note(f"{what}: {done} of {total}{self._left(done, total)}")
 
