@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,8 @@ def _provenance(
     return {**plain, **{name: dumps(value) for name, value in nested.items()}}
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

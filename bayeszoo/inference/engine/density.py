@@ -173,6 +173,9 @@ class Density:
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Map flat points, shape (..., D), to the model's parameters, each of shape (..., *parameter shape)."""
+        if np.ndim(points) == 1:  # as nutpie asks once a draw
+            point = self._constrain(np.ascontiguousarray(points, dtype=np.float64))
+            return {name: np.array(value) for name, value in zip(self.names, point, strict=True)}
         rows = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, self.size)
         values = [[np.array(v) for v in self._constrain(row)] for row in rows]
         stacked = [np.stack(column) for column in zip(*values, strict=True)]
