@@ -21,13 +21,13 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.families.glm.model import GeneralizedLinear
 from bayeszoo.families.glm.probit import Probit, log_odds
-from bayeszoo.model import Example, Values
+from bayeszoo.model import Classifies, Example, Values
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class ProbitRegression(GeneralizedLinear):
+class ProbitRegression(GeneralizedLinear, Classifies):
     """Outcomes of yes and no, or successes of trials, of a probability whose quantile is linear in terms.
 
     Parameters

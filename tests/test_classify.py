@@ -171,6 +171,13 @@ def test_classes_far_out_keep_their_digits(point):
     assert frame["p[no]"].item() > 0
 
 
+def test_probabilities_of_a_probit_are_of_the_normal_distribution():
+    tree = bz.fit(bz.find("probit_regression")(), bz.read(LOGISTIC, table(), positive="yes"), "map", seed=1)
+    frame, w = bz.classify(tree, {"a": [0.2, -12.0], "b": [-1.0, 5.0]}), tree.posterior["w"].to_numpy()[0, 0]
+    eta = w[0] + w[1] * np.array([0.2, -12.0]) + w[2] * np.array([-1.0, 5.0])
+    np.testing.assert_allclose(frame[["p[no]", "p[yes]"]], scipy.stats.norm.cdf(np.outer(eta, [-1, 1])), rtol=1e-10)
+
+
 # Scores
 
 
@@ -377,3 +384,23 @@ def test_the_command_refuses_in_a_line(run, saved, words, line):
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {line}")
     assert err.count("\n") == 1
+
+
+def test_the_report_of_a_classifier_shows_its_decisions_on_the_rows_of_the_fit(one_weight, tmp_path):
+    page = bz.report([one_weight], tmp_path / "report.html").read_text(encoding="utf-8")
+    section = page[page.index('id="classes"') :]
+    frame = bz.classify(one_weight)
+    assert "which it knows better than new ones" in section
+    assert f"{frame.attrs['brier_score_of_one']:.4g}" in section
+    assert "calibration and ROC curve" in section
+
+
+def test_pictures_have_the_numbers_of_the_tables(new):
+    figure, bins = bz.plot_calibration(new), bz.calibration(new)
+    drawn = figure.axes[0].get_lines()[1]
+    np.testing.assert_allclose(drawn.get_xdata(), bins["mean_probability"])
+    np.testing.assert_allclose(drawn.get_ydata(), bins["share"])
+    figure, curve = bz.plot_roc(new), bz.roc(new)
+    drawn = figure.axes[0].get_lines()[1]
+    np.testing.assert_allclose(drawn.get_ydata(), curve["true_positive_rate"])
+    assert f"{new.attrs['auc']['yes']:.3f}" in drawn.get_label()

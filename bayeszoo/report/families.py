@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.answers.assign import assign
+from bayeszoo.answers.classes.classify import classify
+from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates, has_group_estimates
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
@@ -17,7 +19,8 @@ from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.levels import features_of
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import FoldIn, Latent
+from bayeszoo.model.capabilities import Classifies, FoldIn, Latent
+from bayeszoo.plots.classes import plot_classes
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_effects, plot_slopes, slopes
 from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
@@ -26,6 +29,7 @@ from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
+from bayeszoo.report.classes import ABOUT_FITTED, ABOUT_PLUGGED_IN, confusion_rows, score_rows
 from bayeszoo.report.one_by_one import hero
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number, topic_rows
@@ -74,6 +78,8 @@ def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], S
     tree = best(trees)
     if isinstance(Fit(tree).model, LaplaceWeights):
         yield "path of the coefficients", partial(path, tree)
+    if isinstance(Fit(tree).model, Classifies) and not withheld(tree):
+        yield "classes", partial(classes, tree)
 
 
 def regression(trees: Sequence[xr.DataTree]) -> Answer:
@@ -168,6 +174,19 @@ def path(tree: xr.DataTree) -> Section:
     caption = "Modes under tighter (left) and wider priors (right): where each coefficient leaves zero."
     drawn = picture(partial(plot_lasso_path, modes), "lasso path", caption)
     return Section("path", "The path of the coefficients", [drawn])
+
+
+def classes(tree: xr.DataTree) -> Section:
+    """Draw whether the probabilities of the classes came true in the rows of the fit, and count the decisions."""
+    frame = classify(tree)
+    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", "Of the rows of the fit.", wide=True)
+    said = [Words(ABOUT_FITTED, "note")]
+    said += [Words(ABOUT_PLUGGED_IN, "note")] * (tree.attrs["kind"] == "point estimate")
+    decided = table(*confusion_rows(confusion(frame)), "True classes by decision, where every mistake costs the same")
+    scores = table(
+        *score_rows({str(name): value for name, value in frame.attrs.items()}), "Scores of one trial", sortable=False
+    )
+    return Section("classes", "Classes", [drawn, decided, scores, *said])
 
 
 def responsibilities(tree: xr.DataTree) -> Answer:

@@ -175,7 +175,7 @@ def _counts(model: Classifies, data: Values, classes: int) -> np.ndarray:
     """Return how many trials of each row were of each class, shape (rows, K)."""
     outcome = np.asarray(model.inputs.outcome(data))
     if "trials" in data:
-        return np.column_stack([data["trials"] - outcome, outcome])
+        return np.column_stack([data["trials"] - outcome, outcome]).astype(np.int64)
     return (outcome[:, None] == np.arange(classes)).astype(np.int64)
 
 
