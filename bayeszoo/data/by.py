@@ -14,8 +14,9 @@ from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.inputs.labels import spelled_alike, texts_of
 from bayeszoo.data.read import Data, HasInputs, example_table, read
+from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import MISSING, Column, Table, quoted, shown
+from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
     others = {name: column for name, column in table.columns.items() if name != by}
     if rows is None:
         return replace(table, columns=others)
-    return Table(table.name, {name: _rows_of(other, rows) for name, other in others.items()}, table.notes)
+    return Table(table.name, {name: other.of_rows(rows) for name, other in others.items()}, table.notes)
 
 
 def _named(table: Table, whole: Data) -> Table:
@@ -157,8 +158,3 @@ def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
     if lacking := sorted(row for label, own in rows.items() if label.lower() in MISSING for row in own):
         raise column.lacks(np.array(lacking), "give every row a group")
     return {label: np.array(own) for label, own in rows.items()}
-
-
-def _rows_of(column: Column, rows: np.ndarray) -> Column:
-    values = column.values
-    return replace(column, values=[values[row] for row in rows] if isinstance(values, list) else values[rows])

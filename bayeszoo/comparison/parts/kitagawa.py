@@ -16,8 +16,9 @@ from bayeszoo.data.by import FORM, read_by
 from bayeszoo.data.inputs import Binary, Inputs
 from bayeszoo.data.inputs.labels import texts_of
 from bayeszoo.data.read import Data, Example
+from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import MISSING, Column, Table, quoted, shown
+from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayeszoo.data.inputs.labels import Arrays, repeated, text_of
+from bayeszoo.data.table.cells import Numbers
 from bayeszoo.data.table.read import columns_of_matrix, is_frame, read_table
 from bayeszoo.data.table.table import Column, Table, are_numbers, escaped, quoted, shown
 from bayeszoo.errors import InputError
@@ -233,11 +234,21 @@ class Measured(Inputs):
 
 def _about_groups(column: Column) -> str:
     """Say that a column that is not used may name groups of rows: it holds a few words, most of them repeated."""
-    words = {str(value).strip() for value in column.values}
-    if not 2 <= len(words) <= min(_MOST_GROUPS, len(column.values) // 2) or are_numbers(column):
+    words = _few_words(column)
+    if not 2 <= len(words) <= len(column) // 2 or are_numbers(column):
         return ""
     names = quoted(sorted(words))
     return f"{column} ({names}) is not used: all rows are taken together; --by {column.name} fits each group by itself"
+
+
+def _few_words(column: Column) -> set[str]:
+    """Return the words in a column, or nothing where there are more than a few of them or all are numbers."""
+    words = set[str]()
+    for value in () if isinstance(column.cells, Numbers) else column.values:
+        words.add(str(value).strip())
+        if len(words) > _MOST_GROUPS:
+            return set()
+    return words
 
 
 def _one(name: str, value: Any) -> str:

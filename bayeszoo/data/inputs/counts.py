@@ -11,15 +11,14 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, every_code, group_starts
 from bayeszoo.data.inputs.labels import texts_of
+from bayeszoo.data.table.cells import MISSING, Numbers, number
 from bayeszoo.data.table.table import (
-    MISSING,
     Column,
     Table,
     choose,
     complete,
     distinct_pairs,
     escaped,
-    number,
     refuse_large_sum,
     refuse_sum,
     repeats,
@@ -118,7 +117,9 @@ def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = (
         positive = known[1]
     if positive is not None:
         return _from_labels(column, positive, known)
-    if isinstance(column.values, list):
+    if isinstance(column.cells, Numbers):
+        pass  # there are no labels
+    elif isinstance(column.values, list):
         _refuse_labels(column, column.values, known)
     elif {*map(type, column.values.tolist())} <= {bool, np.bool_, type(None)}:
         return Outcomes(column.values.astype(np.float64))  # None is NaN

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from bayeszoo.data.table.cells import number
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import DATES, Column, escaped, number, quoted, shown, to_counts
+from bayeszoo.data.table.table import DATES, Column, escaped, quoted, shown, to_counts
 from bayeszoo.errors import InputError
 
 Arrays = Mapping[str, np.ndarray]

@@ -12,7 +12,8 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import listing
 from bayeszoo.data.inputs.labels import Alphabet, Coded, joined, repeated, spelled_alike, text_of, texts_of
-from bayeszoo.data.table.table import MISSING, Column, escaped, is_text, shown, to_reals
+from bayeszoo.data.table.cells import MISSING
+from bayeszoo.data.table.table import Column, escaped, is_text, shown, to_reals
 from bayeszoo.errors import InputError
 
 Numbers = dict[str, np.ndarray]
@@ -220,7 +221,7 @@ class Feature:
         """Code a column; what stands for a missing number stands for a missing level, unless it is known as one."""
         texts, known = map(str.strip, texts_of(column)), set(alphabet.labels or ())
         cells = ["" if text.lower() in MISSING and text not in known else text for text in texts]
-        coded = alphabet.coded(replace(column, values=cells))
+        coded = alphabet.coded(replace(column, cells=cells))
         return cls(column, coded.codes, coded.labels, fixed=True)
 
     def of_rows(self, values: np.ndarray) -> Self:

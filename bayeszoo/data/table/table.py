@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import datetime
 import math
-import numbers
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Self
 
 import numpy as np
 
+from bayeszoo.data.table.cells import (
+    Numbers,
+    has_decimal_comma,
+    is_hole,
+    is_lost,
+    is_word,
+    number,
+    number_of,
+    plain_numbers,
+)
 from bayeszoo.errors import InputError
 
 LARGEST_COUNT = 2**53 - 1
@@ -34,10 +41,6 @@ SMALLEST_REAL = float(np.finfo(np.float64).tiny)
 """Below it, float64 has fewer digits."""
 
 DROP = "use --missing drop"
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
-_PLAIN = re.compile(r"[0-9eE+.\-]*")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -73,15 +76,28 @@ class Column:
     """One column of a user's table."""
 
     name: str
-    values: list[str] | np.ndarray
-    """Text, where an empty cell is missing; or an array of shape (n,), where NaN, None and NaT are."""
+    cells: list[str] | np.ndarray | Numbers
+    """Text, where an empty cell is missing; or an array of shape (n,), where NaN, None and NaT are; or text that was
+    converted already."""
     decimal: str = "."
     """The decimal mark of numbers written as text."""
     before: int | None = None
     """How many rows of the table come before a part of it: messages count them. A part need not hold a value at all."""
 
+    @property
+    def values(self) -> list[str] | np.ndarray:
+        """The cells as text or as an array; where text was converted already, it is read again."""
+        return self.cells.texts if isinstance(self.cells, Numbers) else self.cells
+
+    def of_rows(self, rows: np.ndarray) -> Column:
+        """Take the rows of an array of indices."""
+        cells = self.cells
+        if isinstance(cells, Numbers):
+            return replace(self, cells=cells.of_rows(rows))
+        return replace(self, cells=[cells[row] for row in rows] if isinstance(cells, list) else cells[rows])
+
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.cells)
 
     def __str__(self) -> str:
         return f"column {shown(self.name)}"
@@ -190,32 +206,44 @@ def complete(
 
     Refused too is a table of which no row is complete; a part of a table may have none.
     """
-    arrays, before = list(arrays), columns[0].before
-    whole, before = before is None, before or 0
-    masks = [np.isnan(values) for values in arrays]
-    for column, mask in zip(columns, masks, strict=True):
+    arrays = list(arrays)
+    holes, notes = _incomplete(columns, arrays, missing, hint)
+    return [values[~holes] for values in arrays] if notes else arrays, notes
+
+
+def _incomplete(
+    columns: list[Column], arrays: list[np.ndarray], missing: str, hint: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Mark the rows in which a column has no value, and say how many are dropped, where this is not refused."""
+    before, whole = columns[0].before or 0, columns[0].before is None
+    holes = np.zeros(len(arrays[0]), dtype=bool)
+    for column, mask in zip(columns, map(np.isnan, arrays), strict=True):
         rows = np.flatnonzero(mask)
         if len(rows) == len(mask) and whole:
             raise InputError(f"{column} has no values", column=column.name, hint="leave it out, or name other columns")
         if len(rows) and missing == "refuse":
             raise column.lacks(rows, hint)
-    holes = np.logical_or.reduce(masks)
+        holes |= mask
     rows = np.flatnonzero(holes)
     if not len(rows):
-        return arrays, ()
+        return holes, ()
     if len(rows) == len(holes) and whole:
         raise InputError("no row has a value in every column that is used")
     note = Dropped.of([before + int(row) + 1 for row in rows[:5]], len(rows))
     note.kept = before + np.flatnonzero(~holes) + 1
-    return [values[~holes] for values in arrays], (note,)
+    return holes, (note,)
 
 
 def stacked(
     columns: list[Column], convert: Callable[[Column], np.ndarray], missing: str, hint: str = DROP
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Convert columns and put their complete rows into one array of shape (kept, columns); the note is `complete`'s."""
-    arrays, dropped = complete(columns, map(convert, columns), missing, hint)
-    return np.column_stack(arrays), dropped
+    arrays = [convert(column) for column in columns]
+    holes, notes = _incomplete(columns, arrays, missing, hint)
+    values = np.empty((len(holes) - np.count_nonzero(holes), len(arrays)))
+    for j, array in enumerate(arrays):  # column by column, so that no second copy of the kept rows is made
+        values[:, j] = array[~holes]
+    return values, notes
 
 
 def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -232,9 +260,11 @@ def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, n
 def to_numbers(column: Column) -> np.ndarray:
     """Convert a column to float64, shape (n,), with NaN where a value is missing."""
     converted = _converted(column)
+    if isinstance(column.cells, Numbers):
+        return converted
     column.refuse(np.isinf(converted), "is too large")
     zeros = np.flatnonzero(converted == 0).tolist() if np.asarray(column.values[:1]).dtype.kind not in "iuf" else []
-    if lost := [row for row in zeros if re.match("[^eE]*[1-9]", str(column.values[row]))]:
+    if lost := [row for row in zeros if is_lost(str(column.values[row]))]:
         raise column.error("is too small for all digits", lost, hint="rescale it, or write 0")
     return converted
 
@@ -250,28 +280,21 @@ def are_numbers(column: Column) -> bool:
 
 def is_text(column: Column) -> bool:
     """Say whether there is a value, and none is a number, as of labels: a single number makes the text a misprint."""
+    if isinstance(column.cells, Numbers):
+        return False
     values = column.values
     if not isinstance(values, list) and values.dtype.kind not in "bO":
         return False
     cells = values if isinstance(values, list) else values.tolist()
-    first = next((cell for cell in cells if not _is_hole(cell)), None)
-    if first is None or not _is_word(first, column.decimal):
+    first = next((cell for cell in cells if not is_hole(cell)), None)
+    if first is None or not is_word(first, column.decimal):
         return False
-    return all(_is_word(cell, column.decimal) for cell in (set(cells) if isinstance(values, list) else cells))
-
-
-def _is_hole(cell: object) -> bool:
-    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING)
-
-
-def _is_word(cell: object, decimal: str) -> bool:
-    if not isinstance(cell, str):
-        return cell is None or isinstance(cell, bool | np.bool_)
-    is_of_other_mark = decimal == "." and _DECIMAL_COMMA.fullmatch(cell.strip())
-    return _is_hole(cell) or (number(cell, decimal) is None and not is_of_other_mark)
+    return all(is_word(cell, column.decimal) for cell in (set(cells) if isinstance(values, list) else cells))
 
 
 def _converted(column: Column) -> np.ndarray:
+    if isinstance(column.cells, Numbers):
+        return column.cells.values
     values = column.values
     if isinstance(values, list):
         return _from_text(column, values)
@@ -332,35 +355,14 @@ def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
 
 def _from_text(column: Column, values: list[str]) -> np.ndarray:
     is_plain = column.decimal == "."
-    if is_plain and len(set(values[:1000])) > 500 and (at_once := _plain(values)) is not None:
+    if is_plain and len(set(values[:1000])) > 500 and (at_once := plain_numbers(values)) is not None:
         return at_once  # hardly any text occurs twice
     distinct = list(dict.fromkeys(values))  # a set would forget the order, and the memory be read at random
-    plain = _plain(distinct) if is_plain else None
+    plain = plain_numbers(distinct) if is_plain else None
     known = dict(zip(distinct, (number(t, column.decimal) for t in distinct) if plain is None else plain, strict=True))
     if None in known.values():
         raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
     return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
-
-
-def _plain(texts: list[str]) -> np.ndarray | None:
-    """Convert texts at once when they are all numbers; return None when one has to look at each."""
-    # float takes "1_000" and "infinity"; but of these characters it makes nothing but the numbers meant.
-    if not _PLAIN.fullmatch("".join(texts)):
-        return None
-    try:
-        return np.fromiter(map(float, texts), np.float64, len(texts))
-    except ValueError:
-        return None
-
-
-def number(text: str, decimal: str = ".") -> float | None:
-    """Convert text to a number: NaN when it stands for a missing value, None when it is no number."""
-    token = text.strip()
-    if token.lower() in MISSING:
-        return np.nan
-    if decimal == ",":
-        token = token.replace(".", "?").replace(",", ".")
-    return float(token) if _NUMBER.fullmatch(token) else None
 
 
 def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
@@ -372,26 +374,13 @@ def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
         raise column.error("is complex")
     if values.dtype.kind == "b" or (present and all(isinstance(cell, bool | np.bool_) for cell in present)):
         raise column.error("holds true/false, not numbers")
-    converted = [_object_number(cell, column.decimal) for cell in cells]
+    converted = [number_of(cell, column.decimal) for cell in cells]
     if None in converted:
         raise _no_number(column, [row for row, value in enumerate(converted) if value is None])
     return np.array(converted, dtype=np.float64)
 
 
-def _object_number(cell: object, decimal: str) -> float | None:
-    if cell is None:
-        return np.nan
-    if isinstance(cell, str):
-        return number(cell, decimal)
-    if isinstance(cell, bool | np.bool_) or not isinstance(cell, numbers.Real | Decimal):
-        return None
-    try:
-        return float(cell)
-    except OverflowError:
-        return np.inf
-
-
 def _no_number(column: Column, rows: list[int]) -> InputError:
     first = column.values[rows[0]]
-    comma = column.decimal == "." and isinstance(first, str) and _DECIMAL_COMMA.fullmatch(first.strip())
+    comma = column.decimal == "." and has_decimal_comma(first)
     return column.error("is not a number", rows, hint="use --decimal ','" if comma else None)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayeszoo.data.inputs.labels import Arrays, joined, spelled_alike, texts_of
-from bayeszoo.data.table.table import MISSING, Column, Table, complete, is_text, quoted, shown
+from bayeszoo.data.table.cells import MISSING
+from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown
 from bayeszoo.errors import InputError
 
 GROUP = "group"
@@ -120,7 +121,7 @@ def said_to_be_named(request: Request, hint: str) -> Naming:
 
 def names_groups(column: Column) -> bool:
     """Say whether a column holds words, as names of groups are."""
-    return isinstance(column.values, list) and is_text(column)
+    return is_text(column) and isinstance(column.values, list)
 
 
 def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers: Sequence[np.ndarray]) -> Rows:

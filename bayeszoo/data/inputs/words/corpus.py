@@ -20,8 +20,9 @@ from bayeszoo.data.inputs.words.cells import (
     matrix_table,
     read_cells,
 )
+from bayeszoo.data.table.cells import number
 from bayeszoo.data.table.read import to_column
-from bayeszoo.data.table.table import Column, Table, complete, number, shown, to_counts
+from bayeszoo.data.table.table import Column, Table, complete, shown, to_counts
 from bayeszoo.errors import InputError
 
 COUNTS, DOC, TERM, WORD = "counts", "doc", "term", "word"
