@@ -269,7 +269,9 @@ def _read(
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
     reading |= times_of(table, parsed) if isinstance(inputs, Series) and reading else {}
-    return _data(parsed, table.name or type(source).__name__, inputs, new, reading)
+    name = table.name or type(source).__name__
+    del table  # before the arrays are copied
+    return _data(parsed, name, inputs, new, reading)
 
 
 def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:

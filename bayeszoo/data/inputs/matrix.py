@@ -207,7 +207,7 @@ def _about_scale(columns: list[Column], values: np.ndarray, scales: Mapping[str,
         return (f"columns were divided by their standard deviations, and all is in these: {each}",)
     if len(columns) < 2 or columns[0].before is not None:
         return ()
-    sds = np.nanstd(values, axis=0)
+    sds = np.array([np.nanstd(cells) for cells in values.T])  # of all at once it would hold several copies
     if not 0 < MOST_UNEQUAL * sds.min() < sds.max():
         return ()
     large, small = columns[int(np.argmax(sds))], columns[int(np.argmin(sds))]
@@ -265,7 +265,8 @@ def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str
     empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
     if empty and before is None and not new:
         raise InputError(f"{empty[0]} has no values", column=empty[0].name)
-    return np.where(holes, np.nan, values), _masked(holes, before or 0)
+    values[holes] = np.nan  # always the same one
+    return values, _masked(holes, before or 0)
 
 
 def _masked(holes: np.ndarray, before: int) -> tuple[str, ...]:

@@ -11,7 +11,11 @@ from itertools import batched, chain, count, islice, repeat
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+import numpy as np
+
+from bayeszoo.data.table.cells import Numbers, is_hole
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
+from bayeszoo.data.table.vectorized import UTF8, Misfit, TextFile, is_worth
 from bayeszoo.errors import InputError
 
 PACKED = ".gz"
@@ -21,7 +25,6 @@ _MOST_UNPACKED = 200
 _ALWAYS_UNPACKED = 50_000_000
 _ROWS_AT_A_TIME = 20_000
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-_UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
 
 
 def delimited_parts(
@@ -38,7 +41,14 @@ def delimited_parts(
     try:
         with _opened(path, encoding) as file:
             reader = csv.reader(_without_nul(name, file), delimiter=mark, strict=True)
-            for part in _parts(name, reader, mark if delimiter is None else None, header, rows):
+            body = _rows(name, reader, header)
+            first = _first(name, body, mark if delimiter is None else None)
+            names = _names(first, header)
+            parts = _parts(name, names, chain(first[header:], body), header, rows)
+            if names and is_worth(path, mark, rows):
+                fast = TextFile(path, _bytes_of, encoding, mark, decimal, names if header else None, len(names))
+                parts = _at_once(fast, names, rows, parts)
+            for part in parts:
                 if header:
                     _refuse_values_as_names(name, part, values)
                     _refuse_bad_names(name, part)
@@ -70,7 +80,7 @@ class _Part(NamedTuple):
     """Columns of a file: their names and cells, how many rows come before these, and whether none comes after."""
 
     names: list[str]
-    columns: list[list[str]]
+    columns: list[list[str] | Numbers]
     before: int
     last: bool
 
@@ -97,7 +107,7 @@ def _bytes_of(path: Path) -> BinaryIO:
 
 def _opened(path: Path, encoding: str) -> io.TextIOWrapper:
     # newline="" leaves line ends inside quotes as they are; "utf-8-sig" accepts a byte order mark.
-    encoding, file = "utf-8-sig" if encoding.lower() in _UTF8 else encoding, _bytes_of(path)
+    encoding, file = "utf-8-sig" if encoding.lower() in UTF8 else encoding, _bytes_of(path)
     try:
         return io.TextIOWrapper(file, encoding=encoding, newline="")
     except LookupError:
@@ -113,26 +123,42 @@ def _without_nul(name: str, lines: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _parts(
-    name: str, reader: Iterator[list[str]], guessed: str | None, header: bool, rows: int | None
-) -> Iterator[_Part]:
-    """Read parts of exactly so many rows, each handed out when it is known whether more come."""
-    body = _rows(name, reader, header)
+def _first(name: str, body: Iterator[list[str]], guessed: str | None) -> list[list[str]]:
+    """Read the first two rows, and refuse those of another form than a table's."""
     first = list(islice(body, 2))
     if first and not first[0]:
         raise InputError(f"{name}: line 1 is empty", hint="names or values must start there")
     if guessed is not None:
         _refuse_other_delimiter(first, guessed)
+    return first
+
+
+def _names(first: list[list[str]], header: bool) -> list[str]:
     width = len(first[0]) if first else 0
-    names = first[0] if header and first else ["y"] if width == 1 else [str(i + 1) for i in range(width)]
+    return first[0] if header and first else ["y"] if width == 1 else [str(i + 1) for i in range(width)]
+
+
+def _at_once(file: TextFile, names: list[str], rows: int | None, slow: Iterator[_Part]) -> Iterator[_Part]:
+    """Read parts in blocks, and where something does not fit row by row: the parts that come then are the others."""
+    done = 0
+    try:
+        for columns, is_last in file.parts(rows):
+            yield _Part(names, columns, done * (rows or 0), is_last)
+            done += 1
+    except (Misfit, UnicodeError, OSError, EOFError, zlib.error, InputError):  # said again, or not, in its turn
+        yield from islice(slow, done, None)
+
+
+def _parts(name: str, names: list[str], body: Iterator[list[str]], header: bool, rows: int | None) -> Iterator[_Part]:
+    """Read parts of exactly so many rows, each handed out when it is known whether more come."""
     columns: list[list[str]] = [[] for _ in names]
     before, like = 0, "the header" if header else "row 1"
-    for batch in batched(chain(first[header:], body), rows or _ROWS_AT_A_TIME):
+    for batch in batched(body, rows or _ROWS_AT_A_TIME):
         if rows is not None and columns[0]:
-            yield _Part(names, columns, before, last=False)
+            yield _Part(names, [*columns], before, last=False)
             columns, before = [[] for _ in names], before + rows
         _append(name, names, columns, batch, before, like)
-    yield _Part(names, columns, before, last=True)
+    yield _Part(names, [*columns], before, last=True)
 
 
 def _rows(name: str, reader: Iterator[list[str]], header: bool) -> Iterator[list[str]]:
@@ -197,7 +223,7 @@ def _refuse_values_as_names(name: str, part: _Part, values: set[int]) -> None:
     values |= {
         i
         for i, (label, cells) in enumerate(zip(part.names, part.columns, strict=True))
-        if i not in values and (not label or _is_number(label) or label in cells)
+        if i not in values and (not label or _is_number(label) or _is_among(label, cells))
     }
     if any(part.names) and len(values) == len(part.names):
         row = ",".join(map(shown, part.names))
@@ -208,9 +234,22 @@ def _refuse_values_as_names(name: str, part: _Part, values: set[int]) -> None:
 def _refuse_bad_names(name: str, part: _Part) -> None:
     for position, (label, cells) in enumerate(zip(part.names, part.columns, strict=True), 1):
         if not label and cells:
-            empty = part.is_whole and not any(cells)
+            empty = part.is_whole and _are_empty(cells)
             raise InputError(f"{name}: column {position} has no name" + " and no values" * empty)
     refuse_duplicates(part.names)
+
+
+def _is_among(label: str, cells: list[str] | Numbers) -> bool:
+    """Say whether a label, which is no number, is one of the cells."""
+    if isinstance(cells, list):
+        return label in cells
+    return is_hole(label) and bool(np.isnan(cells.values).any()) and label in cells.texts
+
+
+def _are_empty(cells: list[str] | Numbers) -> bool:
+    if isinstance(cells, list):
+        return not any(cells)
+    return bool(np.isnan(cells.values).all()) and not any(cells.texts)
 
 
 def _is_number(text: str) -> bool:
@@ -222,7 +261,7 @@ def _is_number(text: str) -> bool:
 
 def _not_decoded(path: Path, encoding: str) -> InputError:
     name = escaped(path.name)
-    if encoding.lower() not in _UTF8:
+    if encoding.lower() not in UTF8:
         return InputError(f"{name} is not {escaped(encoding)}", hint="use --encoding")
     with _bytes_of(path) as file:
         other = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"

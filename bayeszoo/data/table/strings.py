@@ -1,0 +1,128 @@
+"""Columns of text in arrays of pyarrow, and the numbers they stand for.
+
+Text becomes a number at once where it can mean nothing else; other cells are looked at one by one, as `cells.number`
+does. Any that is no number leaves all of them text.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayeszoo.data.table.cells import MISSING, Numbers, is_lost, number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PLAIN = {mark: b"0123456789eE+-" + mark.encode() for mark in ".,"}
+_TO_POINT = bytes.maketrans(b",", b".")
+
+Converted = list[str] | np.ndarray
+"""Text, or numbers with NaN where a value is missing."""
+
+
+def with_text(strings: pa.ChunkedArray, decimal: str) -> list[str] | Numbers:
+    """Convert as `converted` does, and keep the text."""
+    cells = converted(strings, decimal)
+    return cells if isinstance(cells, list) else Numbers(cells, partial(texts_of, strings))
+
+
+def converted(strings: pa.ChunkedArray, decimal: str) -> Converted:
+    """Convert to numbers, NaN where one is missing; or to text where any cell is no finite number with all digits."""
+    parts = list[np.ndarray]()
+    for chunk in strings.chunks:
+        numbers = _numbers(chunk, decimal)
+        if numbers is None:
+            return texts_of(strings)
+        parts.append(numbers)
+    return np.concatenate(parts)
+
+
+def texts_of(strings: pa.ChunkedArray) -> list[str]:
+    """Return the text of each cell, the same object for the same text."""
+    texts = list[str]()
+    for chunk in strings.chunks:
+        encoded = chunk.dictionary_encode()
+        words = np.array(encoded.dictionary.to_pylist(), dtype=object)
+        texts += words[encoded.indices.to_numpy()].tolist()
+    return texts
+
+
+def lengths(strings: pa.ChunkedArray) -> tuple[int, int]:
+    """Return the numbers of bytes of the shortest and of the longest cell."""
+    import pyarrow.compute as compute
+
+    ends = compute.min_max(compute.binary_length(strings))
+    return ends["min"].as_py(), ends["max"].as_py()
+
+
+def _numbers(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
+    """Convert cells to finite numbers with all their digits, NaN where one is missing; None where this is not so."""
+    import pyarrow as pa
+
+    numbers = _plain(strings, decimal)
+    numbers = _looked_at(strings, decimal) if numbers is None else numbers
+    if numbers is None or np.isinf(numbers).any():
+        return None
+    zeros = numbers == 0
+    is_any_lost = zeros.any() and any(map(is_lost, strings.filter(pa.array(zeros)).unique().to_pylist()))
+    return None if is_any_lost else numbers
+
+
+def _plain(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
+    """Convert cells at once where they hold nothing but digits, signs, decimal marks and exponents.
+
+    Of these characters pyarrow makes the numbers meant; "0x1F", "nan" and the like have others.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    ends = np.frombuffer(strings.buffers()[1], np.int32, len(strings) + 1, 4 * strings.offset)
+    text = strings.buffers()[2][ends[0] : ends[-1]].to_pybytes() if ends[-1] else b""
+    if text.translate(None, _PLAIN[decimal]):
+        return None
+    if decimal == ",":
+        changed = pa.py_buffer(text.translate(_TO_POINT))
+        strings = pa.StringArray.from_buffers(len(strings), pa.py_buffer(ends - ends[0]), changed)
+    try:
+        return np.array(compute.cast(strings, pa.float64()))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
+    """Convert cells of which some are missing or stand between spaces, at worst each by itself."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    trimmed = compute.ascii_trim(strings, characters=" ")
+    holes = np.array(compute.is_in(trimmed, value_set=pa.array(_missing())))
+    present = trimmed.filter(pa.array(~holes))
+    numbers = _plain(present, decimal)
+    if numbers is None:
+        numbers = _each(present, decimal)
+    if numbers is None:
+        return None
+    values = np.full(len(strings), np.nan)
+    values[~holes] = numbers
+    return values
+
+
+def _each(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
+    encoded = strings.dictionary_encode()
+    numbers = list[float]()
+    for word in encoded.dictionary.to_pylist():
+        value = number(word, decimal)
+        if value is None:
+            return None
+        numbers.append(value)
+    return np.array(numbers)[encoded.indices.to_numpy()]
+
+
+@cache
+def _missing() -> list[str]:
+    """Write all that stands for a missing value in small and capital letters."""
+    return sorted({"".join(letters) for text in MISSING for letters in product(*({c, c.upper()} for c in text))})

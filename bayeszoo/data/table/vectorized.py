@@ -1,0 +1,279 @@
+"""Large text files, taken apart and converted by pyarrow in blocks, where all that is in them fits.
+
+What does not fit is not judged here: `Misfit` leaves the file to `delimited`, which reads it row by row. Every
+cell becomes what it becomes there.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
+
+import numpy as np
+
+from bayeszoo.data.table.cells import Numbers
+from bayeszoo.data.table.strings import Converted, converted, lengths, texts_of, with_text
+from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SMALLEST = 2_000_000
+"""Bytes of a file below which it has been read row by row before pyarrow is imported."""
+FEWEST = 1_000
+"""Rows of a part below which blocks are not worth it."""
+BLOCK = 2_000_000
+"""Bytes that are read at a time."""
+UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
+_THREADS = min(4, os.cpu_count() or 1)
+
+
+class _Growing:
+    """Numbers in an array that grows as they come, in its place where the system can."""
+
+    def __init__(self, first: np.ndarray) -> None:
+        self.values, self.size = first.copy(), len(first)
+
+    def __iadd__(self, more: np.ndarray) -> Self:
+        end = self.size + len(more)
+        if end > len(self.values):
+            self.values.resize(end + end // 2, refcheck=False)
+        self.values[self.size : end] = more
+        self.size = end
+        return self
+
+    def finished(self) -> np.ndarray:
+        """Return the numbers, and give back the room for others."""
+        self.values.resize(self.size, refcheck=False)
+        return self.values
+
+
+class Misfit(Exception):
+    """Something in a file has to be looked at row by row."""
+
+
+def is_worth(path: Path, mark: str, rows: int | None) -> bool:
+    """Say whether a file is large, pyarrow there, and the delimiter one that it knows."""
+    is_large = path.stat().st_size >= SMALLEST and (rows is None or rows >= FEWEST)
+    return is_large and mark.isascii() and find_spec("pyarrow") is not None
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A delimited text file, what its first line holds if that is a header, and how many columns it has."""
+
+    path: Path
+    opened: Callable[[Path], BinaryIO]
+    encoding: str
+    mark: str
+    decimal: str
+    header: Sequence[str] | None
+    width: int
+    state: tuple[int, ...] = field(init=False)
+    """That of the file when it was first opened: text that is read again is to be the same."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", _state(os.stat(self.path)))
+
+    # Tables
+
+    def parts(self, rows: int | None) -> Iterator[tuple[list[list[str] | Numbers], bool]]:
+        """Read tables of so many rows, or all at once, and say of each whether it is the last."""
+        import pyarrow as pa
+
+        if rows is None:
+            columns = self._columns()
+            pa.default_memory_pool().release_unused()
+            yield columns, True
+            return
+        for strings, is_last in _of_size(_in_order(self._strings, self._body()), rows):
+            yield [with_text(column, self.decimal) for column in strings.columns], is_last
+
+    def _columns(self) -> list[list[str] | Numbers]:
+        """Read all rows; a column that holds anything but numbers is text."""
+        texts: set[int] = set()
+        while True:
+            columns, late = self._read(range(self.width), texts)
+            if not late:
+                return [self._finished(i, columns.pop(i)) for i in range(self.width)]
+            texts |= late
+
+    def _finished(self, i: int, cells: list[str] | _Growing) -> list[str] | Numbers:
+        return cells if isinstance(cells, list) else Numbers(cells.finished(), partial(self._read_again, i))
+
+    def _read_again(self, i: int) -> list[str]:
+        """Return the text of a column that was read as numbers."""
+        try:
+            cells = self._read([i], {i})[0][i]
+        except (Misfit, OSError):
+            raise _changed(self.path) from None
+        return cast(list[str], cells)
+
+    def _read(
+        self, wanted: Collection[int], texts: Collection[int]
+    ) -> tuple[dict[int, list[str] | _Growing], set[int]]:
+        """Convert columns block by block, to text those that are said to be it, and those that are in the first block.
+
+        Returned beside them: those that hold a word only after blocks of numbers, whose text was not kept.
+        """
+        body, late = self._body(), set[int]()
+        first = self._converted(next(body, b""), wanted, texts)
+        columns = {i: cells if isinstance(cells, list) else _Growing(cells) for i, cells in first.items()}
+        texts = {i for i, cells in columns.items() if isinstance(cells, list)}
+        for read in _in_order(partial(self._converted, wanted=wanted, texts=texts), body):
+            for i, cells in read.items():
+                if isinstance(cells, list) == (i in texts):
+                    columns[i] += cells
+                else:
+                    late.add(i)
+        return columns, late
+
+    def _converted(self, block: bytes, wanted: Collection[int], texts: Collection[int]) -> dict[int, Converted]:
+        read = zip(wanted, self._strings(block, wanted).columns, strict=True)
+        return {i: texts_of(cells) if i in texts else converted(cells, self.decimal) for i, cells in read}
+
+    def _strings(self, block: bytes, wanted: Collection[int] | None = None) -> pa.Table:
+        """Take rows apart into columns of text, or refuse to."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        _refuse_odd(block, self.mark)
+        names = [str(i) for i in range(self.width)]
+        chosen = names if wanted is None else [names[i] for i in wanted]
+        quote: Any = '"' if b'"' in block else False
+        try:
+            table = arrow.read_csv(
+                pa.py_buffer(block),
+                arrow.ReadOptions(use_threads=False, block_size=len(block), column_names=names),
+                arrow.ParseOptions(delimiter=self.mark, quote_char=quote, ignore_empty_lines=False),
+                arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), include_columns=chosen),
+            )
+        except pa.ArrowInvalid:
+            raise Misfit from None
+        shortest, longest = zip(*map(lengths, table.columns), strict=True)
+        has_blank_line = self.width > 1 and not shortest[0] and _has_blank_line(block)  # of which pyarrow makes a row
+        if has_blank_line or max(longest) > csv.field_size_limit():
+            raise Misfit
+        return table
+
+    # Bytes
+
+    def _body(self) -> Iterator[bytes]:
+        """Read blocks of whole lines below the header."""
+        blocks = self._lines()
+        if self.header is None:
+            return blocks
+        line, _, rest = next(blocks, b"").partition(b"\n")
+        try:
+            names = next(csv.reader([line.decode().removesuffix("\r")], delimiter=self.mark, strict=True), [])
+        except csv.Error:
+            raise Misfit from None
+        if names != list(self.header):  # it goes on in the next line
+            raise Misfit
+        return chain([rest] if rest else [], blocks)
+
+    def _lines(self) -> Iterator[bytes]:
+        """Read blocks of whole lines, without the blank ones at the end of the file."""
+        lines = b""
+        for piece in self._pieces():
+            lines += piece
+            end = lines.rfind(b"\n", 0, len(lines.rstrip(b"\r\n"))) + 1
+            if end:
+                yield lines[:end]
+                lines = lines[end:]
+        if lines := lines.rstrip(b"\r\n"):
+            yield lines + b"\n"
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Read the bytes of the text in UTF-8, without a byte order mark."""
+        with self.opened(self.path) as file:
+            if _state(os.fstat(file.fileno())) != self.state:
+                raise _changed(self.path)
+            pieces: Iterator[bytes] = iter(lambda: file.read1(BLOCK), b"")  # type: ignore[attr-defined]
+            if self.encoding.lower() in UTF8:
+                yield next(pieces, b"").removeprefix(codecs.BOM_UTF8)
+                yield from pieces
+                return
+            decoder = codecs.getincrementaldecoder(self.encoding)()
+            yield from (decoder.decode(piece).encode() for piece in pieces)
+            yield decoder.decode(b"", final=True).encode()
+
+
+def _state(stat: os.stat_result) -> tuple[int, ...]:
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _changed(path: Path) -> InputError:
+    return InputError(f"{escaped(path.name)} has changed since it was read", hint="read it again")
+
+
+def _refuse_odd(block: bytes, mark: str) -> None:
+    """Refuse to judge what the two ways of reading may understand differently."""
+    is_odd = not block or b"\0" in block or block.startswith(codecs.BOM_UTF8)
+    is_odd = is_odd or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
+    if is_odd or (b'"' in block and not _are_plain_quotes(block, mark)):
+        raise Misfit
+
+
+def _has_blank_line(block: bytes) -> bool:
+    return block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r" in block
+
+
+def _are_plain_quotes(block: bytes, mark: str) -> bool:
+    """Say whether quotes stand around whole cells only, which hold neither quotes nor line ends."""
+    data, line_end = np.frombuffer(block, np.uint8), ord("\n")
+    quotes, line_ends = np.flatnonzero(data == ord('"')), np.flatnonzero(data == line_end)
+    if len(quotes) % 2:
+        return False
+    opening, closing = quotes[::2], quotes[1::2]
+    # A block ends in a line end, which is also what stands before its first byte.
+    are_opened = np.isin(data[opening - 1], [ord(mark), line_end])
+    are_closed = np.isin(data[closing + 1], [ord(mark), line_end, ord("\r")])
+    are_within = np.searchsorted(line_ends, opening) == np.searchsorted(line_ends, closing)
+    return bool(np.all(are_opened & are_closed & are_within))
+
+
+def _in_order(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Map in threads, a few items ahead."""
+    waiting = deque[Future[Any]]()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _of_size(tables: Iterable[pa.Table], rows: int) -> Iterator[tuple[pa.Table, bool]]:
+    """Cut tables into others of so many rows, and say of each whether none comes after it.
+
+    Each is handed out when the next has been read, as row by row, so that of two faults the same is told.
+    """
+    import pyarrow as pa
+
+    pending: list[pa.Table] = []
+    for table in tables:
+        pending.append(table)
+        while sum(map(len, pending)) >= 2 * rows:
+            whole = pa.concat_tables(pending)
+            yield whole.slice(0, rows), False
+            pending = [whole.slice(rows)]
+    if not pending:
+        raise Misfit
+    whole = pa.concat_tables(pending)
+    if len(whole) > rows:
+        yield whole.slice(0, rows), False
+        whole = whole.slice(rows)
+    yield whole, True
