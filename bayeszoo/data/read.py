@@ -276,8 +276,7 @@ def _read(
 
 def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
     """Keep what was parsed, with the numbers of its rows in the table where these are rows of it."""
-    reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)})
-    reading |= parsed.reading
+    reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
     kept = next((note.kept for note in parsed.notes if isinstance(note, Dropped)), None)
     is_row_by_row = kept is not None and inputs.row_names is None and len(kept) == data.rows
@@ -398,5 +397,4 @@ def _folder(model: HasInputs) -> Traversable:
     """Find the folder ``data`` next to the module of the class that lists the examples."""
     model_class = _class_of(model)
     owner = next((c for c in model_class.__mro__ if "examples" in vars(c)), model_class)
-    package = owner.__module__.rpartition(".")[0]
-    return resources.files(package or owner.__module__) / "data"
+    return resources.files(owner.__module__.rpartition(".")[0] or owner.__module__) / "data"

@@ -35,6 +35,8 @@ FEWEST = 1_000
 """Rows of a part below which blocks are not worth it."""
 BLOCK = 2_000_000
 """Bytes that are read at a time."""
+_BYTES_A_ROW = 100
+"""Of a part only about as many bytes are read ahead as it has."""
 UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -97,7 +99,7 @@ class TextFile:
             pa.default_memory_pool().release_unused()
             yield columns, True
             return
-        for strings, is_last in _of_size(_in_order(self._strings, self._body()), rows):
+        for strings, is_last in _of_size(_in_order(self._strings, self._body(min(BLOCK, _BYTES_A_ROW * rows))), rows):
             yield [with_text(column, self.decimal) for column in strings.columns], is_last
 
     def _columns(self) -> list[list[str] | Numbers]:
@@ -127,7 +129,7 @@ class TextFile:
 
         Returned beside them: those that hold a word only after blocks of numbers, whose text was not kept.
         """
-        body, late = self._body(), set[int]()
+        body, late = self._body(BLOCK), set[int]()
         first = self._converted(next(body, b""), wanted, texts)
         columns = {i: cells if isinstance(cells, list) else _Growing(cells) for i, cells in first.items()}
         texts = {i for i, cells in columns.items() if isinstance(cells, list)}
@@ -169,9 +171,9 @@ class TextFile:
 
     # Bytes
 
-    def _body(self) -> Iterator[bytes]:
+    def _body(self, size: int) -> Iterator[bytes]:
         """Read blocks of whole lines below the header."""
-        blocks = self._lines()
+        blocks = self._lines(size)
         if self.header is None:
             return blocks
         line, _, rest = next(blocks, b"").partition(b"\n")
@@ -183,10 +185,10 @@ class TextFile:
             raise Misfit
         return chain([rest] if rest else [], blocks)
 
-    def _lines(self) -> Iterator[bytes]:
+    def _lines(self, size: int) -> Iterator[bytes]:
         """Read blocks of whole lines, without the blank ones at the end of the file."""
         lines = b""
-        for piece in self._pieces():
+        for piece in self._pieces(size):
             lines += piece
             end = lines.rfind(b"\n", 0, len(lines.rstrip(b"\r\n"))) + 1
             if end:
@@ -195,12 +197,12 @@ class TextFile:
         if lines := lines.rstrip(b"\r\n"):
             yield lines + b"\n"
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _pieces(self, size: int) -> Iterator[bytes]:
         """Read the bytes of the text in UTF-8, without a byte order mark."""
         with self.opened(self.path) as file:
             if _state(os.fstat(file.fileno())) != self.state:
                 raise _changed(self.path)
-            pieces: Iterator[bytes] = iter(lambda: file.read1(BLOCK), b"")  # type: ignore[attr-defined]
+            pieces: Iterator[bytes] = iter(lambda: file.read1(size), b"")  # type: ignore[attr-defined]
             if self.encoding.lower() in UTF8:
                 yield next(pieces, b"").removeprefix(codecs.BOM_UTF8)
                 yield from pieces
