@@ -14,6 +14,7 @@ import scipy
 import bayeszoo as bz
 from bayeszoo.answers import leave_out
 from bayeszoo.data.inputs import Counts
+from bayeszoo.data.table import vectorized
 from bayeszoo.model.accumulated import arrays_of
 from bayeszoo.model.chunks import Digest
 from bayeszoo.results.stored import Fit
@@ -151,13 +152,20 @@ def peak(action):
 
 
 @pytest.mark.slow
-def test_memory_is_that_of_a_chunk_whatever_the_file(tmp_path):
+def test_memory_is_that_of_a_chunk_whatever_the_file(tmp_path, monkeypatch):
     lines = "\n".join(",".join(f"{v:.9f}" for v in row) for row in np.random.default_rng(1).normal(size=(5000, 4)))
     model, paths = bz.find("ridge")(), [tmp_path / "small.csv", tmp_path / "large.csv"]
     for path, times in zip(paths, (1, 10), strict=True):
         path.write_text("y,a,b,c\n" + (lines + "\n") * times)
     small, large = (peak(lambda path=path: bz.accumulate(model, path, 1000)) for path in paths)
     assert large < 1.1 * small < paths[1].stat().st_size
+    default, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    monkeypatch.setattr(vectorized, "SMALLEST", 0)
+    pa.set_memory_pool(pool)
+    bz.accumulate(model, paths[1], 1000)
+    pa.set_memory_pool(default)
+    assert 0 < pool.max_memory() < paths[1].stat().st_size / 2  # of what the figure above does not see
+    monkeypatch.setattr(vectorized, "SMALLEST", 10**9)
     at_once = [peak(lambda path=path: bz.accumulate(model, path, 50_000)) for path in paths]
     assert at_once[1] > 5 * at_once[0]  # the figure sees what is held
 
