@@ -1,0 +1,78 @@
+"""The bugs that a careful reviewer would fear in regressions with a link, and the identity that must catch each."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.contract import concave
+from bayeszoo.contract.case import Case
+from bayeszoo.families.glm.links import Logit, Terms
+from bayeszoo.model import integration
+
+LOGISTIC = bz.find("logistic_regression")
+MODEL = LOGISTIC(tau=3.0, s0=5.0, center=70.0, scale=7.0)
+
+
+class SteeperSlope(Logit):
+    def terms(self, eta, outcome, size):
+        value, slope, curvature = super().terms(eta, outcome, size)
+        return Terms(value, slope * 1.001, curvature)
+
+
+class SharperCurvature(Logit):
+    def terms(self, eta, outcome, size):
+        value, slope, curvature = super().terms(eta, outcome, size)
+        return Terms(value, slope, curvature * 1.001)
+
+
+class Shifted(Logit):
+    def log_density(self, eta, outcome, size):
+        return super().log_density(eta + 1e-4, outcome, size)
+
+
+def with_link(monkeypatch, link):
+    right = LOGISTIC.concave
+    monkeypatch.setattr(LOGISTIC, "concave", lambda self, data: replace(right(self, data), link=link))
+
+
+def case():
+    return Case(MODEL, bz.example(LOGISTIC, "challenger"))
+
+
+@pytest.mark.parametrize("check", ["concave_density", "concave_derivatives", "certified_mode", "integrated_evidence"])
+def test_every_identity_holds_of_what_is_right(check):
+    assert getattr(concave, check)(case()).passed
+
+
+@pytest.mark.parametrize(
+    ("link", "check"),
+    [
+        (SteeperSlope(), "concave_derivatives"),
+        (SteeperSlope(), "certified_mode"),
+        (SharperCurvature(), "concave_derivatives"),
+        (Shifted(), "concave_density"),
+        (Shifted(), "integrated_evidence"),
+    ],
+)
+def test_wrong_derivatives_and_densities_are_caught(monkeypatch, link, check):
+    with_link(monkeypatch, link)
+    assert not getattr(concave, check)(case()).passed
+
+
+def test_a_prior_of_another_width_is_caught(monkeypatch):
+    right = LOGISTIC.concave
+
+    def wider(self, data):
+        rows = right(self, data)
+        return replace(rows, sd=rows.sd * 1.001, design=rows.design * 1.001)
+
+    monkeypatch.setattr(LOGISTIC, "concave", wider)
+    assert not concave.concave_density(case()).passed
+
+
+def test_an_evidence_that_lacks_a_volume_is_caught(monkeypatch):
+    right = integration.AboutMode.log_density
+    monkeypatch.setattr(integration.AboutMode, "log_density", lambda self, points: right(self, points) + np.log(1.001))
+    assert not concave.integrated_evidence(case()).passed
