@@ -1,7 +1,5 @@
 """A feature that separates the outcomes, so that the likelihood has no maximum.
 
-The prior then decides how sure the answer is.
-
 What breaks: Where a weighted sum of features is above a threshold for every yes and below it for every no, larger
 weights are always better. The estimate of maximum likelihood runs to infinity.
 
