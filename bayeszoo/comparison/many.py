@@ -13,7 +13,8 @@ from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lazy_loader
@@ -191,7 +192,15 @@ def _sent(data: Data) -> dict[str, Any]:
 def _prepare() -> None:
     """Let a process end at once on Ctrl-C, and use one thread for linear algebra, as its neighbours have the others."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
     one_thread()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is no longer there: its queue would be waited for without end."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _attempt(
