@@ -17,6 +17,7 @@ from bayeszoo.distributions.special import (
     log_negative_binomial,
     log_peak,
     log_poisson,
+    log_rising,
 )
 
 _TIE = 1 - 1e-12
@@ -296,4 +297,49 @@ class LogMeanPoisson(ByMarginals):
 
     def logsf(self, k: Any) -> np.ndarray:
         """Log probability of more than ``k``."""
+        return np.asarray(self._marginals.logsf(k))
+
+
+class LogMeanNegativeBinomial(ByMarginals):
+    """Counts of log mean ``log_mean`` (..., rows) and variance mean + mean^2 / phi, ``phi`` (...)."""
+
+    def __init__(self, log_mean: Any, phi: Any) -> None:
+        self.log_mean, self.phi = np.asarray(log_mean, dtype=np.float64), np.asarray(phi, dtype=np.float64)[..., None]
+        self._share = self.log_mean - np.log(self.phi)
+        self._marginals = frozen.nbinom(self.phi, scipy.special.expit(-self._share))
+
+    def mean(self) -> np.ndarray:
+        """Return the means; SciPy's lose their digits where phi is large."""
+        return np.exp(self.log_mean)
+
+    def var(self) -> np.ndarray:
+        """Return the variances."""
+        return self.mean() * (1 + np.exp(self._share))
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviations."""
+        return np.sqrt(self.var())
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+        """Draw counts of shape ``size``."""
+        return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
+
+    def logpmf(self, k: Any) -> np.ndarray:
+        """Log mass at the counts ``k``; -inf where they are not counts."""
+        inside = _is_count(k)
+        count = np.where(inside, k, 0.0)
+        constant = log_rising(self.phi, count) - scipy.special.gammaln(count + 1)
+        above, below = np.logaddexp(0.0, self._share), np.logaddexp(0.0, -self._share)
+        return np.where(inside, constant - self.phi * above - count * below, -np.inf)
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Log probability of at most ``k`` events."""
+        return np.asarray(self._marginals.logcdf(k))
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Probability of at most ``k`` events."""
+        return np.asarray(self._marginals.cdf(k))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Log probability of more than ``k`` events."""
         return np.asarray(self._marginals.logsf(k))

@@ -18,6 +18,7 @@ from bayeszoo.model.capabilities import (
     Observable,
     PointEstimates,
     Predictive,
+    Profiled,
     Stochastic,
     Sufficient,
     Symmetric,
@@ -28,5 +29,6 @@ from bayeszoo.model.steps import CollapsedChain, ConcaveLikelihood, Coordinates,
 
 __all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent"]
-__all__ += ["Atoms", "ConcaveLikelihood", "LogConcave", "Observable", "PointEstimates", "Predictive", "Stochastic"]
-__all__ += ["Sufficient", "Symmetric", "Variational", "covariance", "known", "plain", "positive", "real", "whole"]
+__all__ += ["Atoms", "ConcaveLikelihood", "LogConcave", "Observable", "PointEstimates", "Predictive", "Profiled"]
+__all__ += ["Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayeszoo.model.base import Model, Stats, Values
-from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, over
+from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled, over
 from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
 
@@ -346,7 +346,9 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
-    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Conditional, Symmetric),
+    **_named(
+        LogConcave, Profiled, EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Conditional, Symmetric
+    ),
     **_named(Atoms),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""

@@ -1,10 +1,12 @@
-"""Models with exact answers by quadrature: few outer parameters make all others closed-form, or all are few."""
+"""Models that few numbers make simple: given them all others have a closed form, or are log-concave; or all are few."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.steps import ConcaveLikelihood
@@ -83,6 +85,30 @@ class LogConcave(Model, family=True):
     @abstractmethod
     def concave(self, data: Values) -> ConcaveLikelihood:
         """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
+
+
+class Profiled(Model, family=True):
+    """Given one positive number the log joint density is concave in the other parameters, under a Gaussian prior.
+
+    MAP and MLE are the highest point of the profile: Newton's method at each value of the number.
+    """
+
+    profiled: ClassVar[str]
+    """The name of the positive parameter, one number."""
+    profile_grid: ClassVar[np.ndarray]
+    """Its values between which the maximum is looked for, ascending; beyond them nothing changes any more."""
+
+    @abstractmethod
+    def concave_given(self, value: float, data: Values) -> ConcaveLikelihood:
+        """Return the log likelihood of the others, in coordinates that are independent and N(0, 1) a priori."""
+
+    @abstractmethod
+    def log_profiled_prior(self, value: float) -> float:
+        """Return the log prior density of the number."""
+
+    @abstractmethod
+    def profile_runs_away(self, is_above: bool) -> str:
+        """Say in one line what it means that the profile rises to the upper end of the grid, or to the lower one."""
 
 
 def over(model: type[Conditional]) -> tuple[str, ...]:

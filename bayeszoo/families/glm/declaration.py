@@ -41,6 +41,20 @@ def PoissonByLogMean(name: str, exposure: Any, log_rate: Any, observed: Any) -> 
     )
 
 
+def NegativeBinomialByLogMean(name: str, log_mean: Any, phi: Any, observed: Any) -> Any:
+    """Declare counts of variance mean + mean^2 / phi, one entry a row, however large or small the means are."""
+
+    def log_mass(value: Any, log_mean: Any, phi: Any) -> Any:
+        share = log_mean - pt.log(phi)
+        orders = pt.gammaln(value + phi) - pt.gammaln(phi) - pt.gammaln(value + np.float64(1.0))
+        return orders - phi * pt.softplus(share) - value * pt.softplus(-share)
+
+    def draw(log_mean: Any, phi: Any, rng: np.random.Generator, size: Any = None) -> Any:
+        return rng.poisson(rng.gamma(phi, np.exp(log_mean) / phi, size))
+
+    return pm.CustomDist(name, log_mean, phi, logp=log_mass, random=draw, observed=observed, dims="row", dtype="int64")
+
+
 def log_odds_of_probit(eta: Any) -> Any:
     """Return the log odds of a success of probability Phi(eta); its gradient is finite however far out eta is."""
     return _log_normal_cdf(eta) - _log_normal_cdf(-eta)

@@ -25,14 +25,11 @@ ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class GeneralizedLinear(LinearTerms, LogConcave, family=True):
-    """An outcome whose distribution depends on its features by a linear predictor alone, with Gaussian weights.
+class LinkedTerms(LinearTerms, family=True):
+    """A linear predictor with Gaussian weights, and an outcome that depends on its features by it alone.
 
-    A model has a ``link``, which is the log density of a row given its linear predictor with two derivatives, its
-    ``inputs``, `declare` and `likelihood`; where rows have trials or an exposure it says so by `sizes_of`. The mode,
-    the maximum of the likelihood, the exact answers of one or two weights, the compiled likelihood (the link's ``code``
-    there), and good coordinates for NUTS are here. ``declare`` begins with ``w = self.declared_weights(data)`` inside
-    of a ``pm.Model``.
+    A model has its ``inputs``, `declare` and `likelihood`; where rows have trials or an exposure it says so by
+    `sizes_of`. The rows as a function of the weights, for a link, and good coordinates for NUTS are here.
 
     Parameters
     ----------
@@ -44,8 +41,6 @@ class GeneralizedLinear(LinearTerms, LogConcave, family=True):
 
     tau: float = positive(10.0, "prior sd of the weights tau", kw_only=True)
     s0: float = positive(10.0, "prior sd of the intercept s0", kw_only=True)
-
-    link: ClassVar[Link]
 
     def sizes_of(self, data: Values) -> np.ndarray:
         """Return the trials of each row, or its exposure: 1 where the data do not say."""
@@ -88,12 +83,12 @@ class GeneralizedLinear(LinearTerms, LogConcave, family=True):
         data = self.simulate_design(rng, size)
         return rng.normal(*self.prior(data)), data
 
-    def concave(self, data: Values) -> LinkedRows:
+    def linked(self, link: Link, data: Values) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
         (terms, units), (origin, sd) = self.slopes(data), self.prior(data)
         scale = np.concatenate([np.ones(int(self.intercept)), units])
         return LinkedRows(
-            link=self.link,
+            link=link,
             design=self._with_intercept(terms) * (sd * scale),
             outcome=np.asarray(self.inputs.outcome(data), dtype=np.float64),
             sizes=np.asarray(self.sizes_of(data), dtype=np.float64),
@@ -104,19 +99,42 @@ class GeneralizedLinear(LinearTerms, LogConcave, family=True):
             intercept=self.intercept,
         )
 
-    def laplace_solution(self, data: Values) -> Solution:
-        """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
-        rows = self.concave(data)
-        mode = climb(rows.joint, rows.start())
-        curvature = self.link.terms(rows.eta(mode.x), rows.outcome, rows.sizes).curvature
+    def solution_about(self, rows: LinkedRows, mode: np.ndarray) -> Solution:
+        """Return the Gaussian at a mode with the curvature there, of weights in the user's units."""
+        curvature = rows.link.terms(rows.eta(mode), rows.outcome, rows.sizes).curvature
         root = triangular(rows.design * np.sqrt(curvature)[:, None])
         gaussian = solve(root, np.zeros(len(root)), np.zeros(rows.size), np.eye(rows.size))
-        return replace(gaussian, mean=mode.x).in_units(1 / rows.sd, rows.origin)
+        return replace(gaussian, mean=mode).in_units(1 / rows.sd, rows.origin)
+
+    @abstractmethod
+    def laplace_solution(self, data: Values) -> Solution:
+        """Return a Gaussian about as the posterior of the weights, in the user's units."""
 
     def declared_weights(self, data: Values) -> Any:
         """Declare the weights in a ``pm.Model``, in coordinates in which their posterior is about standard normal."""
         mean, sd = self.prior(data)
         return pm.Normal("w", mean, sd, dims="term", transform=ours.Whitened(self.laplace_solution(data)))
+
+
+@dataclass(frozen=True)
+class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
+    """An outcome whose log density is concave in a linear predictor with Gaussian weights, and depends on nothing else.
+
+    A model has a ``link``, which is the log density of a row given its linear predictor with two derivatives. The mode,
+    the maximum of the likelihood, the exact answers of one or two weights, and the compiled likelihood (the link's
+    ``code`` there) are here. ``declare`` begins with ``w = self.declared_weights(data)`` inside of a ``pm.Model``.
+    """
+
+    link: ClassVar[Link]
+
+    def concave(self, data: Values) -> LinkedRows:
+        """Return the log likelihood of the rows in units of the prior."""
+        return self.linked(self.link, data)
+
+    def laplace_solution(self, data: Values) -> Solution:
+        """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
+        rows = self.concave(data)
+        return self.solution_about(rows, climb(rows.joint, rows.start()).x)
 
     def compiled(self, data: Values) -> Any:
         """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""

@@ -19,11 +19,11 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.methods import em
-from bayeszoo.inference.methods.modes import concave, outer
+from bayeszoo.inference.methods.modes import concave, outer, profiled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, LogConcave, PointEstimates, Sufficient
+from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, LogConcave, PointEstimates, Profiled, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
 
 STEPS = 32  # steps of either kind that a closed-form mode is tried by
@@ -35,6 +35,8 @@ def run_map(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=False)
+    if isinstance(model, Profiled):
+        return profiled.run(problem, flat=False)
     if isinstance(model, EM):
         return em.run(problem)
     if isinstance(model, Conditional):
@@ -54,6 +56,8 @@ def run_mle(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=True)
+    if isinstance(model, Profiled):
+        return profiled.run(problem, flat=True)
     if isinstance(model, EM):
         params = model.closed_mle(problem.sample)
         if params is None:

@@ -1,1 +1,1 @@
-"""Modes by the structure of a model: of outer parameters alone, and of concave densities."""
+"""Modes by the structure of a model: of outer parameters alone, of concave densities, and of those given a number."""

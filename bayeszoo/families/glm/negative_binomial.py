@@ -1,0 +1,50 @@
+"""Counts that vary more than Poisson's: their log density in the linear predictor, given how much more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions.special import log_rising
+from bayeszoo.families.glm.links import Link, Terms
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Link):
+    """Counts of mean mu = exposure exp(eta) and variance mu + mu^2 / phi; as phi goes to infinity they are Poisson's.
+
+    Given ``phi`` the log density is concave in eta.
+    """
+
+    phi: float
+
+    code = -1  # of none of the compiled ones: phi is a parameter
+    apart = "tells rows whose counts are all 0"
+    alike = "all counts are 0, and the intercept runs to minus infinity"
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return the mean count of an exposure of 1."""
+        return np.asarray(np.exp(eta))
+
+    def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
+        """Return the log density and its derivatives, y q - phi p and (y + phi) p q with p = mu / (mu + phi)."""
+        share = eta + np.log(size) - np.log(self.phi)
+        p, q = scipy.special.expit(share), scipy.special.expit(-share)
+        return Terms(self.log_density(eta, outcome, size), outcome * q - self.phi * p, (outcome + self.phi) * p * q)
+
+    def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the log density of each row, every constant kept."""
+        share = eta + np.log(size) - np.log(self.phi)
+        above, below = np.logaddexp(0.0, share), np.logaddexp(0.0, -share)
+        constant = log_rising(self.phi, outcome) - scipy.special.gammaln(outcome + 1)
+        return np.asarray(constant - self.phi * above - outcome * below)
+
+    def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the log of the rate of half an event more."""
+        return np.asarray(np.log((outcome + 0.5) / size))
+
+    def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Say that rows of no events do not fall as their means go to 0; of large means all do."""
+        return np.zeros(len(outcome), dtype=bool), outcome == 0
