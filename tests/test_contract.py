@@ -12,7 +12,7 @@ from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import atoms_checks, sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import Atoms, is_exact
+from bayeszoo.model.capabilities import Atoms, LogConcave, is_exact
 
 MODELS = zoo.names()
 EXACT = [name for name in MODELS if is_exact(zoo.find(name))]
@@ -40,7 +40,7 @@ def slow_if_costly(name, function):
 IDENTITIES = [
     pytest.param(name, identity, marks=slow_if_costly(name, identity.function))
     for name in MODELS
-    for identity in applicable(zoo.find(name))
+    for identity in applicable(zoo.find(name), not issubclass(zoo.find(name), LogConcave))  # simulated weights are many
 ]
 COSTLY = [param.values for param in IDENTITIES if param.values[1].function in QUICK and not param.values[1].data_free]
 
