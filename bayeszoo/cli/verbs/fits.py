@@ -77,7 +77,8 @@ def fit_command(
     check_method(model, method or default_method(model))
     if by is not None:
         if chunk_rows is not None or dask is not None:
-            raise InputError("--by reads the table at once", hint="leave out --chunk-rows and --dask")
+            left_out = "--dask" if chunk_rows is None else "--chunk-rows"
+            raise InputError("--by reads the table at once", hint=f"leave out {left_out}")
         shown = (output, overwrite, as_json, digits)
         return fit_groups(
             model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.given

@@ -17,7 +17,7 @@ from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.table.table import listed, shown
 from bayeszoo.errors import InputError
 
-formulaic, pd = lazy_loader.load("formulaic"), lazy_loader.load("pandas")
+formulaic = lazy_loader.load("formulaic")
 
 _FUNCTIONS = frozenset(
     [
@@ -112,6 +112,8 @@ class FormulaCoding(Coding):
 
     def _made(self, features: Sequence[Feature]) -> tuple[Any, dict[str, np.ndarray]]:
         """Let formulaic make the columns: what it needs of the fit's rows is in the state."""
+        import pandas as pd
+
         frame = pd.DataFrame({each.column.name: _series(each) for each in features})
         with _refused(self.formula):
             terms = formulaic.Formula(self.formula)
@@ -163,7 +165,10 @@ def _series(feature: Feature) -> Any:
     """Return a feature as formulaic takes it: its numbers, or its levels in their order."""
     if feature.levels is None:
         return feature.values
-    return pd.Categorical.from_codes(feature.values.astype(np.int64), categories=feature.levels)
+    import pandas as pd
+
+    categories: Any = feature.levels
+    return pd.Categorical.from_codes(feature.values.astype(np.int64), categories=categories)
 
 
 def _learnt(spec: Any, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
