@@ -49,14 +49,14 @@ from bayeszoo.model.chunks import read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.reduction.accumulate import accumulate
 from bayeszoo.model.update import stream, update
-from bayeszoo.plots.classes import plot_calibration, plot_roc
-from bayeszoo.plots.effects import plot_effects, plot_slopes
-from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.families.classes import plot_calibration, plot_roc
+from bayeszoo.plots.families.effects import plot_effects, plot_slopes
+from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.families.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.families.latent import plot_states, plot_topics
+from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
-from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
-from bayeszoo.plots.latent import plot_states, plot_topics
 from bayeszoo.plots.parts import plot_due_to
-from bayeszoo.plots.pooling import plot_pooling
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.notebook import show_in_notebooks, view

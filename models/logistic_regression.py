@@ -77,7 +77,7 @@ class LogisticRegression(GeneralizedLinear, Classifies):
     def derived(self, params: Values) -> dict[str, Any]:
         """Return the odds ratios, and of one feature where the chance is a half, as the median lethal dose."""
         crossing = self.crossing(params)
-        ratios = {"odds_ratio": np.exp(self.slope_weights(params))}
+        ratios = {"odds_ratio": self.ratios(params)}
         return ratios if crossing is None else {**ratios, "even_odds": crossing}
 
     def declare(self, data: Values) -> Any:

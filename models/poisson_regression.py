@@ -84,7 +84,7 @@ class PoissonRegression(GeneralizedLinear):
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return the rate ratios: by how much one more of a feature multiplies the rate."""
-        return {"rate_ratio": np.exp(self.slope_weights(params))}
+        return {"rate_ratio": self.ratios(params)}
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` counts given both."""

@@ -15,8 +15,8 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.hmm import passes
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.plots import latent
-from bayeszoo.plots.latent import plot_states
+from bayeszoo.plots.families import latent
+from bayeszoo.plots.families.latent import plot_states
 from bayeszoo.results.assemble import assemble
 from tests.test_hidden_markov import enumerated
 
@@ -290,7 +290,7 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     lanes = [[p.get_extents() for p in lane.get_paths()] for lane in path.collections]
     found = [next(k + 1 for k, lane in enumerate(lanes) if any(e.x0 <= t <= e.x1 for e in lane)) for t in frame.index]
     assert found == frame["viterbi"].tolist()
-    monkeypatch.setattr("bayeszoo.plots.latent._HELD", 60)  # of more probabilities, an even selection of the draws
+    monkeypatch.setattr("bayeszoo.plots.families.latent._HELD", 60)  # of more, an even selection of the draws
     assert len(plot_states(tree).axes) == 2
 
 

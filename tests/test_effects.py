@@ -8,7 +8,7 @@ from arviz_stats import bayesian_r2
 
 import bayeszoo as bz
 from bayeszoo.plots import drawable
-from bayeszoo.plots.effects import effects, explained, plot_effects, plot_slopes, slopes
+from bayeszoo.plots.families.effects import effects, explained, plot_effects, plot_slopes, slopes
 from bayeszoo.report import asked, families
 from bayeszoo.results.stored import Fit
 

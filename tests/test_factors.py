@@ -17,7 +17,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors import base as factors
 from bayeszoo.families.factors.base import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.inference.methods import vb
-from bayeszoo.plots import factors as factor_plots
+from bayeszoo.plots.families import factors as factor_plots
 from bayeszoo.report import asked
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.plots import pooling
+from bayeszoo.plots.families import pooling
 
 TABLE = {"group": list("abcdef"), "successes": [1, 5, 3, 2, 4, 0], "trials": [9, 8, 30, 5, 7, 0]}
 

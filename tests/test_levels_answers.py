@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
-from bayeszoo.plots.effects import effects, plot_effects
+from bayeszoo.plots.families.effects import effects, plot_effects
 from bayeszoo.results.stored import Fit
 from tests.test_levels import cars
 

@@ -20,13 +20,13 @@ from bayeszoo.families.linear.levels import features_of
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, FoldIn, Latent
-from bayeszoo.plots.classes import plot_classes
 from bayeszoo.plots.drawable import with_draws, withheld
-from bayeszoo.plots.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_effects, plot_slopes, slopes
-from bayeszoo.plots.factors import plot_ard, plot_biplot, plot_scree
-from bayeszoo.plots.lasso_path import lasso_path, plot_lasso_path
-from bayeszoo.plots.latent import plot_states, plot_topics
-from bayeszoo.plots.pooling import plot_pooling
+from bayeszoo.plots.families.classes import plot_classes
+from bayeszoo.plots.families.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_effects, plot_slopes, slopes
+from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.families.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.families.latent import plot_states, plot_topics
+from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
 from bayeszoo.report.classes import ABOUT_FITTED, ABOUT_PLUGGED_IN, confusion_rows, score_rows

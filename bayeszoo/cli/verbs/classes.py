@@ -16,7 +16,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
-from bayeszoo.plots.classes import plot_classes
+from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.report.classes import ABOUT_FITTED, ABOUT_PLUGGED_IN, calibration_rows, confusion_rows, score_rows
 
 if TYPE_CHECKING:

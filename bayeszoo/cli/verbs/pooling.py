@@ -9,7 +9,7 @@ from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
-from bayeszoo.plots.pooling import plot_pooling
+from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number
 

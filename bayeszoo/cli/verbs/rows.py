@@ -20,7 +20,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
-from bayeszoo.plots.latent import plot_states, plot_topics
+from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import nats, number, topic_rows
 from bayeszoo.results.stored import is_by_group

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.links import Link
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.design import LinearTerms
@@ -61,9 +62,16 @@ class LinkedTerms(LinearTerms, family=True):
         terms = super().coords(data)["term"]
         return {"term": terms, "slope": terms[int(self.intercept) :]}
 
-    def slope_weights(self, params: Values) -> np.ndarray:
-        """Return the weights but for the intercept's, shape (..., K)."""
-        return np.asarray(params["w"])[..., int(self.intercept) :]
+    def ratios(self, params: Values) -> np.ndarray:
+        """Return exp of the weights but for the intercept's, shape (..., K): what one more of a feature multiplies by.
+
+        Raises `NumericalError` where one is larger than numbers go.
+        """
+        with np.errstate(over="ignore"):
+            ratios = np.exp(np.asarray(params["w"])[..., int(self.intercept) :])
+        if np.isinf(ratios).any():
+            raise NumericalError("a ratio, exp of a weight, is larger than numbers go: read the weight")
+        return ratios
 
     def crossing(self, params: Values) -> np.ndarray | None:
         """Return where the linear predictor is 0, shape (...,): of one feature alone; None of more or of powers."""

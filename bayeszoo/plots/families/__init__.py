@@ -1,0 +1,1 @@
+"""Pictures of what the models of one family have."""
