@@ -317,8 +317,10 @@ def test_every_model_works_or_is_refused_in_one_line(name):
         return
     frame, checks = bz.residuals(tree), bz.predictive_check(tree, replicates=8)
     assert len(frame) == data.rows
-    assert np.isfinite(frame[["observed", "mean", "sd", "pit", "normal_score", "theoretical"]]).all(axis=None)
-    assert ((frame["pit"] > 0) & (frame["pit"] < 1)).all()
+    assert np.isfinite(frame[["observed", "mean", "sd"]]).all(axis=None)
+    shown = frame[~frame["basis"].str.startswith("withheld")]  # few trials may hang on one row
+    assert np.isfinite(shown[["pit", "normal_score", "theoretical"]]).all(axis=None)
+    assert ((shown["pit"] > 0) & (shown["pit"] < 1)).all()
     assert checks["withheld"].eq("").any()
     assert len(bz.plot_residuals(frame).axes) >= 3
 
