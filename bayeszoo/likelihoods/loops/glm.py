@@ -69,7 +69,8 @@ def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: i
     """Return log likelihood and its derivatives in the weights (T,), of rows (n, T), outcomes and sizes (n,)."""
     if design.shape != (len(outcome), len(w)) or len(size) != len(outcome):
         raise ValueError("weights, rows, outcomes and sizes differ in how many there are")
-    eta, value = design @ w, 0.0
+    design = np.ascontiguousarray(design)
+    eta, value = design @ np.ascontiguousarray(w), 0.0
     slopes = np.empty_like(eta)
     for i in range(len(eta)):
         if link == LOGIT:
