@@ -1,5 +1,7 @@
 """Poisson regression: published figures, scikit-learn, quadrature by hand; and rows whose counts are all 0."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy
@@ -69,6 +71,20 @@ def test_rate_ratios_and_exposure_of_new_rows():
     np.testing.assert_allclose(tree["derived"]["rate_ratio"], np.exp(tree.posterior["w"][..., 1:]))
     one, ten = (bz.predict(tree, {"a": [0.0], "b": [0.0], "t": [t]})["mean"].to_numpy() for t in (1.0, 10.0))
     np.testing.assert_allclose(ten, 10 * one, rtol=0.05)
+
+
+def test_the_command_predicts_by_the_exposure_of_new_rows_and_does_not_take_it_to_be_1(run, written, tmp_path):
+    table = written("n,a,t\n" + "".join(f"{n},{n % 3},{n + 1}\n" for n in range(12)), "counts.csv")
+    asked = ("--target", "n", "--exposure", "t", "--method", "map", "-o", tmp_path / "fit.nc")
+    assert run("fit", "poisson_regression", table, *asked)[0] == 0
+    new = {"few": "a,t\n1,1\n", "many": "a,t\n1,10\n", "none": "a\n1\n"}
+    few, many, none = (
+        run("predict", tmp_path / "fit.nc", written(rows, f"{name}.csv"), "--json") for name, rows in new.items()
+    )
+    means = [json.loads(out)["rows"][0]["mean"] for _, out, _ in (few, many)]
+    assert means[1] == pytest.approx(10 * means[0])
+    assert none[0] == 2
+    assert "the fit has an exposure, these rows have none; give its column with --exposure" in none[2]
 
 
 # Where there is no maximum

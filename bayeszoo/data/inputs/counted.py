@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays
+from bayeszoo.data.inputs.base import Arrays, Parsed
 from bayeszoo.data.inputs.counts import Outcomes, read_outcomes
 from bayeszoo.data.inputs.labels import OUTCOMES
 from bayeszoo.data.inputs.regression import WithFeatures
@@ -96,6 +96,14 @@ class CountRegression(WithFeatures):
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
         return Outcomes(to_counts(column))
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        parsed = super()._parse_new(table, missing, options, like)
+        if like is not None and self.beside in like and self.beside not in parsed.arrays:
+            raise InputError("the fit has an exposure, these rows have none", hint="give its column with --exposure")
+        if like is not None and self.beside in parsed.arrays and self.beside not in like:
+            raise InputError("the fit has no exposure, these rows do", hint="leave out --exposure")
+        return parsed
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
         """Return the same counts, made in unequal times."""

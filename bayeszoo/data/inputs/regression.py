@@ -102,9 +102,11 @@ class WithFeatures(Inputs):
         fitted = [] if like is None else like[self.axis].tolist()
         usual = getattr(like, "columns", {}).get(self.name, _free(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
-        known = getattr(like, "columns", {}).get(self.beside, self.beside)
-        if self.beside and self.beside not in options and known in table.columns and self.beside in (like or {}):
-            options = {**options, self.beside: known}
+        if self.beside in (like or {}) and self.beside not in options:
+            # its name in the fit's table, or the model's own for it in rows that have been read before
+            names = (getattr(like, "columns", {}).get(self.beside), self.beside)
+            known = [name for name in names if name in table.columns]
+            options = {**options, self.beside: known[0]} if known else options
         named = _features_of(table, target, options, self.beside) if like is None else []
         coding = Coding(named) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, target, coding, missing, like or {}, options)
