@@ -142,3 +142,14 @@ def test_groups_of_which_nothing_was_observed_have_the_law_of_the_population():
         drawn = density.at_rows(model, params, fitted, rows, rng)[inner]
         assert stats.kstest(drawn.ravel(), law.cdf).pvalue > 1e-4
         assert stats.kstest(drawn.ravel() * 1.1, law.cdf).pvalue < 1e-4
+
+
+def test_new_rows_are_read_by_the_columns_of_the_fit():
+    """A column of numbers that the fit did not use is no outcome, and no name or exposure is lost."""
+    model = bz.find("gamma_poisson_groups")()
+    table = {"pump": list("abcd"), "failures": PUMPS["y"], "hours": PUMPS["exposure"]}
+    tree = bz.fit(model, bz.read(model, table, group="pump", column="failures", exposure="hours"), "exact", seed=1)
+    by_name = bz.predict(tree, {"age": [7, 9], "hours": [1.0, 2.0], "pump": ["a", "a"]}, seed=1)
+    asked = bz.predict(tree, {"hours": [3.0], "pump": ["a"]}, group="pump", exposure="hours", seed=1)
+    assert by_name["observed"].isna().all()
+    assert by_name["mean"].sum() == pytest.approx(float(asked["mean"].iloc[0]), rel=0.05)

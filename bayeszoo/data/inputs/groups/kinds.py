@@ -51,7 +51,15 @@ class Groups(Inputs):
         return self._read(Request(table, missing, options))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        return self._read(Request(table, missing, options, new=True, like=like))
+        return self._read(Request(table, missing, self._as_in(like, table, options), new=True, like=like))
+
+    def _as_in(self, like: Arrays | None, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+        """Add to the options the columns that held the fit's data, where rows to be predicted have them too."""
+        held = {name: role if role in self.options else "column" for role, name in getattr(like, "columns", {}).items()}
+        known = {option: name for name, option in held.items() if name in table.columns}
+        of_trials, of_counts = {"column", "positive"} & options.keys(), {SUCCESSES, TRIALS} & options.keys()
+        other_form = {SUCCESSES, TRIALS} if of_trials else {"column"} if of_counts else set[str]()
+        return {option: name for option, name in known.items() if option not in other_form} | options
 
     @abstractmethod
     def _read(self, request: Request) -> Parsed: ...
@@ -90,9 +98,9 @@ class Groups(Inputs):
         """Return the column of the outcome, or none where rows to be predicted have no other column of numbers."""
         asked, others = request.options.get("column"), request.table.columns.items()
         is_there = asked or self.name in request.table.columns
-        if request.new and not (
-            is_there or any(not names_groups(column) for name, column in others if name not in taken)
-        ):
+        is_known = self.name in getattr(request.like, "columns", {})  # and then it is in the options, if it is there
+        others_hold = any(not names_groups(column) for name, column in others if name not in taken)
+        if request.new and not is_there and (is_known or not others_hold):
             return {}
         return {self.name: choose(request.table, asked, self.name, taken)}
 
