@@ -16,7 +16,6 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = 400  # of each of four chains: the fewest that the gate takes
 logging.getLogger("pymc").setLevel(logging.WARNING)
 
 # %% [markdown]
@@ -120,7 +119,7 @@ assert withheld["mean"].isna().all()
 # NUTS, on the same density, is well:
 
 # %%
-sampled = bz.fit(mixture, species, "nuts", seed=1, draws=DRAWS)
+sampled = bz.fit(mixture, species, "nuts", seed=1)
 means = bz.compare([sampled]).set_index("parameter")
 means.filter(like="means", axis=0)[["mean", "sd", "mcse_mean", "status"]]
 

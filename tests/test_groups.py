@@ -20,7 +20,11 @@ matplotlib.use("agg")
 INDEPENDENT = [name for name in bz.names() if issubclass(bz.find(name), Observable)]
 """Models whose rows are independent given the parameters."""
 RNG = np.random.default_rng(5)
-SINGLE = {"beta_bernoulli": {"y": RNG.integers(0, 2, 60)}, "dirichlet_multinomial": {"y": list("abcabba" * 9)}}
+SINGLE = {
+    "beta_bernoulli": {"y": RNG.integers(0, 2, 60)},
+    "dirichlet_multinomial": {"y": list("abcabba" * 9)},
+    "logistic_regression": {"y": RNG.integers(0, 2, 60), "x": RNG.standard_normal(60)},
+}
 """Single observations, where the first data set of a model has several in a row."""
 FUNCTIONS = {
     "plot_ppc_dist": lambda tree: az.plot_ppc_dist(tree, num_samples=5),

@@ -3,8 +3,8 @@
 What breaks: Counts are of the time, or the number of people, over which they were taken. Without it a feature that goes
 with that size takes its effect.
 
-How it looks: The fit passes its gate, and the feature has a rate ratio far from 1, with an interval that excludes it.
-With the exposure in the table and not used, a note asks whether it is one.
+How it looks: The fit passes its gate, and the feature has a rate ratio far from 1. Where the size itself is among the
+features, a note asks whether it is the exposure.
 
 What to do: Give the column with `--exposure`. The rates are then of one unit of it.
 """
@@ -23,6 +23,7 @@ rates = bz.read(Poisson, table, target="accidents", features=["crowded"], exposu
 ratios = [
     float(np.exp(bz.fit(Poisson.weak(data), data, "map", seed=1).posterior["w"][0, 0, 1])) for data in (counts, rates)
 ]
-print(f"rate ratio of crowded: {ratios[0]:.2f} of counts, {ratios[1]:.2f} of counts per person")
+print(f"rate ratio of crowded, of counts: {ratios[0]:.2f}")
+print(f"rate ratio of crowded, of counts per person: {ratios[1]:.2f}")
 assert ratios[0] > 2
 assert abs(ratios[1] - 1) < 0.1
