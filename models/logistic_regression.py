@@ -39,6 +39,7 @@ class LogisticRegression(GeneralizedLinear, Classifies):
 
     inputs = BinaryRegression("y")
     link = Logit()
+    predicted_quantity, mean_quantity, ratio_of = "log odds", "probability", "odds"
     without_moments = ("even_odds",)
     dims: ClassVar[Axes] = {"w": ("term",), "odds_ratio": ("slope",)}
     examples = (

@@ -55,7 +55,7 @@ class NegativeBinomialRegression(LinkedTerms, Profiled):
     inputs = CountRegression("y")
     profiled = "phi"
     profile_grid = np.logspace(-4, 8, 49)
-    predicted_quantity = "log mean"
+    predicted_quantity, mean_quantity, ratio_of = "log mean", "mean count", "mean"
     examples = (
         Example(
             "quine.csv",
@@ -69,6 +69,11 @@ class NegativeBinomialRegression(LinkedTerms, Profiled):
     def weak(cls, data: Values) -> Any:
         """Standardize; a standard deviation of a feature multiplies the mean by about e, or divides by it."""
         return replace(super().weak(data), tau=1.0).labelled(data)
+
+    def mean(self, params: Values, data: Values) -> np.ndarray:
+        """Return the mean count of each row at an exposure of 1; weights of shape (..., T) give (..., rows)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.predictor(params, data)))
 
     def weak_intercept(self, data: Values) -> dict[str, Any]:
         """Return a prior about the log of the pooled rate."""

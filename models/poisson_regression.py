@@ -47,7 +47,7 @@ class PoissonRegression(GeneralizedLinear):
 
     inputs = CountRegression("y")
     link = Log()
-    predicted_quantity = "log rate"
+    predicted_quantity, mean_quantity, ratio_of = "log rate", "rate", "rate"
     dims: ClassVar[Axes] = {"w": ("term",), "rate_ratio": ("slope",)}
     examples = (
         Example(

@@ -40,6 +40,7 @@ class ProbitRegression(GeneralizedLinear, Classifies):
 
     inputs = BinaryRegression("y")
     link = Probit()
+    predicted_quantity, mean_quantity = "probit", "probability"
     examples = (
         Example(
             "vasoconstriction.csv",

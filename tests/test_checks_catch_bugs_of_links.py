@@ -9,8 +9,10 @@ import bayeszoo as bz
 from bayeszoo.contract import concave
 from bayeszoo.contract.case import Case
 from bayeszoo.families.glm.links import Logit, Terms
+from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.model import integration
 
+COUNTS = bz.find("negative_binomial_regression")
 LOGISTIC = bz.find("logistic_regression")
 MODEL = LOGISTIC(tau=3.0, s0=5.0, center=70.0, scale=7.0)
 
@@ -70,6 +72,47 @@ def test_a_prior_of_another_width_is_caught(monkeypatch):
 
     monkeypatch.setattr(LOGISTIC, "concave", wider)
     assert not concave.concave_density(case()).passed
+
+
+class Sharper(NegativeBinomial):
+    def terms(self, eta, outcome, size):
+        value, slope, curvature = super().terms(eta, outcome, size)
+        return Terms(value, slope, curvature * 1.001)
+
+
+class OtherMean(NegativeBinomial):
+    def log_density(self, eta, outcome, size):
+        return super().log_density(eta + 1e-4, outcome, size)
+
+    def terms(self, eta, outcome, size):
+        return super().terms(eta + 1e-4, outcome, size)
+
+
+def dispersed():
+    return Case(COUNTS(tau=0.7, s0=2.0, m0=2.5, a0=3.0, b0=1.5), bz.example(COUNTS))
+
+
+@pytest.mark.parametrize("check", ["concave_density", "concave_derivatives", "certified_mode"])
+def test_every_identity_holds_given_the_dispersion(check):
+    assert getattr(concave, check)(dispersed()).passed
+
+
+@pytest.mark.parametrize(
+    ("link", "check"),
+    [
+        (Sharper, "concave_derivatives"),
+        (OtherMean, "concave_density"),
+        (OtherMean, "certified_mode"),
+    ],
+)
+def test_wrong_derivatives_and_densities_given_the_dispersion_are_caught(monkeypatch, link, check):
+    monkeypatch.setattr(COUNTS, "concave_given", lambda self, value, data: self.linked(link(value), data))
+    assert not getattr(concave, check)(dispersed()).passed
+
+
+def test_a_prior_of_the_dispersion_that_is_not_the_declared_is_caught(monkeypatch):
+    monkeypatch.setattr(COUNTS, "log_profiled_prior", lambda self, value: -1.001 * self.b0 * value)
+    assert not concave.concave_density(dispersed()).passed
 
 
 def test_an_evidence_that_lacks_a_volume_is_caught(monkeypatch):

@@ -51,6 +51,20 @@ def test_effects_are_predictions_with_the_other_features_at_their_means(linear):
         assert np.all((effect["q025"] < predicted) & (predicted < effect["q975"]))
 
 
+def test_effects_of_a_link_are_probabilities_and_slopes_are_of_the_log_odds():
+    logistic = bz.find("logistic_regression")
+    tree = bz.fit(logistic(), bz.example(logistic, "challenger"), "mle", seed=1)  # 15.0429 - 0.2322 temperature
+    found = effects(tree).loc["temperature"]
+    expected = 1 / (1 + np.exp(-(15.042902 - 0.232163 * found.index.to_numpy())))
+    np.testing.assert_allclose(found["mean"], expected, atol=1e-5)
+    figure = plot_effects(tree)
+    assert figure.get_supylabel() == "probability of distress"
+    (axes,) = plot_slopes([tree]).axes
+    assert axes.get_xlabel() == "log odds of distress, for one sd of the feature"
+    sd = Fit(tree).data["X"].std()
+    assert slopes(tree).loc["temperature", "mean"] == pytest.approx(-0.232163 * sd, abs=1e-5)
+
+
 def test_the_share_explained_is_arvizs(linear):
     tree, data = linear.copy(), Fit(linear).data
     w, sigma2 = (linear["posterior"][name] for name in ("w", "sigma2"))

@@ -54,6 +54,19 @@ def test_an_interaction_has_no_effect_of_its_own_and_goes_along(crossed):
     assert found.loc["weight"]["mean"].iloc[-1] == pytest.approx(sum(weighted), abs=0.05 * width)
 
 
+def test_levels_of_a_regression_with_a_log_link_are_compared_in_ratios_too():
+    counts = bz.find("negative_binomial_regression")
+    tree = bz.fit(counts(), bz.example(counts), "mle", seed=1)
+    frame = bz.contrasts(tree).set_index(["quantity", "group"])
+    w = tree.posterior["w"][0, 0].to_series()
+    assert frame.loc[("sex", "M"), "ratio"].item() == pytest.approx(np.exp(w["sex[M]"]), rel=1e-12)
+    assert "ratios of the mean" in frame.attrs["of"]
+    probit = bz.find("probit_regression")
+    table = {"y": ["no", "yes"] * 10, "arm": ["a"] * 9 + ["b"] * 11}
+    plain = bz.fit(probit(), bz.read(probit, table, target="y", positive="yes"), "map", seed=1)
+    assert bz.contrasts(plain)["ratio"].isna().all()  # exp of a probit's difference is no ratio
+
+
 def predicted_at(tree, frame, level, weight):
     row = pd.DataFrame({"origin": [level], "weight": [weight], "gears": [frame["gears"].mean()]})
     return bz.predict(tree, row)["mean"].iloc[0]
@@ -105,7 +118,8 @@ def test_of_a_logistic_regression_log_odds_are_compared_as_by_scikit_learn():
     weights = dict(zip(data["feature"].tolist(), sklearn.coef_[0] / data["X"].std(axis=0), strict=True))
     expected = [weights["origin[europe]"], weights["origin[japan]"]]
     assert found["difference"].tolist() == pytest.approx(expected, rel=1e-5)
-    assert found.attrs["of"] == "linear predictor"
+    assert found.attrs["of"] == "log odds; ratios of the odds"
+    np.testing.assert_allclose(found["ratio"], np.exp(expected), rtol=1e-5)
 
 
 def test_of_many_levels_each_is_compared_with_the_reference():

@@ -177,7 +177,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
     tree : xarray.DataTree
         What `fit_by` returned, or `fit` for a model with parameters of each group, such as ``normal_means``, or for a
         regression with features of text. Of levels the linear predictor is compared, such as the mean outcome or
-        the log odds; where there are interactions, at the centre of the other features.
+        the log odds, of which ``ratio`` is then that of the odds; where there are interactions, at the centre of the
+        other features.
     against : str, optional
         The group or level that the others are compared with. By default all pairs are compared; of more than five
         groups, each with the first, and of one fit with the group of which most is known, or of levels the reference,

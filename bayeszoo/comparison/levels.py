@@ -69,7 +69,8 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
     frames = [_contrasted(fit, name, feature, against) for name, feature in chosen.items()]
     frame = pd.concat(frames, ignore_index=True)
     assert isinstance(fit.model, LinearTerms)
-    about = {"of": fit.model.predicted_quantity, "notes": [] if against else _notes(frame, chosen)}
+    ratio = f"; ratios of the {fit.model.ratio_of}" if fit.model.ratio_of else ""
+    about = {"of": f"{fit.model.predicted_quantity}{ratio}", "notes": [] if against else _notes(frame, chosen)}
     frame.attrs |= {"withheld": [], **about}
     return frame
 
@@ -82,12 +83,21 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> p
         known = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
         known = by_draws(draws[..., first], draws[..., second])
-    known |= dict.fromkeys(("ratio", "ratio_q025", "ratio_q975"), np.full(len(pairs), np.nan))  # 0 means nothing
+    medians = {"difference": mean[second] - mean[first]} if fit.kind == "point estimate" else {}
+    known |= _ratios(fit.model, {**known, **medians})
     known["difference"] = mean[second] - mean[first]
     if fit.kind == "exact":
         known["difference_mcse"] = np.full(len(pairs), np.nan)
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
     return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in COLUMNS}})
+
+
+def _ratios(model: Any, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return exp of the quantiles of the difference where it is one of logs; of other predictors 0 means nothing."""
+    with np.errstate(over="ignore"):
+        ratios = {end: np.exp(known[f"difference{end}"]) for end in ("", "_q025", "_q975")}
+    is_log = bool(model.ratio_of)
+    return {f"ratio{end}": np.where(is_log & np.isfinite(x), x, np.nan) for end, x in ratios.items()}
 
 
 def _mean(fit: Fit) -> np.ndarray:

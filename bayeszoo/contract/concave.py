@@ -16,7 +16,11 @@ from bayeszoo.contract.identities import relative
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
+from bayeszoo.inference.methods.modes.profiled import highest
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Profiled
 from bayeszoo.model.density import log_density
+from bayeszoo.model.steps import ConcaveLikelihood
 
 REACH, WIDTHS = 9.0, 60.0
 """How far from the mode the evidence is integrated, in prior and in posterior standard deviations: a log joint density
@@ -25,19 +29,32 @@ falls off from its mode at least as the prior does from its mean."""
 
 def concave_density(case: Case) -> Check:
     """L1a: the log likelihood in units of the prior, and that prior, are PyMC's log joint density."""
-    rows = case.model.concave(case.data)
-    u = np.array([rows.place(point) for point in case.points])
-    joint = rows.joint_values(u) - rows.log_volume
-    one_by_one = [rows.derivatives(x).value + float(rows.log_prior(rows.params(x))) for x in u]
-    return at_most(
-        "log likelihood in units of the prior", relative(np.array([joint, one_by_one]), case.log_joint), 1e-9
-    )
+    heights = np.array([_heights(case, point) for point in case.points])
+    return at_most("log likelihood in units of the prior", relative(heights.T, case.log_joint), 1e-9)
+
+
+def _heights(case: Case, point: Values) -> tuple[float, float]:
+    """Return the log joint density at a point twice: as one of many points, and with its derivatives."""
+    rows, log_prior = _concave_at(case, point)
+    u = rows.place(point)
+    with_derivatives = rows.derivatives(u).value + float(rows.log_prior(rows.params(u)))
+    return float(rows.joint_values(u[None])[0]) - rows.log_volume + log_prior, with_derivatives + log_prior
+
+
+def _concave_at(case: Case, point: Values) -> tuple[ConcaveLikelihood, float]:
+    """Return the concave log likelihood, and the log prior density of the number that it is given, if any."""
+    model = case.model
+    if not isinstance(model, Profiled):
+        return model.concave(case.data), 0.0
+    value = float(point[model.profiled])
+    return model.concave_given(value, case.data), model.log_profiled_prior(value)
 
 
 def concave_derivatives(case: Case) -> Check:
     """L1e: gradient and curvature are the central differences of the log joint and of the gradient."""
-    rows, errors, step = case.model.concave(case.data), [0.0], 1e-5
+    errors, step = [0.0], 1e-5
     for point in case.points[::5]:
+        rows, _ = _concave_at(case, point)
         u = rows.place(point)
         there = rows.joint(u)
         for i in range(rows.size):
@@ -55,11 +72,19 @@ def concave_derivatives(case: Case) -> Check:
 
 def certified_mode(case: Case) -> Check:
     """L6: the mode that Newton's method certifies is a stationary point of PyMC's log joint, without Jacobian."""
+    params, checks = _mode(case)
+    is_certified = all(check.passed for check in checks)
+    distance = describe(case.declared.constrained_joint, case.declared.unconstrain(params)).distance
+    return at_most("mode is stationary, and certified", distance if is_certified else math.inf, MAX_DISTANCE)
+
+
+def _mode(case: Case) -> tuple[Values, list[Check]]:
+    if isinstance(case.model, Profiled):
+        mode = highest(case.model, case.data, flat=False)
+        return mode.params, mode.checks
     rows = case.model.concave(case.data)
     peak = climb(rows.joint, rows.start())
-    failed = [check for check in peak.certificate() if not check.passed]
-    distance = describe(case.declared.constrained_joint, case.declared.unconstrain(rows.params(peak.x))).distance
-    return at_most("mode is stationary, and certified", math.inf if failed else distance, MAX_DISTANCE)
+    return rows.params(peak.x), peak.certificate()
 
 
 def integrated_evidence(case: Case) -> Check:

@@ -22,7 +22,15 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, FoldIn, Latent
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.families.classes import plot_classes
-from bayeszoo.plots.families.effects import MOST_EFFECTS, MOST_SLOPES, explained, plot_effects, plot_slopes, slopes
+from bayeszoo.plots.families.effects import (
+    MOST_EFFECTS,
+    MOST_SLOPES,
+    explained,
+    has_slopes,
+    plot_effects,
+    plot_slopes,
+    slopes,
+)
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.families.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
@@ -64,7 +72,7 @@ def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
             made.append(groups(tree))
         elif isinstance(model, HiddenMarkovModel):
             made.append(states(tree))
-        elif isinstance(model, LinearModel):
+        elif has_slopes(model):
             made.append(regression(trees))
         elif "loadings" in tree["posterior"].data_vars:
             made.append(factors(best(trees)))  # whose pictures do not depend on labels
@@ -84,14 +92,16 @@ def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], S
 
 def regression(trees: Sequence[xr.DataTree]) -> Answer:
     """Draw the slopes of all fits on one axis, and the effects of the features by the first."""
-    linear = [tree for tree in trees if isinstance(Fit(tree).model, LinearModel) and not withheld(tree)]
-    if not linear:
+    shown = [tree for tree in trees if has_slopes(Fit(tree).model) and not withheld(tree)]
+    if not shown:
         raise Untrustworthy("the slopes of all fits are withheld")
-    main = best(linear)
-    drawn = [main, *(tree for tree in linear if tree is not main)]
+    main = best(shown)
+    drawn = [main, *(tree for tree in shown if tree is not main)]
     interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
     total = len(slopes(main))
-    caption = f"What each feature adds to the outcome as it grows by one standard deviation{interval}"
+    model: Any = Fit(main).model
+    to = "outcome" if isinstance(model, LinearModel) else model.predicted_quantity
+    caption = f"What each feature adds to the {to} as it grows by one standard deviation{interval}"
     caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
     below = [picture(partial(plot_effects, main), "effects of the features", _effects(main, interval), wide=True)]
     return Answer(
@@ -103,7 +113,8 @@ def _effects(main: xr.DataTree, interval: str) -> str:
     """Say what a picture of effects shows, and how those are drawn that it leaves out."""
     model: Any = Fit(main).model
     used = features_of(model, Fit(main).data)
-    said = f"By {main.attrs['method']} of {model.name}: the mean outcome as one feature goes from its least to its "
+    mean = "mean outcome" if isinstance(model, LinearModel) else model.mean_quantity
+    said = f"By {main.attrs['method']} of {model.name}: the {mean} as one feature goes from its least to its "
     said += f"greatest value, or through its levels, the others at their means{interval}."
     if len(used) > MOST_EFFECTS:
         said += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
@@ -115,7 +126,8 @@ def _shares(trees: Sequence[xr.DataTree]) -> list[Any]:
     """Say which share of the variance each model explains, by its first fit, or why that is not known."""
     firsts, said, skipped = dict[str, Any](), list[str](), list[Any]()
     for tree in trees:
-        firsts.setdefault(tree.attrs["model"], tree)
+        if isinstance(Fit(tree).model, LinearModel):
+            firsts.setdefault(tree.attrs["model"], tree)
     for name, tree in firsts.items():
         with skipping(f"R2 of {name}", skipped):
             share = explained(tree)

@@ -47,6 +47,13 @@ class LinkedTerms(LinearTerms, family=True):
         """Return the trials of each row, or its exposure: 1 where the data do not say."""
         return np.ones(self.inputs.size(data))
 
+    mean_quantity: ClassVar[str] = "mean outcome"
+    """What the mean of one trial, or of an exposure of 1, is called."""
+
+    @abstractmethod
+    def mean(self, params: Values, data: Values) -> np.ndarray:
+        """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
+
     @abstractmethod
     def weak_intercept(self, data: Values) -> dict[str, Any]:
         """Return the fields of the prior of the intercept, scaled to the data."""
@@ -134,6 +141,10 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
     """
 
     link: ClassVar[Link]
+
+    def mean(self, params: Values, data: Values) -> np.ndarray:
+        """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
+        return self.link.mean(self.predictor(params, data))
 
     def concave(self, data: Values) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""

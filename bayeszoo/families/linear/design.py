@@ -61,6 +61,8 @@ class LinearTerms(Observable, family=True):
     dims: ClassVar[Axes] = {"w": ("term",)}
     predicted_quantity: ClassVar[str] = "linear predictor"
     """What the weighted sum of terms is."""
+    ratio_of: ClassVar[str] = ""
+    """What is multiplied by exp of a difference of the weighted sum: the odds, the rate; nothing where it is no log."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

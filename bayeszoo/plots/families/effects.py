@@ -1,4 +1,4 @@
-"""Pictures of a linear model: its slopes on one axis, and the effect of each feature; and how much it explains.
+"""Pictures of a regression: its slopes on one axis, and the effect of each feature; and how much it explains.
 
 Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``.
 """
@@ -6,15 +6,18 @@ Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from bayeszoo.answers.leave_out import MOST_CELLS
 from bayeszoo.comparison.compare import names_of
+from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.errors import InputError
+from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.families.linear.levels import Feature, features_of
 from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
 from bayeszoo.results.caveats import require_shown
@@ -37,22 +40,28 @@ _ACROSS = 30
 _QUANTILES = ("q025", "q975")
 
 
-def _linear(tree: xr.DataTree, what: str) -> tuple[Fit, LinearModel]:
+def _regression(tree: xr.DataTree, what: str) -> tuple[Fit, LinearModel | LinkedTerms]:
     fit = require_shown(tree, f"{what} by it")
-    if not isinstance(fit.model, LinearModel):
-        raise InputError(f"{what} are of linear models, {fit.model.name} is none")
+    if not has_slopes(fit.model):
+        raise InputError(f"{what} are of regressions with a weight for each term, {fit.model.name} is none")
     return fit, fit.model
+
+
+def has_slopes(model: Any) -> TypeGuard[LinearModel | LinkedTerms]:
+    """Say whether a model is a regression of one outcome, with a weight for each term."""
+    return isinstance(model, LinearModel | LinkedTerms) and model.dims.get("w") == ("term",)
 
 
 def slopes(tree: xr.DataTree) -> pd.DataFrame:
     """Return the slope of each term for one standard deviation of it, in units of the outcome, the largest first.
 
-    Columns are ``mean``, ``q025`` and ``q975``, of a point estimate the mean alone. Raises `InputError` where the model
-    is not linear or its rows were not kept, `Untrustworthy` where the fit failed.
+    Of a regression with a link they are in units of the linear predictor, as the log odds. Columns are ``mean``,
+    ``q025`` and ``q975``, of a point estimate the mean alone. Raises `InputError` where the model is no regression or
+    its rows were not kept, `Untrustworthy` where the fit failed.
     """
     import pandas as pd
 
-    fit, model = _linear(tree, "slopes")
+    fit, model = _regression(tree, "slopes")
     sd, summary = model.design(fit.data).std(axis=0), summarize(tree, ["w"])["w"]
     columns = {name: sd * (np.nan if (v := summary[name]) is None else v) for name in ("mean", *_QUANTILES)}
     terms = pd.Index(model.coords(fit.data)["term"], name="term")
@@ -61,7 +70,7 @@ def slopes(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
-    """Draw the largest slopes of linear models, each for one sd of its term, with 95% intervals on one axis."""
+    """Draw the largest slopes of regressions, each for one sd of its term, with 95% intervals on one axis."""
     frames = [slopes(tree) for tree in trees]
     terms = frames[0].index[:MOST_SLOPES]
     names, lines = wrapped(terms)
@@ -73,18 +82,36 @@ def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
         axes.plot(rows["mean"], places, "o", color=colour, ms=5, label=name)
     axes.set_yticks(np.arange(len(terms)), names, parse_math=False)
     axes.set(ylim=(len(terms) - 0.5, -0.5))
-    axes.set_xlabel(f"{short(_outcome(Fit(trees[0])))}, for one sd of the feature", parse_math=False)
+    axes.set_xlabel(f"{_predicted([Fit(tree) for tree in trees])}, for one sd of the feature", parse_math=False)
     if len(trees) > 1:
         figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
+def _predicted(fits: Sequence[Fit]) -> str:
+    """Name the linear predictor: of linear models the outcome itself."""
+    models: list[Any] = [fit.model for fit in fits]
+    scales = dict.fromkeys(model.predicted_quantity for model in models if isinstance(model, LinkedTerms))
+    return f"{' or '.join(scales)} of {_outcome(fits[0])}" if scales else _outcome(fits[0])
+
+
+def _mean(fit: Fit) -> str:
+    """Name the mean of the outcome."""
+    model: Any = fit.model
+    return f"mean {_outcome(fit)}" if isinstance(model, LinearModel) else f"{model.mean_quantity} of {_outcome(fit)}"
+
+
 def _outcome(fit: Fit) -> str:
-    return fit.columns.get(fit.model.inputs.name, fit.model.inputs.name)
+    """Name the column of the outcome, and of a binary one in words the class that counts as a success."""
+    column = fit.columns.get(fit.model.inputs.name, fit.model.inputs.name)
+    success = outcomes_of(fit.data)[1] if isinstance(fit.model, Classifies) else "1"
+    return short(column if success == "1" else f"{column} {success}")
 
 
 def effects(tree: xr.DataTree) -> pd.DataFrame:
     """Return the mean outcome as each feature goes from its least to its greatest value, the others at their means.
+
+    Of trials it is the probability of success, of counts the rate at an exposure of 1.
 
     The index names ``feature`` and its value ``x``, of a feature with levels the level; columns are ``mean``, and
     ``q025`` and ``q975`` of its posterior, which a point estimate does not have. A feature with few values has these
@@ -92,7 +119,7 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
     """
     import pandas as pd
 
-    fit, model = _linear(tree, "effects")
+    fit, model = _regression(tree, "effects")
     X, features = fit.data["X"], features_of(model, fit.data)
     if not features:
         raise InputError("no feature of the formula varies alone", hint="bz.predict takes rows of your own")
@@ -132,7 +159,7 @@ def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Fi
     for axes, feature, name in zip(every, shown, names, strict=True):
         _draw_effect(axes, frame.loc[feature])
         axes.set_xlabel(name, parse_math=False)
-    figure.supylabel(f"mean {short(_outcome(Fit(tree)))}", fontsize="medium", parse_math=False)
+    figure.supylabel(_mean(Fit(tree)), fontsize="medium", parse_math=False)
     return figure
 
 
@@ -160,7 +187,10 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
     Goodrich, Gabry and Vehtari 2019). Of a point estimate there is the mean alone. Raises as `slopes` does, and
     `InputError` where the noise has no variance.
     """
-    fit, model = _linear(tree, "R2")
+    fit = require_shown(tree, "R2 by it")
+    model = fit.model
+    if not isinstance(model, LinearModel):
+        raise InputError(f"R2 is of linear models, {model.name} is none")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))
     some = {name: values[:: -(-size * fit.data.rows // MOST_CELLS)] for name, values in draws.items()}

@@ -6,15 +6,18 @@ computed on a grid that spans all that can matter, and refined about the highest
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import at_most
+from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.newton import Peak, climb
 from bayeszoo.foundation.optimize import require_few
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Profiled
 from bayeszoo.model.steps import ConcaveLikelihood
 
@@ -32,25 +35,46 @@ def run(problem: Problem, flat: bool) -> Outcome:
     """
     model = problem.model_as(Profiled)
     with problem.clock.phase("run"):
-        profile = _Profile(problem, model, flat)
-        place = profile.highest()
-        value, rows, peak = float(np.exp(place)), profile.rows(place), profile.peak(place)
-        gain = max(profile.height(place + step) for step in (-STEP, STEP)) - profile.height(place)
-        params = {**rows.params(peak.x), model.profiled: np.asarray(value)}
-        likelihood = rows.derivatives(peak.x).value
-        log_prior = float(rows.log_prior(params)) + model.log_profiled_prior(value)
-        checks = [*peak.certificate(), at_most(f"nats gained by a small step of {model.profiled}", max(gain, 0.0), 0.0)]
-    slope = float(np.max(np.abs(peak.there.gradient), initial=0.0))
+        mode = highest(model, problem.data, flat)
+        likelihood = mode.rows.derivatives(mode.peak.x).value
+        log_prior = float(mode.rows.log_prior(mode.params)) + model.log_profiled_prior(mode.value)
+    slope = float(np.max(np.abs(mode.peak.there.gradient), initial=0.0))
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": likelihood + log_prior}
-    draws = {name: np.asarray(each)[None, None] for name, each in params.items()}
-    return Outcome(draws, "profile by Newton's method", checks, {**facts, "gradient_norm": slope})
+    draws = {name: np.asarray(each)[None, None] for name, each in mode.params.items()}
+    return Outcome(draws, "profile by Newton's method", mode.checks, {**facts, "gradient_norm": slope})
+
+
+class Mode(NamedTuple):
+    """The highest point of a profile: the number, what is concave given it, its maximum, the parameters, the checks."""
+
+    value: float
+    rows: ConcaveLikelihood
+    peak: Peak
+    params: dict[str, np.ndarray]
+    checks: list[Check]
+
+
+def highest(model: Profiled, data: Values, flat: bool) -> Mode:
+    """Find the highest point of the profile of the log joint density, or with ``flat`` of the likelihood.
+
+    Raises
+    ------
+    NumericalError
+        When there is none, or none at a single point.
+    """
+    profile = _Profile(model, data, flat)
+    place = profile.highest()
+    value, rows, peak = float(np.exp(place)), profile.rows(place), profile.peak(place)
+    gain = max(profile.height(place + step) for step in (-STEP, STEP)) - profile.height(place)
+    checks = [*peak.certificate(), at_most(f"nats gained by a small step of {model.profiled}", max(gain, 0.0), 0.0)]
+    return Mode(value, rows, peak, {**rows.params(peak.x), model.profiled: np.asarray(value)}, checks)
 
 
 class _Profile:
     """The maximum over the other parameters at each log of the number; each climb begins where the last one ended."""
 
-    def __init__(self, problem: Problem, model: Profiled, flat: bool) -> None:
-        self._data, self._model, self._flat = problem.data, model, flat
+    def __init__(self, model: Profiled, data: Values, flat: bool) -> None:
+        self._data, self._model, self._flat = data, model, flat
         rows = self.rows(0.0)
         require_few(rows.size, "Newton's method")
         if flat:
